@@ -41,6 +41,9 @@ namespace {
 // Of a request from people: a plan of 1 MiB, 256 KiB for the rest of its job, and room for the words around them.
 constexpr int kMaxRequestBytes = (1 << 20) + (256 << 10) + (16 << 10);
 
+// A worker has one. Of each a message may be under way, whose sender nobody knows yet.
+constexpr int kMostStreamsOfWorkers = 8;
+
 size_t DescriptorLimit() {
   rlimit limit;
   return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? static_cast<size_t>(limit.rlim_cur) : 1024;
@@ -125,6 +128,7 @@ absl::Status Server::Parts::Serve() {
   const bool by_tls = WorkersUseTls(config);
   EndpointOptions for_workers = {
       Role::kWorker, {&workers, &workers_health}, &workers_refusing, static_cast<int>(kMaxReportBytes), false, nullptr};
+  for_workers.most_streams = kMostStreamsOfWorkers;
   if (by_tls) for_workers.tls = TlsServerCredentials(ClusterAuthority::FilesIn(TlsFolder(config)));
   MOTLEY_ASSIGN_OR_RETURN(workers_endpoint, StartEndpoint(for_workers));
   size_t people_most = config.people_connections, workers_most = config.worker_connections;

@@ -247,9 +247,10 @@ struct CardReport {
   std::string health, lost;  // as in CardDescription
   int64_t used_by_others_bytes = 0;
 };
-// A member asks for a new certificate.
+// A member asks for a new certificate, or says that it has stored one.
 struct RenewalReport {
-  std::string signing_request;  // PEM, of the key that it has
+  std::string signing_request;  // PEM, of the key that it has; or
+  std::string stored;           // hex SHA-256 of the certificate (PEM)
 };
 using WorkerReport = std::variant<HeartbeatReport, StorageReport, ReachReport, ProfileReport, RankReport, StepReport, KvSetReport,
                                   KvGetReport, PublishReport, CheckpointReport, CheckpointFailedReport, LogReport, LeavingReport,

@@ -2,6 +2,7 @@
 
 #include <openssl/pem.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -21,6 +22,7 @@ namespace {
 constexpr char kNodes[] = "spiffe://motley/node/", kTerms[] = "spiffe://motley/term/";
 constexpr size_t kLongestRequest = 16 << 10;
 constexpr absl::Duration kAuthorityLifetime = absl::Hours(24 * 3652);
+constexpr int64_t kAuthorityFromUnixSeconds = 1'577'836'800;  // 2020
 constexpr int kSerialBytes = 16;
 
 // What a certificate says. `alternative` as OpenSSL's configuration has it: "URI:...,DNS:...".
@@ -28,6 +30,7 @@ struct Statement {
   std::string common_name, alternative;
   absl::Time from, until;
   bool is_authority = false;
+  std::string usage = {};  // "serverAuth", "clientAuth"
 };
 
 absl::Status AddExtension(X509* certificate, X509* issuer, int kind, const std::string& value) {
@@ -78,7 +81,7 @@ absl::StatusOr<Certificate> Signed(EVP_PKEY* issuer_key, X509* issuer, EVP_PKEY*
     extensions.insert(extensions.end(), {{NID_authority_key_identifier, "keyid"},
                                          {NID_basic_constraints, "critical,CA:FALSE"},
                                          {NID_key_usage, "critical,digitalSignature"},
-                                         {NID_ext_key_usage, "serverAuth,clientAuth"},
+                                         {NID_ext_key_usage, statement.usage},
                                          {NID_subject_alt_name, statement.alternative}});
   }
   for (const auto& [kind, value] : extensions) MOTLEY_RETURN_IF_ERROR(AddExtension(made.get(), issuer, kind, value));
@@ -135,7 +138,9 @@ absl::StatusOr<std::string> KeyHashOfRequest(std::string_view request) {
 
 absl::StatusOr<CertificateAuthority> CertificateAuthority::Make(absl::Time now) {
   MOTLEY_ASSIGN_OR_RETURN(PrivateKey key, PrivateKey::Make());
-  const Statement statement = {"motley cluster", "", now - kClocksDiffer, now + kAuthorityLifetime, /*is_authority=*/true};
+  // Whatever a clock says that was wrong at the first start: whom it signs has times of his own.
+  const absl::Time from = std::min(now - kClocksDiffer, absl::FromUnixSeconds(kAuthorityFromUnixSeconds));
+  const Statement statement = {"motley cluster", "", from, now + kAuthorityLifetime, /*is_authority=*/true};
   MOTLEY_ASSIGN_OR_RETURN(Certificate certificate, Signed(key.get(), nullptr, key.get(), statement));
   return CertificateAuthority(std::move(key), std::move(certificate));
 }
@@ -153,15 +158,22 @@ absl::StatusOr<Certificate> CertificateAuthority::IssueNode(const NodeName& node
                                                             absl::Duration lifetime) const {
   MOTLEY_RETURN_IF_ERROR(CheckName("node", node.value()));
   MOTLEY_ASSIGN_OR_RETURN(const OwnedKey key, KeyOfRequest(request));
-  const Statement statement = {node.value(), absl::StrCat("URI:", UriOf(node)), now - kClocksDiffer, now + lifetime};
+  // gRPC takes a common name for a host's where there is no other: with a blank it is no host's, whatever the node is called.
+  const Statement statement = {absl::StrCat("node ", node.value()),
+                               absl::StrCat("URI:", UriOf(node)),
+                               now - kClocksDiffer,
+                               now + lifetime,
+                               /*is_authority=*/false,
+                               "clientAuth"};
   return Signed(key_.get(), certificate_.get(), key.get(), statement);
 }
 
 absl::StatusOr<Certificate> CertificateAuthority::IssueCoordinator(int64_t term, std::string_view request, absl::Time now,
                                                                    absl::Duration lifetime) const {
   MOTLEY_ASSIGN_OR_RETURN(const OwnedKey key, KeyOfRequest(request));
-  const Statement statement = {kCoordinatorName, absl::StrCat("DNS:", kCoordinatorName, ",URI:", UriOfTerm(term)),
-                               now - kClocksDiffer, now + lifetime};
+  const Statement statement = {kCoordinatorName,       absl::StrCat("DNS:", kCoordinatorName, ",URI:", UriOfTerm(term)),
+                               now - kClocksDiffer,    now + lifetime,
+                               /*is_authority=*/false, "serverAuth"};
   return Signed(key_.get(), certificate_.get(), key.get(), statement);
 }
 

@@ -142,7 +142,10 @@ struct ReportToProto {
     card->set_lost(report.lost);
     card->set_used_by_others_bytes(report.used_by_others_bytes);
   }
-  void operator()(const RenewalReport& report) { out.mutable_renewal_request()->set_signing_request(report.signing_request); }
+  void operator()(const RenewalReport& report) {
+    out.mutable_renewal_request()->set_signing_request(report.signing_request);
+    out.mutable_renewal_request()->set_stored(report.stored);
+  }
 };
 
 std::optional<WorkerReport> RankFromProto(const v1::RankEvent& in) {
@@ -255,7 +258,7 @@ std::optional<WorkerReport> FromProto(const v1::WorkerMessage& message) {
       return CardReport{DeviceId(in.device_id()), in.health(), in.lost(), std::max<int64_t>(in.used_by_others_bytes(), 0)};
     }
     case v1::WorkerMessage::kRenewalRequest:
-      return RenewalReport{message.renewal_request().signing_request()};
+      return RenewalReport{message.renewal_request().signing_request(), message.renewal_request().stored()};
     default:
       return std::nullopt;
   }

@@ -25,6 +25,7 @@ absl::StatusOr<AuthorityRecord> NewAuthority(int64_t number, absl::Time now) {
 
 absl::StatusOr<ClusterAuthority> ClusterAuthority::FromRecords(const std::vector<AuthorityRecord>& records) {
   std::vector<CertificateAuthority> keys;
+  std::vector<int64_t> numbers;
   for (const AuthorityRecord& record : records) {
     auto key = CertificateAuthority::FromPem(record.private_key, record.certificate);
     if (!key.ok()) {
@@ -32,9 +33,18 @@ absl::StatusOr<ClusterAuthority> ClusterAuthority::FromRecords(const std::vector
           absl::StrCat("the cluster's authority number ", record.number, ": ", std::string(key.status().message())));
     }
     keys.push_back(*std::move(key));
+    numbers.push_back(record.number);
   }
   if (keys.empty()) return absl::DataLossError("the cluster has no authority");
-  return ClusterAuthority(std::move(keys), records.back().number);
+  return ClusterAuthority(std::move(keys), std::move(numbers));
+}
+
+int64_t ClusterAuthority::NumberOf(const std::string& certificate) const {
+  const auto read = Certificate::FromPem(certificate);
+  for (size_t i = 0; read.ok() && i < keys_.size(); ++i) {
+    if (read->front().IsSignedBy(keys_[i].certificate())) return numbers_[i];
+  }
+  return 0;
 }
 
 std::string ClusterAuthority::Certificates() const {
@@ -64,11 +74,19 @@ absl::Status ClusterAuthority::WriteFiles(const std::string& folder, int64_t ter
   return ReplaceFileDurably(files.authorities, Certificates(), kFileMode);
 }
 
-bool ClusterAuthority::OwnIsOld(const std::string& folder, absl::Time now) {
-  const absl::StatusOr<std::string> pem = ReadSmallFile(FilesIn(folder).certificates, kLargestKeyBytes);
-  if (!pem.ok()) return true;
-  const auto own = Certificate::FromPem(*pem);
-  return !own.ok() || own->front().not_after() - now < kOwnCertificateLifetime / 3;
+bool ClusterAuthority::FilesFit(const std::string& folder, absl::Time now) const {
+  const TlsFiles files = FilesIn(folder);
+  const absl::StatusOr<std::string> key = ReadSmallFile(files.key, kLargestKeyBytes),
+                                    authorities = ReadSmallFile(files.authorities, kLargestKeyBytes),
+                                    shown = ReadSmallFile(files.certificates, kLargestKeyBytes);
+  if (!key.ok() || !authorities.ok() || !shown.ok() || *authorities != Certificates()) return false;
+  const auto own = Certificate::FromPem(*shown);
+  const auto own_key = PrivateKey::FromPem(*key);
+  if (!own.ok() || !own_key.ok() || own->front().PublicHash() != own_key->PublicHash()) return false;
+  const Certificate& certificate = own->front();
+  const absl::Duration left = certificate.not_after() - now;
+  return certificate.IsSignedBy(oldest().certificate()) && now >= certificate.not_before() &&
+         left > kOwnCertificateLifetime / 3 && left <= kOwnCertificateLifetime;
 }
 
 }  // namespace motley::coordinator

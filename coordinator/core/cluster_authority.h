@@ -25,7 +25,9 @@ class ClusterAuthority {
   const CertificateAuthority& newest() const { return keys_.back(); }
   const CertificateAuthority& oldest() const { return keys_.front(); }
   bool changes() const { return keys_.size() > 1; }
-  int64_t newest_number() const { return newest_number_; }
+  // Of the one that signed the certificate (PEM); 0: none of these.
+  int64_t NumberOf(const std::string& certificate) const;
+  int64_t newest_number() const { return numbers_.back(); }
   // PEM of all certificates: what a node believes the coordinator by, and the coordinator its nodes.
   std::string Certificates() const;
 
@@ -33,13 +35,15 @@ class ClusterAuthority {
   // the given time, and whom it believes. `with_key`: the key is made anew, too. Errors of files.
   static TlsFiles FilesIn(const std::string& folder);
   absl::Status WriteFiles(const std::string& folder, int64_t term, absl::Time now, bool with_key) const;
-  // Whether less than a third of the certificate's time is left, or it cannot be read.
-  static bool OwnIsOld(const std::string& folder, absl::Time now);
+  // Whether these files are there and say what this authority would write: the certificate of its oldest key, for a time that is
+  // neither to come nor two thirds over, and all whom to believe.
+  bool FilesFit(const std::string& folder, absl::Time now) const;
 
  private:
-  ClusterAuthority(std::vector<CertificateAuthority> keys, int64_t newest) : keys_(std::move(keys)), newest_number_(newest) {}
+  ClusterAuthority(std::vector<CertificateAuthority> keys, std::vector<int64_t> numbers)
+      : keys_(std::move(keys)), numbers_(std::move(numbers)) {}
   std::vector<CertificateAuthority> keys_;
-  int64_t newest_number_ = 0;
+  std::vector<int64_t> numbers_;  // of each
 };
 
 // Of the coordinator's own certificate; written anew when a third of it is left.

@@ -104,6 +104,13 @@ std::map<std::string, Key> Keys(Config* config) {
           return false;
         }}},
       {"state.folder", {"a path", Text(&config->state_folder)}},
+      {"backup.folder", {"a path", Text(&config->backup_folder)}},
+      {"backup.every",
+       {"a number of seconds",
+        [config](const toml::node& node) {
+          if (auto value = node.value<double>()) return config->backup_every = absl::Seconds(*value), true;
+          return false;
+        }}},
       {"lease.seconds",
        {"a number",
         [config](const toml::node& node) {
@@ -200,6 +207,10 @@ bool WorkersUseTls(const Config& config) {
 absl::Status Validate(const Config& config) {
   MOTLEY_RETURN_IF_ERROR(CheckListeners(config));
   if (config.state_folder.empty()) return absl::InvalidArgumentError("state.folder must be a path, got ''");
+  if (!(config.backup_every >= absl::Seconds(1) && config.backup_every <= absl::Hours(24))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("backup.every must be from 1 to 86400 seconds, got ", absl::ToDoubleSeconds(config.backup_every)));
+  }
   if (!(config.certificate_lifetime >= absl::Seconds(30) && config.certificate_lifetime <= absl::Hours(24 * 365))) {
     return absl::InvalidArgumentError(absl::StrCat("workers.certificate_days must be from 0.00035 (30 seconds) to 365, got ",
                                                    absl::ToDoubleHours(config.certificate_lifetime) / 24));

@@ -36,6 +36,9 @@ struct Config {
   // certificate_days: how long a node's certificate is good; it is renewed when a third is left.
   absl::Duration certificate_lifetime = absl::Hours(24 * 30);
   std::string state_folder = "/var/lib/motley/coordinator";  // [state] folder
+  // [backup]: where the store is backed up, on another machine than this one; empty = not at all. Nobody else may write there.
+  std::string backup_folder;                        // folder
+  absl::Duration backup_every = absl::Seconds(60);  // every: seconds; where something changed
   // [lease] seconds: a worker silent for longer is lost. Shorter notices a dead host sooner, longer survives a busy one.
   absl::Duration lease = absl::Seconds(10);
   // [server] stop_seconds: how long a stop may wait until the running job has saved. 0: not at all.
@@ -52,8 +55,6 @@ struct Config {
   size_t worker_connections = 16384;
   RetentionConfig retention;
   absl::Duration step_stored_every = absl::Seconds(2);  // a kill forgets at most these steps
-  // A member that could not store its new certificate asks again before this is over; until then the old authority counts.
-  absl::Duration renewals_settle = absl::Seconds(30);
   DriverConfig driver;
 };
 

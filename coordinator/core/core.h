@@ -25,6 +25,21 @@
 
 namespace motley::coordinator {
 
+// A certificate that a member was given by its session.
+struct Renewal {
+  std::optional<absl::Duration> at;  // steady
+  std::string hash;                  // SHA-256 of its PEM
+  int64_t authority = 0;             // that signed it
+};
+
+// Of the store, as [backup] asks for them (periodic/backup).
+struct BackupState {
+  bool under_way = false;
+  std::optional<absl::Duration> begun;  // the newest one, steady
+  int64_t commits = -1;                 // that it held; -1: there was none since the start
+  std::string problem;                  // why it could not be made; empty: it could
+};
+
 struct Core {
   Core(const Config& config, Clock& clock, Store& store, Executor& executor, MetricsRegistry& registry,
        std::function<void(std::function<void()>)> post)
@@ -46,6 +61,8 @@ struct Core {
   ClusterState state;
   std::optional<ClusterAuthority> authority;  // loaded at start (members/joining)
   RefusedJoins refused_joins;
+  std::map<NodeName, Renewal> renewals;  // the newest of each member
+  BackupState backup;
   std::map<NodeName, std::shared_ptr<WorkerLink>> links;  // of connected nodes
   int64_t planning_tickets = 0;
   std::optional<absl::Duration> leases_checked;             // when; empty before the first time

@@ -36,10 +36,13 @@ Metrics::Metrics(MetricsRegistry& r)
       last_checkpoint_timestamp(r.Gauge("motley_job_last_checkpoint_timestamp_seconds", "Unix time of the newest checkpoint")),
       planner_seconds(r.Gauge("motley_planner_seconds", "Time that the newest plan took")),
       store_findings(r.Gauge("motley_store_findings", "What was damaged or older in the database when the coordinator started")),
+      backup_failing(r.Gauge("motley_store_backup_failing", "1: the newest backup of the store could not be made")),
+      last_backup_timestamp(r.Gauge("motley_store_last_backup_timestamp_seconds", "Unix time of the store's newest backup")),
       events(r.Counter("motley_events_total", "Events by kind")),
       foreign_reports(
           r.Counter("motley_foreign_reports_total", "Reports dropped because their worker may not make them, by kind")) {
   store_findings.Set(0);
+  backup_failing.Set(0);
   for (const char* kind : ReportKinds()) foreign_reports.Add({{"kind", kind}}, 0);
   for (const char* kind : {kHelloGeneration, kHelloMark}) foreign_reports.Add({{"kind", kind}}, 0);
   r.Gauge("motley_build_info", "Always 1; the version is a label").Set({{"version", kVersion}}, 1);

@@ -19,7 +19,7 @@ struct Metrics {
   GaugeFamily predicted_step_seconds, prediction_error_ratio, epoch;
   CounterFamily replans, pause_seconds, steps_repeated, checkpoints, checkpoint_failures;
   GaugeFamily checkpoint_bytes, checkpoint_free_bytes, last_checkpoint_timestamp, planner_seconds;
-  GaugeFamily store_findings;
+  GaugeFamily store_findings, backup_failing, last_backup_timestamp;
   CounterFamily events, foreign_reports;
 };
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/clean_text.h"
 #include "common/base/logging.h"
+#include "common/base/sha256.h"
 #include "common/base/status_macros.h"
 #include "coordinator/members/registry.h"
 #include "coordinator/state/joining.h"
@@ -16,6 +17,7 @@ namespace {
 
 // Until a coordinator's machine can be replaced by another one.
 constexpr int64_t kTerm = 1;
+constexpr absl::Duration kBetweenRenewals = absl::Seconds(5);  // of one member: a signature and a commit each
 
 absl::Time WallNow(const Core& core) { return absl::FromUnixMillis(core.journal.UnixMs()); }
 
@@ -30,35 +32,38 @@ EventRecord MemberEvent(const char* kind, const NodeName& node, std::string mess
 // A listing must know who may come back, also when it has not since the start.
 void ShowMember(Core& core, const NodeName& name) {
   NodeRecord& node = core.state.nodes[name];
-  node.forgotten = false;
+  if (std::exchange(node.forgotten, false)) node.reason = "a member again; it has not come yet";
   if (node.connected || !node.description.name.empty()) return;
   node.description.name = name;
   node.reason = "a member; not seen since the coordinator was started";
   node.last_seen = core.clock.Now();
 }
 
-absl::Status UseAuthorities(Core& core, const std::vector<AuthorityRecord>& records) {
-  MOTLEY_ASSIGN_OR_RETURN(core.authority, ClusterAuthority::FromRecords(records));
-  return absl::OkStatus();
-}
-
-// The change of records, on disk, in use and shown to new connections; connected members are told.
-absl::Status ChangeAuthorities(Core& core, Batch batch) {
+// The files first: what the rows say must be believed by who comes. Files that are ahead of a commit that failed are written
+// again (KeepOwnFiles).
+absl::Status ChangeAuthorities(Core& core, std::vector<AuthorityRecord> records, Batch batch) {
+  MOTLEY_ASSIGN_OR_RETURN(ClusterAuthority changed, ClusterAuthority::FromRecords(records));
+  MOTLEY_RETURN_IF_ERROR(changed.WriteFiles(TlsFolder(core.config), kTerm, WallNow(core), /*with_key=*/false));
   MOTLEY_RETURN_IF_ERROR(core.journal.Commit(batch));
-  MOTLEY_ASSIGN_OR_RETURN(const std::vector<AuthorityRecord> records, core.store.LoadAuthorities());
-  MOTLEY_RETURN_IF_ERROR(UseAuthorities(core, records));
-  MOTLEY_RETURN_IF_ERROR(core.authority->WriteFiles(TlsFolder(core.config), kTerm, WallNow(core), /*with_key=*/false));
+  core.authority = std::move(changed);
   for (const auto& [name, member] : core.state.members) TellAuthorities(core, name);
   return absl::OkStatus();
 }
 
 std::vector<std::string> NotRenewed(const Core& core) {
   std::vector<std::string> names;
-  const int64_t settled = absl::ToUnixMillis(WallNow(core) + core.config.certificate_lifetime - core.config.renewals_settle);
   for (const auto& [name, member] : core.state.members) {
-    if (member.authority != core.authority->newest_number() || member.until_unix_ms > settled) names.push_back(name.value());
+    if (member.authority != core.authority->newest_number()) names.push_back(name.value());
   }
   return names;
+}
+
+absl::Status SaveMember(Core& core, const MemberRecord& member) {
+  Batch batch;
+  batch.members.push_back(member);
+  MOTLEY_RETURN_IF_ERROR(core.journal.Commit(batch));
+  core.state.members[member.node] = member;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<IssuedCertificate> Issue(Core& core, MemberRecord& member, std::string_view request) {
@@ -66,7 +71,6 @@ absl::StatusOr<IssuedCertificate> Issue(Core& core, MemberRecord& member, std::s
   MOTLEY_ASSIGN_OR_RETURN(const Certificate certificate,
                           core.authority->newest().IssueNode(member.node, request, now, core.config.certificate_lifetime));
   member.key_hash = certificate.PublicHash();
-  member.authority = core.authority->newest_number();
   member.until_unix_ms = absl::ToUnixMillis(certificate.not_after());
   return IssuedCertificate{certificate.ToPem(), core.authority->Certificates()};
 }
@@ -91,13 +95,16 @@ absl::Status LoadMembers(Core& core) {
     authorities = batch.authorities;
     if (!members.empty()) LogError("the cluster's authority was lost: every node must be forgotten and join again");
   }
-  MOTLEY_RETURN_IF_ERROR(UseAuthorities(core, authorities));
+  MOTLEY_ASSIGN_OR_RETURN(core.authority, ClusterAuthority::FromRecords(authorities));
   for (const TokenRecord& token : tokens) core.state.tokens[token.id] = token;
   for (const MemberRecord& member : members) {
     core.state.members[member.node] = member;
     ShowMember(core, member.node);
   }
-  return core.authority->WriteFiles(TlsFolder(core.config), kTerm, WallNow(core), /*with_key=*/true);
+  // Not at every start: a full disk would keep a coordinator from starting whose files are well.
+  const std::string folder = TlsFolder(core.config);
+  if (!WorkersUseTls(core.config) || core.authority->FilesFit(folder, WallNow(core))) return absl::OkStatus();
+  return core.authority->WriteFiles(folder, kTerm, WallNow(core), /*with_key=*/true);
 }
 
 absl::StatusOr<JoinToken> MakeToken(Core& core, absl::Duration life, bool reusable) {
@@ -155,8 +162,10 @@ absl::StatusOr<IssuedCertificate> JoinNode(Core& core, std::string_view token_te
   MOTLEY_ASSIGN_OR_RETURN(const JoinDecision decision,
                           DecideJoin(core.state, {token.id, HashOfSecret(token), node, key_hash, now}));
   MemberRecord member;
-  member.node = node, member.token = token.id, member.joined_unix_ms = now;
+  member.node = node, member.joined_unix_ms = now;
+  member.authority = core.authority->newest_number();
   if (!decision.is_new) member = core.state.members.at(node);
+  member.token = token.id;
   MOTLEY_ASSIGN_OR_RETURN(const IssuedCertificate issued, Issue(core, member, request));
   Batch batch;
   batch.tokens.push_back(decision.token);
@@ -180,12 +189,30 @@ absl::StatusOr<IssuedCertificate> RenewNode(Core& core, const NodeName& node, st
   if (key_hash != known->second.key_hash) {
     return absl::PermissionDeniedError(absl::StrCat("node ", node.value(), " asks for a certificate of another key than it has"));
   }
-  Batch batch;
-  batch.members.push_back(known->second);
-  MOTLEY_ASSIGN_OR_RETURN(const IssuedCertificate issued, Issue(core, batch.members[0], request));
-  MOTLEY_RETURN_IF_ERROR(core.journal.Commit(batch));
-  known->second = batch.members[0];
+  Renewal& newest = core.renewals[node];
+  if (newest.at && core.clock.Now() - *newest.at < kBetweenRenewals)
+    return absl::ResourceExhaustedError("a certificate was given a moment ago");
+  MemberRecord member = known->second;
+  MOTLEY_ASSIGN_OR_RETURN(const IssuedCertificate issued, Issue(core, member, request));
+  MOTLEY_RETURN_IF_ERROR(SaveMember(core, member));
+  newest = {core.clock.Now(), Sha256Hex(issued.certificate), core.authority->newest_number()};
   return issued;
+}
+
+void NoteStored(Core& core, const NodeName& node, const std::string& certificate_hash) {
+  const auto newest = core.renewals.find(node);
+  const auto known = core.state.members.find(node);
+  if (newest == core.renewals.end() || known == core.state.members.end() || newest->second.hash != certificate_hash) return;
+  NoteAuthority(core, node, newest->second.authority);
+}
+
+void NoteAuthority(Core& core, const NodeName& node, int64_t authority) {
+  const auto known = core.state.members.find(node);
+  if (known == core.state.members.end() || known->second.authority == authority) return;
+  MemberRecord member = known->second;
+  member.authority = authority;
+  if (absl::Status status = SaveMember(core, member); !status.ok())
+    LogError(absl::StrCat("what certificate node ", node.value(), " has could not be stored: ", std::string(status.message())));
 }
 
 absl::Status ForgetNode(Core& core, const NodeName& node) {
@@ -203,6 +230,7 @@ absl::Status ForgetNode(Core& core, const NodeName& node) {
       MemberEvent(kind::kMemberForgotten, node, absl::StrCat("node ", node.value(), " was forgotten: it is no member any more")));
   MOTLEY_RETURN_IF_ERROR(core.journal.Commit(batch));
   core.state.members.erase(node);
+  core.renewals.erase(node);
   if (const auto link = core.links.find(node); link != core.links.end()) {
     // Before the loss of the node, which would close it with words that invite to come again.
     link->second->Close(absl::PermissionDeniedError(absl::StrCat("node ", node.value(), " was forgotten by the user")));
@@ -228,28 +256,33 @@ absl::Status RotateAuthority(Core& core) {
   }
   Batch batch;
   const int64_t number = core.authority->newest_number() + 1;
+  MOTLEY_ASSIGN_OR_RETURN(std::vector<AuthorityRecord> records, core.store.LoadAuthorities());
   MOTLEY_ASSIGN_OR_RETURN(batch.authorities.emplace_back(), NewAuthority(number, WallNow(core)));
+  records.push_back(batch.authorities[0]);
   batch.events.push_back(MemberEvent(kind::kAuthorityChanges, NodeName(),
                                      absl::StrCat("authority ", number, " was made; the one before ends when all ",
                                                   core.state.members.size(), " members have a certificate of the new one")));
-  return ChangeAuthorities(core, std::move(batch));
+  return ChangeAuthorities(core, std::move(records), std::move(batch));
 }
 
 void EndOldAuthority(Core& core) {
   if (!core.authority || !core.authority->changes() || !NotRenewed(core).empty()) return;
+  absl::StatusOr<std::vector<AuthorityRecord>> records = core.store.LoadAuthorities();
+  if (!records.ok()) return LogError(std::string(records.status().message()));
+  records->erase(records->begin(), records->end() - 1);
   Batch batch;
   for (int64_t number = 1; number < core.authority->newest_number(); ++number) batch.ended_authorities.push_back(number);
   batch.events.push_back(MemberEvent(kind::kAuthorityChanged, NodeName(),
                                      absl::StrCat("authority ", core.authority->newest_number(), " is the only one now")));
-  if (absl::Status status = ChangeAuthorities(core, std::move(batch)); !status.ok()) {
+  if (absl::Status status = ChangeAuthorities(core, *std::move(records), std::move(batch)); !status.ok()) {
     LogError(absl::StrCat("the old authority could not be ended: ", std::string(status.message())));
   }
 }
 
-void RenewOwnCertificate(Core& core) {
-  if (!core.authority) return;
+void KeepOwnFiles(Core& core) {
+  if (!core.authority || !WorkersUseTls(core.config)) return;
   const absl::Time now = WallNow(core);
-  if (!core.authority->OwnIsOld(TlsFolder(core.config), now)) return;
+  if (core.authority->FilesFit(TlsFolder(core.config), now)) return;
   const absl::Status status = core.authority->WriteFiles(TlsFolder(core.config), kTerm, now, /*with_key=*/false);
   status.ok() ? LogInfo("the coordinator's certificate was renewed")
               : LogError(absl::StrCat("the coordinator's certificate could not be renewed: ", std::string(status.message())));

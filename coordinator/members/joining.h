@@ -33,8 +33,14 @@ struct IssuedCertificate {
 // it gives a certificate again.
 absl::StatusOr<IssuedCertificate> JoinNode(Core& core, std::string_view token, const NodeName& node, std::string_view request,
                                            const std::string& host);
-// A new certificate for a member's own key. PERMISSION_DENIED: the request is of another key than the member's.
+// A new certificate for a member's own key. PERMISSION_DENIED: the request is of another key than the member's;
+// RESOURCE_EXHAUSTED: it got one a moment ago. Whether it has it is known when it says so (NoteStored) or shows it.
 absl::StatusOr<IssuedCertificate> RenewNode(Core& core, const NodeName& node, std::string_view request);
+
+// The member has stored the certificate of this hash.
+void NoteStored(Core& core, const NodeName& node, const std::string& certificate_hash);
+// The member has a certificate that the authority of this number signed.
+void NoteAuthority(Core& core, const NodeName& node, int64_t authority);
 
 // The node is a member no more: its session ends now and it is not let in again. NOT_FOUND: no member has the name.
 absl::Status ForgetNode(Core& core, const NodeName& node);
@@ -46,8 +52,9 @@ void TellAuthorities(Core& core, const NodeName& node);
 absl::Status RotateAuthority(Core& core);
 // Once every member's certificate is the newest authority's, the others end. For a periodic job.
 void EndOldAuthority(Core& core);
-// The coordinator's own certificate, before it expires. For a periodic job.
-void RenewOwnCertificate(Core& core);
+// The coordinator's own certificate is renewed before it expires, and its files are written again where they do not fit. For a
+// periodic job.
+void KeepOwnFiles(Core& core);
 
 // Where the coordinator's own files lie.
 std::string TlsFolder(const Config& config);

@@ -89,7 +89,10 @@ absl::Status Admit(Core& core, const NodeDescription& description, std::shared_p
   core.Emit(NodeEvent(kind::kNodeJoined, description.name, Summary(description)));
   MeetRun(core, description, new_incarnation);
   for (const StopCommand& stop : stops) core.Send(description.name, stop);
-  if (core.links.at(description.name)->identity()) TellAuthorities(core, description.name);
+  if (const std::optional<NodeKey> shown = core.links.at(description.name)->identity(); shown && core.authority) {
+    NoteAuthority(core, description.name, core.authority->NumberOf(shown->certificate));
+    TellAuthorities(core, description.name);
+  }
   UpdateHolds(core);
   return absl::OkStatus();
 }

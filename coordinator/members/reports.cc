@@ -41,6 +41,7 @@ struct Handler {
   void operator()(const LeavingReport& report) { OnLeaving(core, node, report); }
   void operator()(const CardReport& report) { OnCard(core, node, report); }
   void operator()(const RenewalReport& report) {
+    if (report.signing_request.empty()) return NoteStored(core, node, report.stored);
     const absl::StatusOr<IssuedCertificate> issued = RenewNode(core, node, report.signing_request);
     core.Send(node, issued.ok() ? CertificateCommand{issued->certificate, ""}
                                 : CertificateCommand{"", std::string(issued.status().message())});

@@ -6,6 +6,7 @@
 #include "coordinator/epoch/prober.h"
 #include "coordinator/members/examiner.h"
 #include "coordinator/members/joining.h"
+#include "coordinator/periodic/backup.h"
 #include "coordinator/periodic/lease_checker.h"
 #include "coordinator/periodic/metrics_updater.h"
 #include "coordinator/periodic/retention.h"
@@ -22,8 +23,9 @@ std::vector<PeriodicJob> PeriodicJobs() {
       {"metrics updater", absl::Seconds(1), UpdateMetrics},
       {"ring pruner", absl::Seconds(60), PruneRings},
       {"retention", absl::Seconds(60), Retain},
+      {"backup", absl::Seconds(1), BackUp},
       {"old authority", absl::Seconds(1), EndOldAuthority},
-      {"own certificate", absl::Seconds(60), RenewOwnCertificate},
+      {"own files", absl::Seconds(5), KeepOwnFiles},
   };
 }
 

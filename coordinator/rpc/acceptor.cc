@@ -2,17 +2,17 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "common/base/logging.h"
 #include "coordinator/rpc/endpoint.h"
 
@@ -21,6 +21,7 @@ namespace {
 
 constexpr int kRetryMs = 100;
 constexpr int kCrowdedMs = 5;
+constexpr int kSilentSeconds = 3;
 // Of the store, the log, gRPC's own, the metrics listener and its scrapers.
 constexpr size_t kReservedDescriptors = 64;
 // Taken in a row from one socket, so that a flood there does not starve the others.
@@ -29,11 +30,6 @@ constexpr int kMostInARow = 64;
 constexpr size_t kShareAtOnce = 64;
 
 bool IsExhaustion(int error) { return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM; }
-
-uint64_t InodeOf(int fd) {
-  struct stat info;
-  return fstat(fd, &info) == 0 ? info.st_ino : 0;
-}
 
 // The peer is this process: known of Unix sockets alone.
 bool IsOurselves(int fd) {
@@ -46,34 +42,18 @@ bool IsOurselves(int fd) {
 
 bool ConnectionBound::MakeRoom() {
   if (open_.size() < most_) return true;
-  std::erase_if(open_, [](const Held& held) { return InodeOf(held.fd) != held.inode; });
+  std::erase_if(open_, [](const HeldSocket& held) { return !held.IsOpen(); });
   // Some at once: all were looked at for it.
   size_t wanted = open_.size() < most_ ? 0 : open_.size() - most_ + 1 + most_ / kShareAtOnce;
-  std::erase_if(open_, [&](const Held& held) { return wanted > 0 && CloseIfIdle(held) && wanted-- > 0; });
+  std::erase_if(open_, [&](const HeldSocket& held) { return wanted > 0 && CloseIfIdle(held) && wanted-- > 0; });
   return open_.size() < most_;
 }
 
-bool ConnectionBound::CloseIfIdle(const Held& held) {
-  if (held.peer.empty() || busy_.Has(held.peer)) return false;
-  // Of one's own, so that gRPC cannot close it and the number be another's meanwhile.
-  const int fd = fcntl(held.fd, F_DUPFD_CLOEXEC, 0);
-  if (fd < 0) return false;
-  if (InodeOf(fd) == held.inode) shutdown(fd, SHUT_RDWR);  // gRPC reads its end, and closes it
-  close(fd);
-  return true;
+bool ConnectionBound::CloseIfIdle(const HeldSocket& held) {
+  return !held.peer.empty() && !busy_.Has(held.peer) && held.ShutDown();  // without a peer: of a Unix socket
 }
 
-void ConnectionBound::Add(int fd) { open_.push_back({fd, InodeOf(fd), PeerOfSocket(fd)}); }
-
-bool HandshakeBound::HasRoom(absl::Time now) {
-  if (under_way_.size() < kMost) return true;
-  std::erase_if(under_way_, [&](const UnderWay& each) {
-    return now - each.begin > kLongestTlsHandshake || InodeOf(each.fd) != each.inode || busy_.Has(each.peer);
-  });
-  return under_way_.size() < kMost;
-}
-
-void HandshakeBound::Add(int fd, absl::Time now) { under_way_.push_back({fd, InodeOf(fd), PeerOfSocket(fd), now}); }
+void ConnectionBound::Add(int fd) { open_.push_back(HeldSocket::Of(fd)); }
 
 void FitConnections(size_t descriptors, size_t* people, size_t* workers) {
   const size_t room = std::max<size_t>(descriptors, kReservedDescriptors + 8) - kReservedDescriptors;
@@ -87,10 +67,13 @@ Acceptor::Acceptor(std::vector<Server> servers) : servers_(std::move(servers)) {
   for (Server& server : servers_) {
     bounds_.push_back(std::make_unique<ConnectionBound>(server.most_connections, *server.busy));
     for (Door& door : server.doors) {
-      if (door.by_tls) handshakes_.push_back(std::make_unique<HandshakeBound>(*server.busy));
+      if (door.by_tls) handshakes_.push_back(std::make_unique<HandshakeBound>(*server.busy, kLongestTlsHandshake));
       HandshakeBound* const handshakes = door.by_tls ? handshakes_.back().get() : nullptr;
-      for (const ListeningSocket& socket : door.sockets)
+      for (const ListeningSocket& socket : door.sockets) {
+        // Who connects and says nothing, as a port scan does, waits in the kernel.
+        if (door.by_tls) setsockopt(socket.fd(), IPPROTO_TCP, TCP_DEFER_ACCEPT, &kSilentSeconds, sizeof(kSilentSeconds));
         listeners_.push_back({&server, &door, bounds_.back().get(), handshakes, socket.fd()});
+      }
     }
   }
   thread_ = std::thread([this] { Run(); });
@@ -116,7 +99,7 @@ void Acceptor::Run() {
     // Without descriptors, or room for a handshake, the listeners would be ready all the time.
     bool crowded = false;
     for (size_t i = 0; i < listeners_.size(); ++i) {
-      const bool waits = listeners_[i].handshakes != nullptr && !listeners_[i].handshakes->HasRoom(absl::Now());
+      const bool waits = listeners_[i].handshakes != nullptr && !listeners_[i].handshakes->HasRoom(clock_.Now());
       crowded = crowded || waits;
       polled[i + 1] = {exhausted || waits ? -1 : listeners_[i].fd, POLLIN, 0};
     }
@@ -133,7 +116,7 @@ void Acceptor::Run() {
 
 bool Acceptor::Take(const Listener& listener) {
   for (int i = 0; i < kMostInARow; ++i) {
-    if (listener.handshakes != nullptr && !listener.handshakes->HasRoom(absl::Now())) return true;
+    if (listener.handshakes != nullptr && !listener.handshakes->HasRoom(clock_.Now())) return true;
     const int fd = accept4(listener.fd, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0) {
       if (!IsExhaustion(errno)) return true;  // nobody waits, or whoever did has gone
@@ -150,7 +133,7 @@ bool Acceptor::Take(const Listener& listener) {
       continue;
     }
     listener.bound->Add(fd);
-    if (listener.handshakes != nullptr) listener.handshakes->Add(fd, absl::Now());
+    if (listener.handshakes != nullptr) listener.handshakes->Add(fd, clock_.Now());
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
     connection.fd = fd;
     listener.door->grpc->HandleNewConnection(&connection);

@@ -9,8 +9,10 @@
 #include <thread>
 #include <vector>
 
-#include "absl/time/time.h"
+#include "common/base/clock.h"
 #include "coordinator/rpc/busy_peers.h"
+#include "coordinator/rpc/handshake_bound.h"
+#include "coordinator/rpc/held_socket.h"
 #include "coordinator/rpc/listening_socket.h"
 
 namespace motley::coordinator {
@@ -27,37 +29,11 @@ class ConnectionBound {
   size_t most() const { return most_; }
 
  private:
-  struct Held {
-    int fd = -1;
-    uint64_t inode = 0;  // of its socket, by which a reused number is told
-    std::string peer;    // empty: of a Unix socket
-  };
-  bool CloseIfIdle(const Held& held);
+  bool CloseIfIdle(const HeldSocket& held);
 
   const size_t most_;
   const BusyPeers& busy_;
-  std::vector<Held> open_;  // the oldest first
-};
-
-// TLS handshakes that are under way. One costs milliseconds of the processor: of thousands at once none would be done before its
-// time is over, of a few hundred all are. gRPC does not tell when one is done; a call tells, or the connection's end, or the time
-// that a handshake has. Used on the acceptor's thread.
-class HandshakeBound {
- public:
-  static constexpr size_t kMost = 256;
-  explicit HandshakeBound(const BusyPeers& busy) : busy_(busy) {}
-  bool HasRoom(absl::Time now);
-  void Add(int fd, absl::Time now);
-
- private:
-  struct UnderWay {
-    int fd = -1;
-    uint64_t inode = 0;
-    std::string peer;
-    absl::Time begin;
-  };
-  const BusyPeers& busy_;
-  std::vector<UnderWay> under_way_;
+  std::vector<HeldSocket> open_;  // the oldest first
 };
 
 // One thread for all listening sockets. While there are no descriptors it waits and tries again; connections wait in the
@@ -98,6 +74,7 @@ class Acceptor {
   bool Take(const Listener& listener);
   void Say(bool* said, const std::string& text);
 
+  SystemClock clock_;
   std::vector<Server> servers_;
   std::vector<std::unique_ptr<ConnectionBound>> bounds_;
   std::vector<std::unique_ptr<HandshakeBound>> handshakes_;

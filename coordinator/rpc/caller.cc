@@ -13,7 +13,7 @@ absl::StatusOr<Caller> CallerOf(const grpc::CallbackServerContext& context) {
   if (!caller.by_tls || !shown) return caller;
   const absl::StatusOr<NodeName> node = motley::NodeOf(*shown);
   if (!node.ok()) return absl::UnauthenticatedError(std::string(node.status().message()));
-  caller.key = NodeKey{*node, shown->PublicHash()};
+  caller.key = NodeKey{*node, shown->PublicHash(), shown->ToPem()};
   return caller;
 }
 

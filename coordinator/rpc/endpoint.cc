@@ -41,6 +41,7 @@ absl::StatusOr<Endpoint> StartEndpoint(const EndpointOptions& options) {
   const int tls_handshake_ms = static_cast<int>(absl::ToInt64Milliseconds(kLongestTlsHandshake));
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, options.tls == nullptr ? kHandshakeMs : tls_handshake_ms);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleMs);
+  if (options.most_streams > 0) builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, options.most_streams);
   builder.SetMaxReceiveMessageSize(options.most_message_bytes);
   builder.SetOption(std::make_unique<Reflection>(options.reflection));
   for (grpc::Service* service : options.services) builder.RegisterService(service);

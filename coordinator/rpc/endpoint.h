@@ -19,6 +19,7 @@ struct EndpointOptions {
   int most_message_bytes = 0;           // of what comes in
   bool reflection = false;
   std::shared_ptr<grpc::ServerCredentials> tls;  // null: no connection comes by TLS
+  int most_streams = 0;                          // calls of one connection at once; 0: as gRPC has it
 };
 // Who connects by TLS and has not shown itself by then is gone: many may dial at once.
 inline constexpr absl::Duration kLongestTlsHandshake = absl::Seconds(10);

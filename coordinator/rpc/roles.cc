@@ -40,7 +40,7 @@ constexpr Grant kGrants[] = {
     {"/motley.v1.WorkerService/Session", false, true},
     {"/motley.v1.WorkerService/Join", false, true},
     {"/grpc.health.v1.Health/Check", true, true},
-    {"/grpc.health.v1.Health/Watch", true, true},
+    {"/grpc.health.v1.Health/Watch", true, false},
     {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", true, false},
 };
 

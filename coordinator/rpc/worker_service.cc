@@ -36,7 +36,12 @@ class SessionReactor : public grpc::ServerBidiReactor<v1::WorkerMessage, v1::Coo
   SessionReactor(TaskPoster loop, Core& core, BusyPeers& busy, const grpc::CallbackServerContext& context)
       : loop_(loop), core_(core), mark_(busy, context.peer()), caller_(CallerOf(context)) {
     link_ = std::make_shared<Link>(this, caller_.ok() ? *caller_ : Caller());
-    StartRead(&incoming_);
+    // Who shows no certificate is not listened to: it would hold a connection that counts as busy.
+    if (IsKnown()) {
+      StartRead(&incoming_);
+    } else {
+      loop_.Post([this] { RefuseUnknown(); });
+    }
   }
 
   void OnReadDone(bool ok) override {
@@ -96,14 +101,16 @@ class SessionReactor : public grpc::ServerBidiReactor<v1::WorkerMessage, v1::Coo
     if (!finishing_) StartRead(&incoming_);
   }
 
-  void Greet() {
+  bool IsKnown() const { return caller_.ok() && (!caller_->by_tls || caller_->key); }
+  // Not noted as a refused worker: its name would be whatever a stranger says.
+  void RefuseUnknown() {
     if (!caller_.ok()) return FinishWith(caller_.status());
-    // Not noted as a refused worker: its name would be whatever a stranger says.
-    if (caller_->by_tls && !caller_->key) {
-      return FinishWith(
-          absl::UnauthenticatedError("no certificate was shown; a node that joined has one (motley-worker --join TOKEN), and "
-                                     "worker.identity names its folder"));
-    }
+    FinishWith(
+        absl::UnauthenticatedError("no certificate was shown; a node that joined has one (motley-worker --join TOKEN), and "
+                                   "worker.identity names its folder"));
+  }
+
+  void Greet() {
     if (!incoming_.has_hello()) return FinishWith(absl::InvalidArgumentError("the first message of a session must be hello"));
     absl::StatusOr<NodeDescription> description = wire::FromProto(incoming_.hello());
     absl::Status status = description.status();

@@ -41,7 +41,13 @@ absl::StatusOr<JoinDecision> DecideJoin(const ClusterState& state, const JoinAtt
   JoinDecision decision = {token->second, true};
   if (const auto member = state.members.find(attempt.node); member != state.members.end()) {
     decision.is_new = false;
-    if (member->second.token == token->first && member->second.key_hash == attempt.key_hash) return decision;
+    // Its answer was lost; or its certificate has expired, and it joins again with another token.
+    const bool same_token = member->second.token == token->first;
+    const bool open = token->second.reusable || token->second.joins == 0;
+    if (member->second.key_hash == attempt.key_hash && (same_token || open)) {
+      if (!same_token) ++decision.token.joins;
+      return decision;
+    }
     return absl::AlreadyExistsError(absl::StrCat(
         "node ", attempt.node.value(), " is a member since ", TimeOf(member->second.joined_unix_ms), "; 'motley node forget ",
         attempt.node.value(), "' on the coordinator's machine frees the name, or give ", "this machine another one with --node"));

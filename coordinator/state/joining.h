@@ -20,7 +20,7 @@ struct JoinAttempt {
 };
 struct JoinDecision {
   TokenRecord token;    // after it was used
-  bool is_new = false;  // else it asks again with the same token and key: its answer was lost
+  bool is_new = false;  // else it is a member by this very key: its answer was lost, or its certificate has expired
 };
 // UNAUTHENTICATED: the token is not known, used or expired; ALREADY_EXISTS: the name is a member's, or a worker of this name is
 // connected; INVALID_ARGUMENT: no node may have the name.

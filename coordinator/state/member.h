@@ -37,6 +37,7 @@ struct MemberRecord {
 struct NodeKey {
   NodeName node;
   std::string key_hash;
+  std::string certificate;  // PEM
 };
 
 }  // namespace motley::coordinator

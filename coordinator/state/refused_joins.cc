@@ -7,6 +7,7 @@ namespace {
 
 constexpr absl::Duration kSecond = absl::Seconds(1), kSayEvery = absl::Minutes(1);
 constexpr size_t kMostHosts = 256;
+constexpr int kMostSaid = 10;
 
 }  // namespace
 
@@ -24,6 +25,8 @@ bool RefusedJoins::Note(const std::string& host, absl::Duration now) {
   if (entry.in_second == 0 || now - entry.second >= kSecond) entry.second = now, entry.in_second = 0;
   ++entry.in_second;
   if (now - entry.said < kSayEvery) return false;
+  if (now - minute_ >= kSayEvery) minute_ = now, said_in_minute_ = 0;
+  if (++said_in_minute_ > kMostSaid) return false;
   entry.said = now;
   return true;
 }

@@ -16,7 +16,7 @@ class RefusedJoins {
   static constexpr int kMostInASecond = 10;
 
   bool IsTooEager(const std::string& host, absl::Duration now) const;
-  // Whether people are to be told: once a minute for an address.
+  // Whether people are to be told: once a minute for an address, and of ten addresses a minute.
   bool Note(const std::string& host, absl::Duration now);
 
  private:
@@ -25,7 +25,9 @@ class RefusedJoins {
     int in_second = 0;
     absl::Duration said = -absl::InfiniteDuration();
   };
-  std::map<std::string, Host> hosts_;  // a few hundred at most
+  std::map<std::string, Host> hosts_;                  // a few hundred at most
+  absl::Duration minute_ = -absl::InfiniteDuration();  // its begin
+  int said_in_minute_ = 0;
 };
 
 }  // namespace motley::coordinator

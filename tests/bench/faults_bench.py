@@ -51,6 +51,16 @@ def newcomers_part(share, _seed):
     return newcomers(max(2, round(50 * share)))
 
 
+def members_part(share, _seed):
+    import netns
+    from faults_members import membership
+    reason = netns.why_not()
+    if reason:
+        print(f"left out: members: {reason}", flush=True)
+        return [], []
+    return membership(max(1, round(10 * share)))
+
+
 def strangers_part(share, _seed):
     import netns
     from faults_joiners import joiners
@@ -83,6 +93,7 @@ def figures_part(_share, _seed):
 
 
 PARTS = {"kills": kills_part, "partitions": partitions_part, "flapping": flapping_part, "newcomers": newcomers_part,
+         "members": members_part,
          "strangers": strangers_part, "corruptions": corruptions_part, "curve": curve_part, "figures": figures_part}
 
 

@@ -15,6 +15,7 @@ import netns
 from faults_common import PACED, paced_job, rank_of
 from faults_curve import curve, flipped_reads
 from faults_kills import kills
+from faults_members import membership
 from faults_newcomers import newcomers, silent_in_swap
 from faults_partitions import BOTH, FROM, partitions
 from faults_pipelines import pipelines
@@ -317,6 +318,11 @@ def bad_newcomers():
     return netns.why_not() or expect_met(*newcomers(1))
 
 
+def members_on_a_network():
+    """The same: certificates renewed and a new authority under a job, a node that is forgotten."""
+    return netns.why_not() or expect_met(*membership(1))
+
+
 def misreading_node():
     """One fault of the long job's: a node that reads other bytes of a checkpoint than there are."""
     return mounts.why_not() or expect_met(*curve(0, [flipped_reads]))
@@ -375,6 +381,7 @@ def main():
     results.run("a node that misreads checkpoints", misreading_node)
     results.run("kills of the coordinator", killed_again_and_again, 1)
     results.run("partitions", partitioned)
+    results.run("members: renewed, a new authority, forgotten", members_on_a_network)
     results.run("bad newcomers", bad_newcomers)
     results.run("a newcomer that is silent in the swap", silent_newcomer)
     results.run("strangers that invent numbers", invented_numbers)

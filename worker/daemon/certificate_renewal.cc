@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/logging.h"
+#include "common/base/sha256.h"
 #include "common/base/status_macros.h"
 #include "common/tls/certificate.h"
 
@@ -16,7 +17,7 @@ namespace {
 constexpr absl::Duration kAskAgain = absl::Seconds(10);
 
 absl::StatusOr<std::string> RequestOf(const IdentityFolder& folder) {
-  MOTLEY_ASSIGN_OR_RETURN(const PrivateKey key, folder.LoadOrMakeKey());
+  MOTLEY_ASSIGN_OR_RETURN(const PrivateKey key, folder.LoadKey());
   return key.SigningRequest();
 }
 
@@ -43,10 +44,12 @@ void CertificateRenewal::Reckon() {
 }
 
 std::optional<RenewalReport> CertificateRenewal::Due(absl::Time now) {
+  // A clock that was ahead when it was asked for is no reason to wait for that time.
+  if (ask_again_ - now > kAskAgain) ask_again_ = now;
   if (now < renew_at_ || now < ask_again_) return std::nullopt;
   ask_again_ = now + kAskAgain;
   absl::StatusOr<std::string> request = RequestOf(folder_);
-  if (request.ok()) return RenewalReport{*std::move(request)};
+  if (request.ok()) return RenewalReport{*std::move(request), ""};
   LogError(absl::StrCat("no new certificate can be asked for: ", std::string(request.status().message())));
   return std::nullopt;
 }
@@ -61,7 +64,7 @@ void CertificateRenewal::OnAuthorities(const AuthoritiesCommand& command) {
   Reckon();
 }
 
-void CertificateRenewal::OnCertificate(const CertificateCommand& command, absl::Time now) {
+std::optional<RenewalReport> CertificateRenewal::OnCertificate(const CertificateCommand& command, absl::Time now) {
   absl::StatusOr<NodeIdentity> identity = folder_.Load();
   absl::Status status = command.error.empty() ? identity.status() : absl::FailedPreconditionError(command.error);
   if (status.ok()) {
@@ -75,6 +78,7 @@ void CertificateRenewal::OnCertificate(const CertificateCommand& command, absl::
     LogError(absl::StrCat("the node's certificate was not renewed: ", std::string(status.message()), "; asking again"));
   }
   Reckon();
+  return status.ok() ? std::optional(RenewalReport{"", Sha256Hex(command.certificate)}) : std::nullopt;
 }
 
 }  // namespace motley::worker

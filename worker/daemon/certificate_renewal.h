@@ -19,7 +19,8 @@ class CertificateRenewal {
   std::optional<RenewalReport> Due(absl::Time now);
   // Whom to believe. What cannot be read, or holds none, is logged and changes nothing.
   void OnAuthorities(const AuthoritiesCommand& command);
-  void OnCertificate(const CertificateCommand& command, absl::Time now);
+  // What to answer: that it is stored.
+  std::optional<RenewalReport> OnCertificate(const CertificateCommand& command, absl::Time now);
 
  private:
   void Reckon();

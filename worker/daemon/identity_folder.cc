@@ -16,6 +16,8 @@ constexpr mode_t kFolderMode = 0700, kKeyMode = 0600, kOtherMode = 0644;
 absl::Status Read(const std::string& path, std::string* out) {
   absl::StatusOr<std::string> text = ReadSmallFile(path, kLargestBytes);
   if (!text.ok()) {
+    // What may get better by itself, a file system that does not answer say, is no reason to join.
+    if (!absl::IsNotFound(text.status()) && !absl::IsInvalidArgument(text.status())) return text.status();
     return absl::FailedPreconditionError(absl::StrCat(
         text.status().message(), ": this node has no identity; join the cluster: motley-worker --join TOKEN (docs/joining.md)"));
   }
@@ -23,22 +25,39 @@ absl::Status Read(const std::string& path, std::string* out) {
   return absl::OkStatus();
 }
 
+bool IsOpenToOthers(const std::string& path) {
+  struct stat found;
+  return stat(path.c_str(), &found) == 0 && (found.st_mode & (S_IRWXG | S_IRWXO)) != 0;
+}
+
+absl::Status OpenToOthers(const std::string& path) {
+  return absl::FailedPreconditionError(
+      absl::StrCat(path, " is open to others than its user, who can pretend to be this node: chmod 0600 it; or, if somebody may ",
+                   "have read it, remove it, 'motley node forget' this node on the coordinator's machine and join again"));
+}
+
 }  // namespace
 
 absl::StatusOr<NodeIdentity> IdentityFolder::Load() const {
   NodeIdentity identity;
+  if (IsOpenToOthers(path_ + kKey)) return OpenToOthers(path_ + kKey);
   MOTLEY_RETURN_IF_ERROR(Read(path_ + kKey, &identity.key));
   MOTLEY_RETURN_IF_ERROR(Read(path_ + kCertificate, &identity.certificate));
   MOTLEY_RETURN_IF_ERROR(Read(path_ + kAuthorities, &identity.authorities));
   return identity;
 }
 
+absl::StatusOr<PrivateKey> IdentityFolder::LoadKey() const {
+  std::string pem;
+  if (IsOpenToOthers(path_ + kKey)) return OpenToOthers(path_ + kKey);
+  MOTLEY_RETURN_IF_ERROR(Read(path_ + kKey, &pem));
+  return PrivateKey::FromPem(pem);
+}
+
 absl::StatusOr<PrivateKey> IdentityFolder::LoadOrMakeKey() const {
-  if (FileExists(path_ + kKey)) {
-    MOTLEY_ASSIGN_OR_RETURN(const std::string pem, ReadSmallFile(path_ + kKey, kLargestBytes));
-    // One that is no key is of no use to anybody.
-    if (absl::StatusOr<PrivateKey> key = PrivateKey::FromPem(pem); key.ok()) return key;
-  }
+  if (IsOpenToOthers(path_ + kKey)) return OpenToOthers(path_ + kKey);
+  // One that is no key is of no use to anybody.
+  if (absl::StatusOr<PrivateKey> key = LoadKey(); key.ok()) return key;
   const bool is_new = !FileExists(path_);
   MOTLEY_RETURN_IF_ERROR(MakeFolders(path_));
   if (is_new && chmod(path_.c_str(), kFolderMode) != 0) return FileError(errno, "close to others", path_);

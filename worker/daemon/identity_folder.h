@@ -15,9 +15,12 @@ class IdentityFolder {
  public:
   explicit IdentityFolder(std::string path) : path_(std::move(path)) {}
 
-  // FAILED_PRECONDITION: a file is missing or cannot be read; says that the node has not joined.
+  // FAILED_PRECONDITION: a file is missing, as of a node that has not joined; or others can read the key. Errors of files.
   absl::StatusOr<NodeIdentity> Load() const;
+  // INVALID_ARGUMENT: it is none; else as Load.
+  absl::StatusOr<PrivateKey> LoadKey() const;
   // The key that is there, else a new one, which is saved: who asks again to join is known by it. The folder is made.
+  // FAILED_PRECONDITION: others can read it.
   absl::StatusOr<PrivateKey> LoadOrMakeKey() const;
   absl::Status SaveCertificate(const std::string& pem) const;
   absl::Status SaveAuthorities(const std::string& pem) const;

@@ -21,6 +21,7 @@
 #include "common/rpc/channel.h"
 #include "common/rpc/tls_credentials.h"
 #include "common/tls/certificate.h"
+#include "common/tls/certificate_authority.h"
 #include "proto/motley/v1/worker.grpc.pb.h"
 
 namespace motley::worker {
@@ -43,7 +44,8 @@ class Judge {
   absl::Status operator()(const std::vector<Certificate>& shown) {
     absl::MutexLock lock(&mutex_);
     const Certificate& authority = shown.back();
-    if (!authority.IsAuthority() || !IsOf(token_, authority) || !shown.front().IsSignedBy(authority)) {
+    const bool is_coordinator = shown.front().IsSignedBy(authority) && TermOf(shown.front()).ok();
+    if (!authority.IsAuthority() || !IsOf(token_, authority) || !is_coordinator) {
       verdict_ = absl::FailedPreconditionError(
           "who answers there is not of the cluster that the token is for; the token is another cluster's or older than its "
           "authority, or somebody stands between");

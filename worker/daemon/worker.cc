@@ -179,7 +179,9 @@ void Worker::OnCommand(CoordinatorCommand command) {
       if (std::optional<RenewalReport> now = worker.renewal_->Due(worker.clock_.WallNow())) worker.outbox_.Push(*std::move(now));
     }
     void operator()(CertificateCommand& command) const {
-      if (worker.renewal_ != nullptr) worker.renewal_->OnCertificate(command, worker.clock_.WallNow());
+      if (worker.renewal_ == nullptr) return;
+      if (std::optional<RenewalReport> stored = worker.renewal_->OnCertificate(command, worker.clock_.WallNow()))
+        worker.outbox_.Push(*std::move(stored));
     }
   };
   std::visit(Visitor{*this}, command);

@@ -150,6 +150,12 @@ TEST_F(MutualTlsTest, AMemberBelievesNoOtherCoordinator) {
   EXPECT_FALSE(Call(of_others.port(), AsNode(authority_, NodeCertificate(authority_))).ok());
   const Server node(authority_, key_, NodeCertificate(authority_));
   EXPECT_FALSE(Call(node.port(), AsNode(authority_, NodeCertificate(authority_))).ok()) << "a node that says to be it";
+  // gRPC takes a common name for a host's.
+  const auto request = key_.SigningRequest().value();
+  const auto named = authority_.IssueNode(NodeName(kCoordinatorName), request, absl::Now(), kDay);
+  const Server pretender(authority_, key_, named.value());
+  EXPECT_FALSE(Call(pretender.port(), AsNode(authority_, NodeCertificate(authority_))).ok()) << "a node that is called so";
+  EXPECT_FALSE(Call(pretender.port(), TlsCredentialsBelieving(authority_.certificate().ToPem())).ok()) << "for a newcomer too";
 }
 
 TEST_F(MutualTlsTest, ANewcomerSeesTheAuthorityAndJudges) {

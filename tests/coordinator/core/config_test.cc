@@ -24,11 +24,13 @@ absl::Status Load(const std::string& text, Config* config) {
 TEST(CoordinatorConfig, ReadsEveryKey) {
   Config config;
   ASSERT_TRUE(
-      Load("[server]\nsocket='/x'\nlisten='127.0.0.1:1'\nmetrics=''\ninsecure=true\nstop_seconds=7\n"
-           "[workers]\nlisten='127.0.0.1:2'\nsocket='/y'\ntls=true\ncertificate_days=2\ninsecure=false\n[state]\nfolder='/"
-           "s'\n[lease]\nseconds=3\n[limits]\nupdates=1\nupdate_bytes=2\nlog_lines=3\nlog_bytes=4\njobs_with_logs=5\njob_"
-           "bytes=6\npeople_connections=7\nworkers_connections=8\n[log]\nlevel='debug'\n",
-           &config)
+      Load(
+          "[server]\nsocket='/x'\nlisten='127.0.0.1:1'\nmetrics=''\ninsecure=true\nstop_seconds=7\n"
+          "[workers]\nlisten='127.0.0.1:2'\nsocket='/y'\ntls=true\ncertificate_days=2\ninsecure=false\n[state]\nfolder='/"
+          "s'\n[backup]\nfolder='/"
+          "b'\nevery=2\n[lease]\nseconds=3\n[limits]\nupdates=1\nupdate_bytes=2\nlog_lines=3\nlog_bytes=4\njobs_with_logs=5\njob_"
+          "bytes=6\npeople_connections=7\nworkers_connections=8\n[log]\nlevel='debug'\n",
+          &config)
           .ok());
   EXPECT_EQ(config.listen, "127.0.0.1:1");
   EXPECT_EQ(config.metrics, "");
@@ -42,6 +44,8 @@ TEST(CoordinatorConfig, ReadsEveryKey) {
   EXPECT_EQ(config.people_connections, 7u);
   EXPECT_EQ(config.worker_connections, 8u);
   EXPECT_EQ(config.state_folder, "/s");
+  EXPECT_EQ(config.backup_folder, "/b");
+  EXPECT_EQ(config.backup_every, absl::Seconds(2));
   EXPECT_EQ(config.lease, absl::Seconds(3));
   EXPECT_EQ(config.updates_kept, 1u);
   EXPECT_EQ(config.update_bytes_kept, 2u);

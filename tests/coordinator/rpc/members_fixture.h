@@ -15,7 +15,6 @@ class MembersTest : public ClusterTest {
   MembersTest() {
     RequireTls13();
     config_.workers_tls = true;
-    config_.renewals_settle = absl::Milliseconds(500);
     Start();
   }
   std::string Token(bool reusable = false, int64_t ttl_seconds = 0) {

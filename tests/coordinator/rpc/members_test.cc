@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/files.h"
 #include "common/tls/join_token.h"
 #include "tests/coordinator/rpc/members_fixture.h"
 
@@ -32,11 +33,40 @@ TEST_F(MembersTest, WithoutACertificateNobodyIsANode) {
   EXPECT_EQ(NodeOf("n1").name(), "");
 }
 
+// A call that says nothing holds no connection that counts as busy.
+TEST_F(MembersTest, WhoShowsNoCertificateIsNotListenedTo) {
+  grpc::ChannelArguments arguments = DirectArguments();
+  ExpectCoordinator(arguments);
+  const auto stub = v1::WorkerService::NewStub(
+      OpenChannel(server_->workers_address(), arguments, TlsCredentialsJudging([](const auto&) { return absl::OkStatus(); })));
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+  const auto stream = stub->Session(&context);
+  v1::CoordinatorMessage message;
+  EXPECT_FALSE(stream->Read(&message)) << "nothing was sent, and it ends";
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::UNAUTHENTICATED);
+}
+
 TEST_F(MembersTest, ACertificateIsOfOneName) {
   const NodeIdentity n1 = Member("n1"), n2 = Member("n2");
   const grpc::Status status = Refused("n2", As(n1));
   EXPECT_EQ(status.error_code(), grpc::StatusCode::PERMISSION_DENIED);
   EXPECT_THAT(status.error_message(), HasSubstr("the certificate is of node n1, and the worker says to be n2"));
+}
+
+// Of a certificate that is a server's alone the handshake is refused already.
+TEST_F(MembersTest, TheCoordinatorsOwnCertificateIsNoNodes) {
+  const auto read = [&](const char* name) { return ReadSmallFile(config_.state_folder + "/tls/" + name, 1 << 16).value(); };
+  const NodeIdentity own = {read("coordinator.key"), read("coordinator.crt"), read("authorities.crt")};
+  grpc::ChannelArguments arguments = DirectArguments();
+  ExpectCoordinator(arguments);
+  const auto stub = v1::WorkerService::NewStub(OpenChannel(server_->workers_address(), arguments, TlsNodeCredentials(own)));
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+  v1::JoinRequest request;
+  request.set_token("what reaches the method is no token");
+  v1::JoinResponse response;
+  EXPECT_EQ(stub->Join(&context, request, &response).error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
 TEST_F(MembersTest, AForgottenNodeEndsAtOnceAndStaysOut) {

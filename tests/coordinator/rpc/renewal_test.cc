@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "absl/synchronization/mutex.h"
+#include "common/base/sha256.h"
 #include "common/tls/join_token.h"
 #include "tests/coordinator/rpc/members_fixture.h"
 
@@ -25,6 +26,11 @@ class RenewalTest : public MembersTest {
   static void Ask(FakeWorker& worker, const std::string& signing_request) {
     v1::WorkerMessage message;
     message.mutable_renewal_request()->set_signing_request(signing_request);
+    worker.Send(message);
+  }
+  static void SayStored(FakeWorker& worker, const v1::Renewal& renewal) {
+    v1::WorkerMessage message;
+    message.mutable_renewal_request()->set_stored(Sha256Hex(renewal.certificate()));
     worker.Send(message);
   }
   v1::Renewal WaitForRenewal(size_t count) {
@@ -98,6 +104,33 @@ TEST_F(RenewalTest, TheAuthorityChangesWhenAllHaveRenewed) {
   EXPECT_EQ(WaitForAuthorities(1), 1u);
   EXPECT_EQ(authorities(), both->back().ToPem());
   auto again = MembersTest::Join("n1", As({n1.key, renewed.certificate, authorities()}));
+}
+
+TEST_F(RenewalTest, ACertificateCountsWhenTheMemberHasIt) {
+  const NodeIdentity n1 = Member("n1");
+  auto worker = Listening("n1", n1);
+  ASSERT_TRUE(Rotate().ok());
+  EXPECT_EQ(WaitForAuthorities(2), 2u);
+  Ask(*worker, PrivateKey::FromPem(n1.key)->SigningRequest().value());
+  const v1::Renewal renewal = WaitForRenewal(1);
+  absl::SleepFor(absl::Milliseconds(1500));  // the authority is looked at every second
+  EXPECT_THAT(Rotate().error_message(), HasSubstr("not renewed yet: n1")) << "it was sent, and may be lost";
+  v1::Renewal other = renewal;
+  other.set_certificate("another one");
+  SayStored(*worker, other);
+  SayStored(*worker, renewal);
+  EXPECT_EQ(WaitForAuthorities(1), 1u);
+  auto again = MembersTest::Join("n1", As({n1.key, renewal.certificate(), authorities()}));
+}
+
+TEST_F(RenewalTest, WhoAsksWithoutPauseIsHeldBack) {
+  const NodeIdentity n1 = Member("n1");
+  auto worker = Listening("n1", n1);
+  const std::string request = PrivateKey::FromPem(n1.key)->SigningRequest().value();
+  Ask(*worker, request);
+  EXPECT_EQ(WaitForRenewal(1).error(), "");
+  Ask(*worker, request);
+  EXPECT_THAT(WaitForRenewal(2).error(), HasSubstr("a moment ago"));
 }
 
 TEST_F(RenewalTest, WithoutMembersTheChangeIsSoonOver) {

@@ -62,7 +62,7 @@ TEST_F(IdentityFolderTest, WhatIsNoKeyIsReplaced) {
   const std::string half = TempFolder::Read(path_ + "/node.key").substr(0, 60);
   for (const std::string& rubbish : {std::string(), std::string("rubbish"), half}) {
     folder_.Write("lib/worker/node.key", rubbish);
-    chmod((path_ + "/node.key").c_str(), 0644);
+    chmod((path_ + "/node.key").c_str(), 0600);
     const std::string next = KeptHash();
     EXPECT_NE(next, made);
     EXPECT_EQ(KeptHash(), next) << "the new one is kept";
@@ -71,6 +71,19 @@ TEST_F(IdentityFolderTest, WhatIsNoKeyIsReplaced) {
 }
 
 // Whoever made the folder had his reasons for who may look into it.
+TEST_F(IdentityFolderTest, AKeyThatOthersCanReadCountsNoMore) {
+  const std::string made = KeptHash();
+  ASSERT_TRUE(identity_.SaveCertificate("c").ok() && identity_.SaveAuthorities("a").ok());
+  EXPECT_TRUE(identity_.Load().ok());
+  chmod((path_ + "/node.key").c_str(), 0644);
+  const absl::Status status = identity_.Load().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("chmod 0600"));
+  EXPECT_EQ(identity_.LoadOrMakeKey().status().code(), absl::StatusCode::kFailedPrecondition) << "nor to join again with";
+  std::filesystem::remove(path_ + "/node.key");
+  EXPECT_NE(KeptHash(), made);
+}
+
 TEST_F(IdentityFolderTest, AFolderThatIsThereKeepsItsMode) {
   std::filesystem::create_directories(path_);
   chmod(path_.c_str(), 0750);
