@@ -125,7 +125,11 @@ def closed_to_others():
                 opened = [os.path.join(top, name) for name in names if mode_of(os.path.join(top, name)) & 0o007]
                 expect(not opened, f"open to every account: {opened}")
             state = cluster.path("coordinator-state")
-            expect(not any(mode_of(os.path.join(state, name)) & 0o077 for name in os.listdir(state)), f"state: {os.listdir(state)}")
+            # The way to the workers' socket is the group's, as to the people's; the rest is the coordinator's alone.
+            workers = os.path.join(state, "people", "workers.sock")
+            expect(mode_of(os.path.dirname(workers)) == 0o750 and mode_of(workers) == 0o660, "the modes of the workers' socket")
+            others = [name for name in os.listdir(state) if name != "people"]
+            expect(not any(mode_of(os.path.join(state, name)) & 0o077 for name in others), f"state: {others}")
             expect(mode_of(os.path.dirname(cluster.socket)) == 0o750 and mode_of(cluster.socket) == 0o660, "the socket's modes")
             if os.geteuid() != 0:
                 return "the group's way to the socket: only root makes another user"
