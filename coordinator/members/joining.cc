@@ -21,14 +21,6 @@ constexpr absl::Duration kBetweenRenewals = absl::Seconds(5);  // of one member:
 
 absl::Time WallNow(const Core& core) { return absl::FromUnixMillis(core.journal.UnixMs()); }
 
-EventRecord MemberEvent(const char* kind, const NodeName& node, std::string message) {
-  EventRecord event;
-  event.kind = kind;
-  event.node = node;
-  event.message = std::move(message);
-  return event;
-}
-
 // A listing must know who may come back, also when it has not since the start.
 void ShowMember(Core& core, const NodeName& name) {
   NodeRecord& node = core.state.nodes[name];
@@ -132,9 +124,9 @@ absl::StatusOr<JoinToken> MakeToken(Core& core, absl::Duration life, bool reusab
   MOTLEY_ASSIGN_OR_RETURN(const JoinToken token, MakeJoinToken(core.authority->oldest().certificate()));
   const int64_t now = core.journal.UnixMs();
   batch.tokens.push_back({token.id, HashOfSecret(token), reusable, 0, now, now + absl::ToInt64Milliseconds(life)});
-  batch.events.push_back(MemberEvent(kind::kTokenMade, NodeName(),
-                                     absl::StrCat("token ", token.id, " was made: ", reusable ? "reusable" : "for one node",
-                                                  ", for ", absl::FormatDuration(life))));
+  batch.events.push_back(NodeEvent(kind::kTokenMade, NodeName(),
+                                   absl::StrCat("token ", token.id, " was made: ", reusable ? "reusable" : "for one node",
+                                                ", for ", absl::FormatDuration(life))));
   MOTLEY_RETURN_IF_ERROR(core.journal.Commit(batch));
   for (const std::string& id : batch.ended_tokens) core.state.tokens.erase(id);
   core.state.tokens[token.id] = batch.tokens[0];
@@ -147,7 +139,7 @@ absl::Status RevokeToken(Core& core, const std::string& id) {
   }
   Batch batch;
   batch.ended_tokens.push_back(id);
-  batch.events.push_back(MemberEvent(kind::kTokenRevoked, NodeName(), absl::StrCat("token ", id, " was revoked")));
+  batch.events.push_back(NodeEvent(kind::kTokenRevoked, NodeName(), absl::StrCat("token ", id, " was revoked")));
   MOTLEY_RETURN_IF_ERROR(core.journal.Commit(batch));
   core.state.tokens.erase(id);
   return absl::OkStatus();
@@ -171,8 +163,8 @@ absl::StatusOr<IssuedCertificate> JoinNode(Core& core, std::string_view token_te
   batch.tokens.push_back(decision.token);
   batch.members.push_back(member);
   if (decision.is_new) {
-    batch.events.push_back(MemberEvent(
-        kind::kMemberAdded, node, absl::StrCat("node ", node.value(), " at ", host, " became a member by token ", token.id)));
+    batch.events.push_back(NodeEvent(kind::kMemberAdded, node,
+                                     absl::StrCat("node ", node.value(), " at ", host, " became a member by token ", token.id)));
   }
   MOTLEY_RETURN_IF_ERROR(core.journal.Commit(batch));
   core.state.tokens[token.id] = decision.token;
@@ -227,7 +219,7 @@ absl::Status ForgetNode(Core& core, const NodeName& node) {
   batch.ended_members.push_back(node);
   batch.drains.push_back({node, false});
   batch.events.push_back(
-      MemberEvent(kind::kMemberForgotten, node, absl::StrCat("node ", node.value(), " was forgotten: it is no member any more")));
+      NodeEvent(kind::kMemberForgotten, node, absl::StrCat("node ", node.value(), " was forgotten: it is no member any more")));
   MOTLEY_RETURN_IF_ERROR(core.journal.Commit(batch));
   core.state.members.erase(node);
   core.renewals.erase(node);
@@ -259,9 +251,9 @@ absl::Status RotateAuthority(Core& core) {
   MOTLEY_ASSIGN_OR_RETURN(std::vector<AuthorityRecord> records, core.store.LoadAuthorities());
   MOTLEY_ASSIGN_OR_RETURN(batch.authorities.emplace_back(), NewAuthority(number, WallNow(core)));
   records.push_back(batch.authorities[0]);
-  batch.events.push_back(MemberEvent(kind::kAuthorityChanges, NodeName(),
-                                     absl::StrCat("authority ", number, " was made; the one before ends when all ",
-                                                  core.state.members.size(), " members have a certificate of the new one")));
+  batch.events.push_back(NodeEvent(kind::kAuthorityChanges, NodeName(),
+                                   absl::StrCat("authority ", number, " was made; the one before ends when all ",
+                                                core.state.members.size(), " members have a certificate of the new one")));
   return ChangeAuthorities(core, std::move(records), std::move(batch));
 }
 
@@ -272,8 +264,8 @@ void EndOldAuthority(Core& core) {
   records->erase(records->begin(), records->end() - 1);
   Batch batch;
   for (int64_t number = 1; number < core.authority->newest_number(); ++number) batch.ended_authorities.push_back(number);
-  batch.events.push_back(MemberEvent(kind::kAuthorityChanged, NodeName(),
-                                     absl::StrCat("authority ", core.authority->newest_number(), " is the only one now")));
+  batch.events.push_back(NodeEvent(kind::kAuthorityChanged, NodeName(),
+                                   absl::StrCat("authority ", core.authority->newest_number(), " is the only one now")));
   if (absl::Status status = ChangeAuthorities(core, *std::move(records), std::move(batch)); !status.ok()) {
     LogError(absl::StrCat("the old authority could not be ended: ", std::string(status.message())));
   }

@@ -16,14 +16,6 @@
 namespace motley::coordinator {
 namespace {
 
-EventRecord NodeEvent(const char* kind, const NodeName& node, std::string message) {
-  EventRecord event;
-  event.kind = kind;
-  event.node = node;
-  event.message = std::move(message);
-  return event;
-}
-
 // A worker that comes back may still run ranks of an epoch that went on without it, or that an earlier coordinator began.
 // A device that was left out gets another chance with a new worker.
 void MeetRun(Core& core, const NodeDescription& node, bool new_incarnation) {
@@ -52,6 +44,14 @@ constexpr size_t kLongestName = 63;  // of one that may be let in
 constexpr size_t kMostWhyBytes = 512;
 
 }  // namespace
+
+EventRecord NodeEvent(const char* kind, const NodeName& node, std::string message) {
+  EventRecord event;
+  event.kind = kind;
+  event.node = node;
+  event.message = std::move(message);
+  return event;
+}
 
 void NoteRefused(Core& core, const std::string& name, const absl::Status& why) {
   auto& refused = core.state.refused_workers;

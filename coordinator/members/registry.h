@@ -9,6 +9,9 @@
 
 namespace motley::coordinator {
 
+// About a node, or without a name about who may be one.
+EventRecord NodeEvent(const char* kind, const NodeName& node, std::string message);
+
 // Lets a worker in, or says why not (CheckCaller's and CheckAdmission's errors). Ranks of older epochs that still live on the
 // node are told to end.
 absl::Status Admit(Core& core, const NodeDescription& description, std::shared_ptr<WorkerLink> link);

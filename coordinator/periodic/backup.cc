@@ -31,7 +31,8 @@ void BackUp(Core& core) {
   if (core.config.backup_folder.empty() || core.stopping) return;
   if (state.under_way) {
     if (core.clock.Now() - *state.begun > kLongest)
-      Say(core, absl::UnavailableError(absl::StrCat("it does not end; does the file system of ", core.config.backup_folder, " answer?")));
+      Say(core, absl::UnavailableError(
+                    absl::StrCat("it does not end; does the file system of ", core.config.backup_folder, " answer?")));
     return;
   }
   const int64_t commits = core.store.mark().commits;

@@ -34,7 +34,8 @@ absl::Status CheckFolder(const std::string& folder) {
 }
 
 // What `use` says of every file of the store: of its name what follows the store's id.
-absl::Status ForEachOf(const std::string& folder, const std::string& store_id, const std::function<absl::Status(const std::string&)>& use) {
+absl::Status ForEachOf(const std::string& folder, const std::string& store_id,
+                       const std::function<absl::Status(const std::string&)>& use) {
   std::error_code error;
   const std::string begin = BeginOf(store_id);
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {

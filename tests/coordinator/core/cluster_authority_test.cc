@@ -68,7 +68,9 @@ TEST_F(ClusterAuthorityTest, DamagedOrMissingFilesDoNotFit) {
 TEST_F(ClusterAuthorityTest, WhoSignedIsTold) {
   const ClusterAuthority both = ClusterAuthority::FromRecords({first_, second_}).value();
   const auto request = PrivateKey::Make()->SigningRequest().value();
-  const auto by = [&](const CertificateAuthority& key) { return key.IssueNode(NodeName("n"), request, kStart, absl::Hours(1))->ToPem(); };
+  const auto by = [&](const CertificateAuthority& key) {
+    return key.IssueNode(NodeName("n"), request, kStart, absl::Hours(1))->ToPem();
+  };
   EXPECT_EQ(both.NumberOf(by(both.oldest())), 1);
   EXPECT_EQ(both.NumberOf(by(both.newest())), 2);
   EXPECT_EQ(both.NumberOf("no certificate"), 0);

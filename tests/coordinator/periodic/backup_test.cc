@@ -11,7 +11,9 @@ class BackupTest : public CoreTest {
  protected:
   // What the executor would do beside the loop, done when the test says so.
   struct Aside : public Executor {
-    void Run(std::function<void()> work, std::function<void()> done) override { waiting.push_back([work, done] { work(), done(); }); }
+    void Run(std::function<void()> work, std::function<void()> done) override {
+      waiting.push_back([work, done] { work(), done(); });
+    }
     void Finish() {
       for (const auto& each : std::exchange(waiting, {})) each();
     }

@@ -58,8 +58,7 @@ TEST_F(BackupsTest, TheNewestStayAndOthersFilesToo) {
 TEST_F(BackupsTest, AClockThatWasSetBackLosesNoBackup) {
   auto store = Open();
   const std::string id = store->mark().store_id;
-  for (int i = 0; i < static_cast<int>(kBackupsKept); ++i)
-    ASSERT_TRUE(AddBackup(folder_, kept_, id, 1'900'000'000'000 + i).ok());
+  for (int i = 0; i < static_cast<int>(kBackupsKept); ++i) ASSERT_TRUE(AddBackup(folder_, kept_, id, 1'900'000'000'000 + i).ok());
   const auto path = AddBackup(folder_, kept_, id, 1'700'000'000'000);
   ASSERT_TRUE(path.ok()) << path.status();
   EXPECT_TRUE(fs::exists(*path));
