@@ -274,21 +274,6 @@ void MembersByTls(absl::Duration time, Report* report) {
   report->AddCheck("3,000 members: none was lost meanwhile", crowd.all_alive() && plain_crowd.all_alive());
 }
 
-// All pages, as `motley nodes` asks for them.
-int ListNodes(v1::Motley::Stub& stub) {
-  v1::ListNodesRequest request;
-  int nodes = 0;
-  do {
-    grpc::ClientContext context;
-    v1::ListNodesResponse response;
-    const grpc::Status status = stub.ListNodes(&context, request, &response);
-    if (!status.ok()) Give("list the nodes: " + status.error_message());
-    nodes += response.nodes_size();
-    request.set_page_token(response.next_page_token());
-  } while (!request.page_token().empty());
-  return nodes;
-}
-
 // What people wait for beside more heartbeats than one coordinator can take: asked without a pause, each time anew.
 void PeopleBesideAFlood(absl::Duration time, Report* report) {
   Coordinator coordinator;

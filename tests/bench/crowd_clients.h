@@ -77,6 +77,21 @@ class IdleWorker : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::Coordin
   absl::Notification done_;
 };
 
+// All pages, as `motley nodes` asks for them. -1: one was refused.
+inline int ListNodes(v1::Motley::Stub& stub) {
+  v1::ListNodesRequest request;
+  int nodes = 0;
+  do {
+    grpc::ClientContext context;
+    v1::ListNodesResponse response;
+    const grpc::Status status = stub.ListNodes(&context, request, &response);
+    if (!status.ok()) return -1;
+    nodes += response.nodes_size();
+    request.set_page_token(response.next_page_token());
+  } while (!request.page_token().empty());
+  return nodes;
+}
+
 // Counts what one stream brings.
 template <typename Message>
 class Listener : public grpc::ClientReadReactor<Message> {

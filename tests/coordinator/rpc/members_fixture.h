@@ -28,11 +28,16 @@ class MembersTest : public ClusterTest {
     return response.token();
   }
   // Believing whoever is there: what the token is for is the worker's matter.
-  grpc::Status JoinBy(const std::string& token, const std::string& node, const std::string& request, v1::JoinResponse* response) {
+  static std::shared_ptr<grpc::ChannelCredentials> Nobodys() {
+    return TlsCredentialsJudging([](const auto&) { return absl::OkStatus(); });
+  }
+  std::unique_ptr<v1::WorkerService::Stub> StubOf(const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
     grpc::ChannelArguments arguments = DirectArguments();
     ExpectCoordinator(arguments);
-    const auto stub = v1::WorkerService::NewStub(
-        OpenChannel(server_->workers_address(), arguments, TlsCredentialsJudging([](const auto&) { return absl::OkStatus(); })));
+    return v1::WorkerService::NewStub(OpenChannel(server_->workers_address(), arguments, credentials));
+  }
+  grpc::Status JoinBy(const std::string& token, const std::string& node, const std::string& request, v1::JoinResponse* response) {
+    const auto stub = StubOf(Nobodys());
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
     v1::JoinRequest wanted;

@@ -26,7 +26,7 @@ TEST_F(MembersTest, AMemberWorksAndIsListedUntilItsCertificateExpires) {
 
 TEST_F(MembersTest, WithoutACertificateNobodyIsANode) {
   FakeWorker::Options nobody;
-  nobody.credentials = TlsCredentialsJudging([](const auto&) { return absl::OkStatus(); });
+  nobody.credentials = Nobodys();
   const grpc::Status status = Refused("n1", nobody);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAUTHENTICATED);
   EXPECT_THAT(status.error_message(), HasSubstr("motley-worker --join"));
@@ -35,10 +35,7 @@ TEST_F(MembersTest, WithoutACertificateNobodyIsANode) {
 
 // A call that says nothing holds no connection that counts as busy.
 TEST_F(MembersTest, WhoShowsNoCertificateIsNotListenedTo) {
-  grpc::ChannelArguments arguments = DirectArguments();
-  ExpectCoordinator(arguments);
-  const auto stub = v1::WorkerService::NewStub(
-      OpenChannel(server_->workers_address(), arguments, TlsCredentialsJudging([](const auto&) { return absl::OkStatus(); })));
+  const auto stub = StubOf(Nobodys());
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
   const auto stream = stub->Session(&context);
@@ -58,9 +55,7 @@ TEST_F(MembersTest, ACertificateIsOfOneName) {
 TEST_F(MembersTest, TheCoordinatorsOwnCertificateIsNoNodes) {
   const auto read = [&](const char* name) { return ReadSmallFile(config_.state_folder + "/tls/" + name, 1 << 16).value(); };
   const NodeIdentity own = {read("coordinator.key"), read("coordinator.crt"), read("authorities.crt")};
-  grpc::ChannelArguments arguments = DirectArguments();
-  ExpectCoordinator(arguments);
-  const auto stub = v1::WorkerService::NewStub(OpenChannel(server_->workers_address(), arguments, TlsNodeCredentials(own)));
+  const auto stub = StubOf(TlsNodeCredentials(own));
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
   v1::JoinRequest request;
@@ -112,8 +107,10 @@ TEST_F(MembersTest, BadTokensAndRequestsAreRefusedByWhatIsWrong) {
   const std::string token = Token(/*reusable=*/true);
   v1::JoinResponse response;
   const auto refusal = [&](const std::string& shown, const std::string& node, const std::string& request) {
-    absl::SleepFor(absl::Milliseconds(110));  // not as one who guesses
-    return JoinBy(shown, node, request, &response);
+    while (true) {  // as one who guesses it would be held back for the rest of the second
+      grpc::Status status = JoinBy(shown, node, request, &response);
+      if (status.error_code() != grpc::StatusCode::RESOURCE_EXHAUSTED) return status;
+    }
   };
   std::string wrong = token;
   wrong.back() = wrong.back() == 'a' ? 'b' : 'a';
@@ -148,17 +145,15 @@ TEST_F(MembersTest, WhoGuessesIsHeldBackAndSaidOnce) {
   EXPECT_EQ(said, 1);
 }
 
-TEST_F(MembersTest, ATokenExpiresAndCanBeRevoked) {
+TEST_F(MembersTest, ATokenCanBeRevoked) {
   v1::JoinResponse response;
-  const std::string short_lived = Token(false, 1), revoked = Token();
+  const std::string revoked = Token();
   grpc::ClientContext context;
   v1::RevokeTokenRequest request;
   request.set_id(ParseJoinToken(revoked)->id);
   v1::RevokeTokenResponse unused;
   ASSERT_TRUE(stub_->RevokeToken(&context, request, &unused).ok());
   EXPECT_THAT(JoinBy(revoked, "n1", NewRequest(), &response).error_message(), HasSubstr("not known here"));
-  absl::SleepFor(absl::Milliseconds(1100));
-  EXPECT_THAT(JoinBy(short_lived, "n1", NewRequest(), &response).error_message(), HasSubstr("expired at"));
 }
 
 TEST_F(MembersTest, TheMachinesOwnWorkersNeedNoCertificateAndTakeNoMembersName) {
