@@ -168,7 +168,10 @@ def cards(results, cluster):
 
 def observe(results):
     with ClusterWithCards() as cluster:
-        cluster.start({"n1": [PACED, PACED], "n2": [PACED]})
+        cluster.start_coordinator(backup={"folder": cluster.path("backups"), "every": 1})
+        for node, devices in {"n1": [PACED, PACED], "n2": [PACED]}.items():
+            cluster.start_worker(node, devices)
+        cluster.wait_for_nodes(["n1", "n2"])
         cards(results, cluster)
         prometheus = Prometheus(cluster)
         try:

@@ -29,6 +29,7 @@ constexpr int kMostAlone = 3;
 constexpr double kTogether = 8, kLeastTogether = 2, kTogetherSeconds = 5;
 constexpr int kMostPieces = 500;
 constexpr double kNotMeasured = 0;
+constexpr int kAttempts = 3;
 constexpr int kAllRanks = 0;
 
 class OverlapProfiler {
@@ -119,7 +120,20 @@ class OverlapProfiler {
   const LaneTimer::Work pass_, gather_;
 };
 
-absl::StatusOr<Overlap> MeasureOne(const RankAssignment& assignment, DeviceBackend& backend, Communicator& communicator) {
+// By rank; empty where on one of them the two hardly ran together.
+absl::StatusOr<std::vector<Overlap>> OfAllRanks(OverlapProfiler& profiler, Communicator& communicator) {
+  MOTLEY_ASSIGN_OR_RETURN(const Overlap mine, profiler.Measure());
+  MOTLEY_ASSIGN_OR_RETURN(const auto all, communicator.GatherScalars({mine.compute, mine.collectives}));
+  std::vector<Overlap> overlap;
+  for (const std::vector<double>& of_rank : all) {
+    if (of_rank[0] == kNotMeasured || of_rank[1] == kNotMeasured) return std::vector<Overlap>();
+    overlap.push_back({of_rank[0], of_rank[1]});
+  }
+  return overlap;
+}
+
+absl::StatusOr<std::vector<Overlap>> MeasureLayer(const RankAssignment& assignment, DeviceBackend& backend,
+                                                  Communicator& communicator) {
   MOTLEY_ASSIGN_OR_RETURN(const Precision precision, PrecisionOf(assignment.config.training));
   int64_t largest = 0;
   for (const UnitSpec& unit : ParameterLayout(assignment.model)) largest = std::max(largest, unit.num_elements);
@@ -143,7 +157,13 @@ absl::StatusOr<Overlap> MeasureOne(const RankAssignment& assignment, DeviceBacke
     return absl::OkStatus();
   });
   MOTLEY_RETURN_IF_ERROR(timer.Await());
-  return OverlapProfiler(backend, communicator, *bench, *room, precision.master, owners).Measure();
+  OverlapProfiler profiler(backend, communicator, *bench, *room, precision.master, owners);
+  std::vector<Overlap> overlap;
+  // Where a host is busy, the two may miss each other; all ranks see the same and try again together.
+  for (int attempt = 0; attempt < kAttempts && overlap.empty(); ++attempt) {
+    MOTLEY_ASSIGN_OR_RETURN(overlap, OfAllRanks(profiler, communicator));
+  }
+  return overlap;
 }
 
 }  // namespace
@@ -164,25 +184,16 @@ std::optional<double> Slowdown(const std::vector<LaneTime>& pieces, double alone
 
 absl::StatusOr<std::vector<Overlap>> ProfileOverlap(const RankAssignment& assignment, DeviceBackend& backend,
                                                     Communicator& communicator) {
-  std::vector<Overlap> overlap;
   // The same on all ranks: one group of all has one transport.
   const bool in_streams = backend.StreamOf(Lane::kCollective) != nullptr && !communicator.Blocks(Lane::kCollective);
-  if (assignment.world() == 1 || !in_streams) return overlap;
-  absl::StatusOr<Overlap> mine;
+  if (assignment.world() == 1 || !in_streams) return std::vector<Overlap>();
   try {
-    mine = MeasureOne(assignment, backend, communicator);
+    return MeasureLayer(assignment, backend, communicator);
   } catch (const c10::OutOfMemoryError& error) {
     return absl::ResourceExhaustedError(absl::StrCat("a layer beside collectives: ", error.what_without_backtrace()));
   } catch (const c10::Error& error) {
     return absl::InternalError(absl::StrCat("a layer beside collectives: ", error.what_without_backtrace()));
   }
-  MOTLEY_RETURN_IF_ERROR(mine.status());
-  MOTLEY_ASSIGN_OR_RETURN(const auto all, communicator.GatherScalars({mine->compute, mine->collectives}));
-  for (const std::vector<double>& of_rank : all) {
-    if (of_rank[0] == kNotMeasured || of_rank[1] == kNotMeasured) return std::vector<Overlap>();
-    overlap.push_back({of_rank[0], of_rank[1]});
-  }
-  return overlap;
 }
 
 }  // namespace motley::engine
