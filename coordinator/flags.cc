@@ -63,6 +63,7 @@ int ExitCode(const absl::Status& status) {
     case absl::StatusCode::kOk:
       return EX_OK;
     case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kAborted:  // another coordinator has taken over: a new start changes nothing
       return EX_CONFIG;
     case absl::StatusCode::kUnavailable:
       return EX_UNAVAILABLE;

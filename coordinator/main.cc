@@ -67,8 +67,14 @@ int main(int argc, char** argv) {
     return coordinator::ExitCode(started);
   }
   sd_notify(0, "READY=1");
-  int signal_number = 0;
-  sigwait(&signals, &signal_number);
+  constexpr timespec kTurn = {0, 200'000'000};
+  while (sigtimedwait(&signals, nullptr, &kTurn) <= 0) {
+    const absl::Status ended = (*server)->ended();
+    if (ended.ok()) continue;
+    sd_notify(0, "STOPPING=1");
+    std::cerr << "motley-coordinator: " << ended.message() << "\n";
+    return coordinator::ExitCode(ended);
+  }
   sd_notify(0, "STOPPING=1");
   LogInfo("stopping; a running job saves if the time allows, and goes on when the coordinator is back");
   (*server)->BeginStop();

@@ -23,6 +23,7 @@
 #include "coordinator/members/joining.h"
 #include "coordinator/members/leaving.h"
 #include "coordinator/members/recovery.h"
+#include "coordinator/members/term.h"
 #include "coordinator/periodic/runner.h"
 #include "coordinator/rpc/acceptor.h"
 #include "coordinator/rpc/busy_peers.h"
@@ -92,6 +93,7 @@ struct Server::Parts {
   std::unique_ptr<Acceptor> acceptor;
   std::unique_ptr<Watchdog> watchdog;
   std::atomic<bool> may_stop = false;
+  std::atomic<bool> ended = false;  // then core.ended does not change any more
 
   // Takes the addresses, so that a taken one is known before anything else happens.
   absl::Status Bind();
@@ -169,6 +171,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Config& config) {
   MOTLEY_ASSIGN_OR_RETURN(std::unique_ptr<SqliteStore> store, SqliteStore::Open(config.state_folder));
   std::unique_ptr<Server> server(new Server(std::make_unique<Parts>(config, std::move(store))));
   Parts& parts = *server->parts_;
+  MOTLEY_RETURN_IF_ERROR(CheckAlone(parts.core));
   MOTLEY_RETURN_IF_ERROR(parts.Bind());
   if (!config.metrics.empty()) {
     MOTLEY_ASSIGN_OR_RETURN(parts.metrics, MetricsServer::Start(config.metrics, parts.registry));
@@ -179,6 +182,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Config& config) {
   parts.loop.Start([&parts] {
     const absl::Duration next = parts.runner.RunDue();
     if (coordinator::MayStop(parts.core)) parts.may_stop = true;
+    if (parts.core.ended) parts.ended.store(true, std::memory_order_release);
     return next;
   });
   if (const absl::Duration interval = Watchdog::IntervalOfSystemd(); interval > absl::ZeroDuration()) {
@@ -214,6 +218,9 @@ void Server::BeginStop() {
   parts_->loop.Post([core = &parts_->core] { coordinator::BeginStop(*core); });
 }
 bool Server::MayStop() const { return parts_->may_stop; }
+absl::Status Server::ended() const {
+  return parts_->ended.load(std::memory_order_acquire) ? *parts_->core.ended : absl::OkStatus();
+}
 
 std::string Server::address() const { return parts_->people_address; }
 std::string Server::socket_address() const { return parts_->socket_address; }

@@ -21,6 +21,8 @@ class Server {
   void BeginStop();
   // After BeginStop: nothing is waited for any more.
   bool MayStop() const;
+  // ABORTED: another coordinator has taken the cluster over, and this one has to end.
+  absl::Status ended() const;
 
   // As a gRPC client dials them, with the ports really taken.
   std::string address() const;         // of people: host:port when they have one, else unix:PATH

@@ -10,6 +10,7 @@
 #include "common/base/count.h"
 #include "coordinator/core/config.h"
 #include "coordinator/flags.h"
+#include "coordinator/store/backups.h"
 #include "coordinator/store/maintenance.h"
 
 namespace motley::coordinator {
@@ -37,7 +38,7 @@ std::string ToText(const StoreSummary& summary) {
 }
 
 struct Options {
-  std::string config_file, folder, file;
+  std::string config_file, folder, file, take_over;
   bool as_json = false;
 };
 
@@ -74,7 +75,9 @@ int BackUp(const Options& options, std::ostream& out, std::ostream& error) {
 }
 
 int Restore(const Options& options, std::ostream& out, std::ostream& error) {
-  const absl::StatusOr<RestoredStore> restored = RestoreStore(options.folder, options.file);
+  const absl::StatusOr<std::string> from = NewestBackup(options.take_over.empty() ? options.file : options.take_over);
+  const absl::StatusOr<RestoredStore> restored =
+      from.ok() ? RestoreStore(options.folder, {*from, !options.take_over.empty()}) : from.status();
   if (!restored.ok()) {
     error << "motley-coordinator restore: " << restored.status().message() << "\n";
     return CodeOf(restored.status());
@@ -85,14 +88,19 @@ int Restore(const Options& options, std::ostream& out, std::ostream& error) {
     body["raised_jobs"] = restored->raised_jobs;
     body["raised_by"] = restored->raised_by;
     body["kept_as"] = restored->aside;
+    body["from"] = *from;
+    body["term"] = restored->term.number == 0 ? json() : json(restored->term.number);
     out << body.dump(2) << "\n";
     return EX_OK;
   }
-  out << ToText(restored->summary) << "\nput in place from " << options.file << "\n";
+  out << ToText(restored->summary) << "\nput in place from " << *from << "\n";
   if (restored->lost_commits > 0)
     out << "lost: " << Count(restored->lost_commits, "commit that was", "commits that were") << " made after it\n";
   out << "the generations of " << Count(restored->raised_jobs, "unfinished job") << " went up by " << restored->raised_by << "\n";
   if (!restored->aside.empty()) out << "the database from before is kept as " << restored->aside << "\n";
+  if (restored->term.number > 0)
+    out << "it takes the cluster over with " << ToText(restored->term)
+        << ": nodes that find it leave the one from before, which ends when it meets one of them\n";
   return EX_OK;
 }
 
@@ -116,9 +124,12 @@ std::optional<int> RunStoreCommand(int argc, const char* const* argv, std::ostre
   add("backup", "a sound copy as one file, also while a coordinator runs")
       ->add_option("--to", options.file, "the new file")
       ->required();
-  add("restore", "puts a backup in place; the database from before is kept beside it")
-      ->add_option("--from", options.file, "a file that backup wrote")
-      ->required();
+  CLI::App* restore = add("restore", "puts a backup in place; the database from before is kept beside it");
+  CLI::Option_group* which = restore->add_option_group("which");
+  which->add_option("--from", options.file, "a backup, or a folder of them, whose newest is taken");
+  which->add_option("--take-over", options.take_over,
+                    "the same, on another machine: this becomes the cluster's coordinator (docs/coordinator-lost.md)");
+  which->require_option(1);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

@@ -5,9 +5,11 @@
 #include <grpcpp/security/tls_credentials_options.h>
 #include <stdlib.h>
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/tls/certificate_authority.h"
 
 namespace motley {
@@ -17,11 +19,9 @@ using grpc::experimental::TlsChannelCredentialsOptions;
 
 constexpr unsigned int kLookAtFilesEverySeconds = 1;
 
-using Judge = std::function<absl::Status(const std::vector<Certificate>&)>;
-
 class JudgingVerifier : public grpc::experimental::ExternalCertificateVerifier {
  public:
-  explicit JudgingVerifier(Judge judge) : judge_(std::move(judge)) {}
+  explicit JudgingVerifier(CertificateJudge judge) : judge_(std::move(judge)) {}
   bool Verify(grpc::experimental::TlsCustomVerificationCheckRequest* request, std::function<void(grpc::Status)>,
               grpc::Status* status) override {
     const grpc::string_ref chain = request->peer_cert_full_chain();
@@ -33,8 +33,15 @@ class JudgingVerifier : public grpc::experimental::ExternalCertificateVerifier {
   void Cancel(grpc::experimental::TlsCustomVerificationCheckRequest*) override {}
 
  private:
-  const Judge judge_;
+  const CertificateJudge judge_;
 };
+
+// With a verifier of one's own gRPC leaves the name to it, too.
+absl::Status CheckIsCoordinator(const std::vector<Certificate>& shown) {
+  const std::vector<std::string> names = shown.front().DnsNames();
+  if (std::find(names.begin(), names.end(), kCoordinatorName) != names.end()) return absl::OkStatus();
+  return absl::UnauthenticatedError(absl::StrCat("who answers is not ", kCoordinatorName));
+}
 
 }  // namespace
 
@@ -52,12 +59,19 @@ std::shared_ptr<grpc::ServerCredentials> TlsServerCredentials(const TlsFiles& fi
   return grpc::experimental::TlsServerCredentials(options);
 }
 
-std::shared_ptr<grpc::ChannelCredentials> TlsNodeCredentials(const NodeIdentity& identity) {
+std::shared_ptr<grpc::ChannelCredentials> TlsNodeCredentials(const NodeIdentity& identity, CertificateJudge judge) {
   TlsChannelCredentialsOptions options;
   options.set_certificate_provider(std::make_shared<grpc::experimental::StaticDataCertificateProvider>(
       identity.authorities, std::vector<grpc::experimental::IdentityKeyCertPair>{{identity.key, identity.certificate}}));
   options.watch_root_certs();
   options.watch_identity_key_cert_pairs();
+  if (judge) {
+    options.set_certificate_verifier(grpc::experimental::ExternalCertificateVerifier::Create<JudgingVerifier>(
+        [judge = std::move(judge)](const std::vector<Certificate>& shown) {
+          const absl::Status named = CheckIsCoordinator(shown);
+          return named.ok() ? judge(shown) : named;
+        }));
+  }
   return grpc::experimental::TlsCredentials(options);
 }
 
@@ -68,7 +82,7 @@ std::shared_ptr<grpc::ChannelCredentials> TlsCredentialsBelieving(const std::str
   return grpc::experimental::TlsCredentials(options);
 }
 
-std::shared_ptr<grpc::ChannelCredentials> TlsCredentialsJudging(Judge judge) {
+std::shared_ptr<grpc::ChannelCredentials> TlsCredentialsJudging(CertificateJudge judge) {
   TlsChannelCredentialsOptions options;
   options.set_verify_server_certs(false);
   options.set_check_call_host(false);

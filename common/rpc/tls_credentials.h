@@ -34,14 +34,17 @@ void RequireTls13();
 // are looked at every second: new ones count for new connections. They must be there and belong together.
 std::shared_ptr<grpc::ServerCredentials> TlsServerCredentials(const TlsFiles& files);
 
-// A node's, of an identity that passed CheckIdentity.
-std::shared_ptr<grpc::ChannelCredentials> TlsNodeCredentials(const NodeIdentity& identity);
+// Looks at what a server shows, its own certificate first, in PEM's order. Called on gRPC's threads.
+using CertificateJudge = std::function<absl::Status(const std::vector<Certificate>& shown)>;
+
+// A node's, of an identity that passed CheckIdentity: of a coordinator that one of its authorities signed. `judge` may look at
+// it, too, and refuse it.
+std::shared_ptr<grpc::ChannelCredentials> TlsNodeCredentials(const NodeIdentity& identity, CertificateJudge judge = nullptr);
 // Of who has no certificate yet and believes one authority (PEM).
 std::shared_ptr<grpc::ChannelCredentials> TlsCredentialsBelieving(const std::string& authority);
 // Of who looks at what the server shows and judges it by other means. It proves only that the server has the first one's key. The
-// judge is called on gRPC's threads; its refusal reaches the call's status.
-std::shared_ptr<grpc::ChannelCredentials> TlsCredentialsJudging(
-    std::function<absl::Status(const std::vector<Certificate>& shown)> judge);
+// judge's refusal reaches the call's status.
+std::shared_ptr<grpc::ChannelCredentials> TlsCredentialsJudging(CertificateJudge judge);
 // The cluster's coordinator is meant, whatever its address is.
 void ExpectCoordinator(grpc::ChannelArguments& arguments);
 

@@ -3,6 +3,8 @@
 #include <openssl/err.h>
 #include <openssl/pem.h>
 
+#include "absl/strings/str_cat.h"
+#include "common/base/clean_text.h"
 #include "common/base/sha256.h"
 #include "common/tls/openssl_types.h"
 
@@ -66,6 +68,15 @@ std::vector<std::string> Certificate::AlternativeNames(int kind) const {
 
 std::vector<std::string> Certificate::Uris() const { return AlternativeNames(GEN_URI); }
 std::vector<std::string> Certificate::DnsNames() const { return AlternativeNames(GEN_DNS); }
+
+absl::StatusOr<std::string> Certificate::OnlyUri(std::string_view prefix) const {
+  const std::vector<std::string> uris = Uris();
+  if (uris.size() != 1)
+    return absl::InvalidArgumentError(absl::StrCat("the certificate has ", uris.size(), " URIs, it must have 1"));
+  if (uris[0].starts_with(prefix)) return uris[0].substr(prefix.size());
+  return absl::InvalidArgumentError(
+      absl::StrCat("the certificate is of ", Echo(uris[0]), ", not of ", std::string(prefix), "..."));
+}
 
 bool Certificate::IsAuthority() const { return X509_check_ca(certificate_.get()) == 1; }
 

@@ -28,6 +28,8 @@ class Certificate {
   // Of its alternative names.
   std::vector<std::string> Uris() const;
   std::vector<std::string> DnsNames() const;
+  // What follows the prefix in its one URI. INVALID_ARGUMENT: it has none or several, or one of another kind.
+  absl::StatusOr<std::string> OnlyUri(std::string_view prefix) const;
   bool IsAuthority() const;
   // Whether the authority's key signed it, whenever.
   bool IsSignedBy(const Certificate& authority) const;

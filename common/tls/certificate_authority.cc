@@ -7,9 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "common/base/clean_text.h"
 #include "common/base/hmac.h"
 #include "common/base/names.h"
@@ -19,7 +17,7 @@
 namespace motley {
 namespace {
 
-constexpr char kNodes[] = "spiffe://motley/node/", kTerms[] = "spiffe://motley/term/";
+constexpr char kNodes[] = "spiffe://motley/node/";
 constexpr size_t kLongestRequest = 16 << 10;
 constexpr absl::Duration kAuthorityLifetime = absl::Hours(24 * 3652);
 constexpr int64_t kAuthorityFromUnixSeconds = 1'577'836'800;  // 2020
@@ -104,31 +102,14 @@ absl::StatusOr<OwnedKey> KeyOfRequest(std::string_view pem) {
   return key;
 }
 
-absl::StatusOr<std::string> OnlyUri(const Certificate& certificate, const char* prefix) {
-  const std::vector<std::string> uris = certificate.Uris();
-  if (uris.size() != 1)
-    return absl::InvalidArgumentError(absl::StrCat("the certificate has ", uris.size(), " URIs, it must have 1"));
-  absl::string_view rest = uris[0];
-  if (absl::ConsumePrefix(&rest, prefix)) return std::string(rest);
-  return absl::InvalidArgumentError(absl::StrCat("the certificate is of ", Echo(uris[0]), ", not of ", prefix, "..."));
-}
-
 }  // namespace
 
 std::string UriOf(const NodeName& node) { return absl::StrCat(kNodes, node.value()); }
-std::string UriOfTerm(int64_t term) { return absl::StrCat(kTerms, term); }
 
 absl::StatusOr<NodeName> NodeOf(const Certificate& certificate) {
-  MOTLEY_ASSIGN_OR_RETURN(const std::string name, OnlyUri(certificate, kNodes));
+  MOTLEY_ASSIGN_OR_RETURN(const std::string name, certificate.OnlyUri(kNodes));
   MOTLEY_RETURN_IF_ERROR(CheckName("the certificate's node", name));
   return NodeName(name);
-}
-
-absl::StatusOr<int64_t> TermOf(const Certificate& certificate) {
-  MOTLEY_ASSIGN_OR_RETURN(const std::string text, OnlyUri(certificate, kTerms));
-  int64_t term = 0;
-  if (absl::SimpleAtoi(text, &term) && term >= 1) return term;
-  return absl::InvalidArgumentError(absl::StrCat("the certificate's term is no number from 1 on: ", Echo(text)));
 }
 
 absl::StatusOr<std::string> KeyHashOfRequest(std::string_view request) {
@@ -168,10 +149,10 @@ absl::StatusOr<Certificate> CertificateAuthority::IssueNode(const NodeName& node
   return Signed(key_.get(), certificate_.get(), key.get(), statement);
 }
 
-absl::StatusOr<Certificate> CertificateAuthority::IssueCoordinator(int64_t term, std::string_view request, absl::Time now,
+absl::StatusOr<Certificate> CertificateAuthority::IssueCoordinator(const Term& term, std::string_view request, absl::Time now,
                                                                    absl::Duration lifetime) const {
   MOTLEY_ASSIGN_OR_RETURN(const OwnedKey key, KeyOfRequest(request));
-  const Statement statement = {kCoordinatorName,       absl::StrCat("DNS:", kCoordinatorName, ",URI:", UriOfTerm(term)),
+  const Statement statement = {kCoordinatorName,       absl::StrCat("DNS:", kCoordinatorName, ",URI:", UriOf(term)),
                                now - kClocksDiffer,    now + lifetime,
                                /*is_authority=*/false, "serverAuth"};
   return Signed(key_.get(), certificate_.get(), key.get(), statement);

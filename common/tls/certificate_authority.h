@@ -11,6 +11,7 @@
 #include "common/base/ids.h"
 #include "common/tls/certificate.h"
 #include "common/tls/private_key.h"
+#include "common/tls/term.h"
 
 namespace motley {
 
@@ -20,12 +21,10 @@ inline constexpr absl::Duration kClocksDiffer = absl::Hours(1);
 // The name of every cluster's coordinator: clients ask for it whatever the address, so addresses may change.
 inline constexpr char kCoordinatorName[] = "coordinator.motley";
 
-// Of a node's certificate and of a coordinator's: their one URI, "spiffe://motley/node/n1" and "spiffe://motley/term/3".
+// Of a node's certificate: its one URI, "spiffe://motley/node/n1"; of a coordinator's it says the term (term.h).
 std::string UriOf(const NodeName& node);
-std::string UriOfTerm(int64_t term);
-// INVALID_ARGUMENT: not exactly one URI, or not one of these.
+// INVALID_ARGUMENT: not exactly one URI, or none of these.
 absl::StatusOr<NodeName> NodeOf(const Certificate& certificate);
-absl::StatusOr<int64_t> TermOf(const Certificate& certificate);
 
 // Hex SHA-256 of a signing request's public key. INVALID_ARGUMENT as IssueNode says.
 absl::StatusOr<std::string> KeyHashOfRequest(std::string_view request);
@@ -45,7 +44,7 @@ class CertificateAuthority {
   // may have (names.h).
   absl::StatusOr<Certificate> IssueNode(const NodeName& node, std::string_view request, absl::Time now,
                                         absl::Duration lifetime) const;
-  absl::StatusOr<Certificate> IssueCoordinator(int64_t term, std::string_view request, absl::Time now,
+  absl::StatusOr<Certificate> IssueCoordinator(const Term& term, std::string_view request, absl::Time now,
                                                absl::Duration lifetime) const;
 
  private:

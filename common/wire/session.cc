@@ -42,6 +42,8 @@ v1::Hello ToProto(const NodeDescription& node) {
   hello.set_host_memory_bytes(node.host_memory_bytes);
   hello.set_files_not_held(node.files_not_held);
   hello.set_user(node.user);
+  for (const std::string& coordinator : node.coordinators) hello.add_coordinators(coordinator);
+  hello.set_term_certificate(node.term_certificate);
   return hello;
 }
 
@@ -61,6 +63,8 @@ absl::StatusOr<NodeDescription> FromProto(const v1::Hello& hello) {
   node.host_memory_bytes = hello.host_memory_bytes();
   node.files_not_held = hello.files_not_held();
   node.user = hello.user();
+  for (const std::string& coordinator : hello.coordinators()) node.coordinators.push_back(coordinator);
+  node.term_certificate = hello.term_certificate();
   return node;
 }
 

@@ -57,7 +57,7 @@ TlsFiles ClusterAuthority::FilesIn(const std::string& folder) {
   return {folder + "/coordinator.key", folder + "/coordinator.crt", folder + "/authorities.crt"};
 }
 
-absl::Status ClusterAuthority::WriteFiles(const std::string& folder, int64_t term, absl::Time now, bool with_key) const {
+absl::Status ClusterAuthority::WriteFiles(const std::string& folder, const Term& term, absl::Time now, bool with_key) const {
   const TlsFiles files = FilesIn(folder);
   if (mkdir(folder.c_str(), kFolderMode) != 0 && errno != EEXIST) return FileError(errno, "make", folder);
   if (with_key) {
@@ -74,7 +74,7 @@ absl::Status ClusterAuthority::WriteFiles(const std::string& folder, int64_t ter
   return ReplaceFileDurably(files.authorities, Certificates(), kFileMode);
 }
 
-bool ClusterAuthority::FilesFit(const std::string& folder, absl::Time now) const {
+bool ClusterAuthority::FilesFit(const std::string& folder, const Term& term, absl::Time now) const {
   const TlsFiles files = FilesIn(folder);
   const absl::StatusOr<std::string> key = ReadSmallFile(files.key, kLargestKeyBytes),
                                     authorities = ReadSmallFile(files.authorities, kLargestKeyBytes),
@@ -84,6 +84,8 @@ bool ClusterAuthority::FilesFit(const std::string& folder, absl::Time now) const
   const auto own_key = PrivateKey::FromPem(*key);
   if (!own.ok() || !own_key.ok() || own->front().PublicHash() != own_key->PublicHash()) return false;
   const Certificate& certificate = own->front();
+  const auto shown_term = TermOf(certificate);
+  if (!shown_term.ok() || *shown_term != term) return false;
   const absl::Duration left = certificate.not_after() - now;
   return certificate.IsSignedBy(oldest().certificate()) && now >= certificate.not_before() &&
          left > kOwnCertificateLifetime / 3 && left <= kOwnCertificateLifetime;

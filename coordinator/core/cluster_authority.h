@@ -34,10 +34,10 @@ class ClusterAuthority {
   // What the server shows, as files in a folder of mode 0700 that only its user reads: a key and a certificate of the term for
   // the given time, and whom it believes. `with_key`: the key is made anew, too. Errors of files.
   static TlsFiles FilesIn(const std::string& folder);
-  absl::Status WriteFiles(const std::string& folder, int64_t term, absl::Time now, bool with_key) const;
-  // Whether these files are there and say what this authority would write: the certificate of its oldest key, for a time that is
-  // neither to come nor two thirds over, and all whom to believe.
-  bool FilesFit(const std::string& folder, absl::Time now) const;
+  absl::Status WriteFiles(const std::string& folder, const Term& term, absl::Time now, bool with_key) const;
+  // Whether these files are there and say what this authority would write: the certificate of its oldest key, of the term, for a
+  // time that is neither to come nor two thirds over, and all whom to believe.
+  bool FilesFit(const std::string& folder, const Term& term, absl::Time now) const;
 
  private:
   ClusterAuthority(std::vector<CertificateAuthority> keys, std::vector<int64_t> numbers)

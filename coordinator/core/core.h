@@ -40,6 +40,12 @@ struct BackupState {
   std::string problem;                  // why it could not be made; empty: it could
 };
 
+// At the addresses at which members look for the cluster's coordinator (members/term).
+struct OtherCoordinators {
+  bool asking = false;
+  std::string said;  // of one that has the same term, already
+};
+
 struct Core {
   Core(const Config& config, Clock& clock, Store& store, Executor& executor, MetricsRegistry& registry,
        std::function<void(std::function<void()>)> post)
@@ -60,6 +66,9 @@ struct Core {
   const NumberKey numbers;
   ClusterState state;
   std::optional<ClusterAuthority> authority;  // loaded at start (members/joining)
+  Term term;                                  // that this coordinator shows (members/term)
+  std::optional<absl::Status> ended;          // why it is the cluster's coordinator no more; the process ends
+  OtherCoordinators others;
   RefusedJoins refused_joins;
   std::map<NodeName, Renewal> renewals;  // the newest of each member
   BackupState backup;

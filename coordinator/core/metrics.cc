@@ -44,7 +44,7 @@ Metrics::Metrics(MetricsRegistry& r)
   store_findings.Set(0);
   backup_failing.Set(0);
   for (const char* kind : ReportKinds()) foreign_reports.Add({{"kind", kind}}, 0);
-  for (const char* kind : {kHelloGeneration, kHelloMark}) foreign_reports.Add({{"kind", kind}}, 0);
+  for (const char* kind : {kHelloGeneration, kHelloMark, kHelloTerm}) foreign_reports.Add({{"kind", kind}}, 0);
   r.Gauge("motley_build_info", "Always 1; the version is a label").Set({{"version", kVersion}}, 1);
 }
 

@@ -10,13 +10,12 @@
 #include "common/base/sha256.h"
 #include "common/base/status_macros.h"
 #include "coordinator/members/registry.h"
+#include "coordinator/members/term.h"
 #include "coordinator/state/joining.h"
 
 namespace motley::coordinator {
 namespace {
 
-// Until a coordinator's machine can be replaced by another one.
-constexpr int64_t kTerm = 1;
 constexpr absl::Duration kBetweenRenewals = absl::Seconds(5);  // of one member: a signature and a commit each
 
 absl::Time WallNow(const Core& core) { return absl::FromUnixMillis(core.journal.UnixMs()); }
@@ -35,7 +34,7 @@ void ShowMember(Core& core, const NodeName& name) {
 // again (KeepOwnFiles).
 absl::Status ChangeAuthorities(Core& core, std::vector<AuthorityRecord> records, Batch batch) {
   MOTLEY_ASSIGN_OR_RETURN(ClusterAuthority changed, ClusterAuthority::FromRecords(records));
-  MOTLEY_RETURN_IF_ERROR(changed.WriteFiles(TlsFolder(core.config), kTerm, WallNow(core), /*with_key=*/false));
+  MOTLEY_RETURN_IF_ERROR(changed.WriteFiles(TlsFolder(core.config), core.term, WallNow(core), /*with_key=*/false));
   MOTLEY_RETURN_IF_ERROR(core.journal.Commit(batch));
   core.authority = std::move(changed);
   for (const auto& [name, member] : core.state.members) TellAuthorities(core, name);
@@ -88,6 +87,7 @@ absl::Status LoadMembers(Core& core) {
     if (!members.empty()) LogError("the cluster's authority was lost: every node must be forgotten and join again");
   }
   MOTLEY_ASSIGN_OR_RETURN(core.authority, ClusterAuthority::FromRecords(authorities));
+  MOTLEY_RETURN_IF_ERROR(LoadTerm(core));
   for (const TokenRecord& token : tokens) core.state.tokens[token.id] = token;
   for (const MemberRecord& member : members) {
     core.state.members[member.node] = member;
@@ -95,8 +95,8 @@ absl::Status LoadMembers(Core& core) {
   }
   // Not at every start: a full disk would keep a coordinator from starting whose files are well.
   const std::string folder = TlsFolder(core.config);
-  if (!WorkersUseTls(core.config) || core.authority->FilesFit(folder, WallNow(core))) return absl::OkStatus();
-  return core.authority->WriteFiles(folder, kTerm, WallNow(core), /*with_key=*/true);
+  if (!WorkersUseTls(core.config) || core.authority->FilesFit(folder, core.term, WallNow(core))) return absl::OkStatus();
+  return core.authority->WriteFiles(folder, core.term, WallNow(core), /*with_key=*/true);
 }
 
 absl::StatusOr<JoinToken> MakeToken(Core& core, absl::Duration life, bool reusable) {
@@ -274,8 +274,8 @@ void EndOldAuthority(Core& core) {
 void KeepOwnFiles(Core& core) {
   if (!core.authority || !WorkersUseTls(core.config)) return;
   const absl::Time now = WallNow(core);
-  if (core.authority->FilesFit(TlsFolder(core.config), now)) return;
-  const absl::Status status = core.authority->WriteFiles(TlsFolder(core.config), kTerm, now, /*with_key=*/false);
+  if (core.authority->FilesFit(TlsFolder(core.config), core.term, now)) return;
+  const absl::Status status = core.authority->WriteFiles(TlsFolder(core.config), core.term, now, /*with_key=*/false);
   status.ok() ? LogInfo("the coordinator's certificate was renewed")
               : LogError(absl::StrCat("the coordinator's certificate could not be renewed: ", std::string(status.message())));
 }

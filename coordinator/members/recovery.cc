@@ -27,6 +27,7 @@ absl::Status ResumeRun(Core& core, const JobId& id) {
   auto epoch = core.store.NewestEpoch(id);
   if (!epoch.ok() && !absl::IsNotFound(epoch.status())) return epoch.status();
   if (epoch.ok()) {
+    run.ranks_from = epoch->epoch;
     for (const EpochRow::Rank& rank : epoch->ranks) {
       run.ranks.push_back({rank.device, rank.incarnation, 0});
       // They saw the right data and folder when the epoch began, and their workers live still if they come with this incarnation.

@@ -10,6 +10,7 @@
 #include "coordinator/epoch/prober.h"
 #include "coordinator/members/joining.h"
 #include "coordinator/members/older_store.h"
+#include "coordinator/members/term.h"
 #include "coordinator/state/joining.h"
 #include "coordinator/state/membership.h"
 
@@ -63,6 +64,8 @@ void NoteRefused(Core& core, const std::string& name, const absl::Status& why) {
 }
 
 absl::Status Admit(Core& core, const NodeDescription& description, std::shared_ptr<WorkerLink> link) {
+  // Before anything that a worker would take for a last word.
+  MOTLEY_RETURN_IF_ERROR(MeetTerm(core, description));
   MOTLEY_RETURN_IF_ERROR(CheckCaller(core.state, description.name, link->identity()));
   MOTLEY_RETURN_IF_ERROR(CheckAdmission(core.state, description));
   // Same incarnation, still connected: the old stream is broken and the worker noticed first.
@@ -91,6 +94,7 @@ absl::Status Admit(Core& core, const NodeDescription& description, std::shared_p
   for (const StopCommand& stop : stops) core.Send(description.name, stop);
   if (const std::optional<NodeKey> shown = core.links.at(description.name)->identity(); shown && core.authority) {
     NoteAuthority(core, description.name, core.authority->NumberOf(shown->certificate));
+    NoteCoordinators(core, description);
     TellAuthorities(core, description.name);
   }
   UpdateHolds(core);

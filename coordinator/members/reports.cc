@@ -98,7 +98,18 @@ struct Handler {
     if (core.state.jobs.contains(report.job)) core.journal.AddLog(report.job, report.source, report.text, report.unix_ms);
   }
   void operator()(const RankReport& report) {
-    if (IsCurrent(report)) OnRank(report);
+    if (IsCurrent(report)) return OnRank(report);
+    if (IsAwaited(report)) EndRank(report.device);
+  }
+
+  // The job's numbers went up when its store was put back: of the ranks from before only their end counts.
+  bool IsAwaited(const RankReport& report) const {
+    const auto& run = core.state.run;
+    return run && run->stage == Stage::kIdle && run->job == report.job && run->ranks_from == report.epoch &&
+           report.kind != RankEventKind::kReady && report.kind != RankEventKind::kHung;
+  }
+  void EndRank(const DeviceId& device) {
+    for (RankRun& rank : core.state.run->ranks) rank.ended = rank.ended || rank.device == device;
   }
 
   bool HasFailed(const DeviceId& device) const {

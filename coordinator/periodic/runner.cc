@@ -6,6 +6,7 @@
 #include "coordinator/epoch/prober.h"
 #include "coordinator/members/examiner.h"
 #include "coordinator/members/joining.h"
+#include "coordinator/members/term.h"
 #include "coordinator/periodic/backup.h"
 #include "coordinator/periodic/lease_checker.h"
 #include "coordinator/periodic/metrics_updater.h"
@@ -26,6 +27,7 @@ std::vector<PeriodicJob> PeriodicJobs() {
       {"backup", absl::Seconds(1), BackUp},
       {"old authority", absl::Seconds(1), EndOldAuthority},
       {"own files", absl::Seconds(5), KeepOwnFiles},
+      {"other coordinators", absl::Seconds(10), AskOthers},
   };
 }
 

@@ -1,11 +1,13 @@
-// Who may be a node of the cluster: its authority's keys, the tokens by which a machine joins, and those that joined. Each is a
-// row of the store, and the row decides: what has none is nobody's.
+// Who may be a node of the cluster: its authority's keys, the tokens by which a machine joins, those that joined, and who
+// has been its coordinator. Each is a row of the store, and the row decides: what has none is nobody's.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "common/base/ids.h"
+#include "common/tls/term.h"
 
 namespace motley::coordinator {
 
@@ -30,7 +32,14 @@ struct MemberRecord {
   std::string token;      // id of the one by which it joined
   int64_t authority = 0;  // number of the one that signed its newest certificate
   int64_t joined_unix_ms = 0;
-  int64_t until_unix_ms = 0;  // when that certificate expires
+  int64_t until_unix_ms = 0;              // when that certificate expires
+  std::vector<std::string> coordinators;  // addresses at which it looks for the cluster's coordinator
+};
+
+// A term that the store knows of (common/tls/term.h).
+struct TermRecord {
+  Term term;
+  bool own = false;  // this store's coordinator is it, or was; else another showed it
 };
 
 // Who is at the other end of a connection, by its certificate.

@@ -129,6 +129,7 @@ struct JobRun {
   absl::Duration not_before;                  // a restarted coordinator gives its workers this long to come back
   std::vector<DeviceDescription> considered;  // what the planner was or will be offered, by id
   std::vector<RankRun> ranks;                 // of the newest epoch that started processes
+  Epoch ranks_from;                           // of another epoch, after a restart: the store was older, and numbers went up
   bool ranks_in_order = false;                // ranks[r] is rank r: an epoch of training that this coordinator began
   bool started_processes = false;             // under the job's newest epoch number: the next start takes a new one
   Trouble trouble;                            // since the newest step

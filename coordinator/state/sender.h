@@ -37,6 +37,7 @@ const std::array<const char*, std::variant_size_v<WorkerReport>>& ReportKinds();
 // What a hello may claim and the coordinator did not give, further values of `kind`.
 inline constexpr const char* kHelloGeneration = "hello_generation";
 inline constexpr const char* kHelloMark = "hello_store_mark";
+inline constexpr const char* kHelloTerm = "hello_term";
 // "step", "kv_set": the metrics' label `kind`.
 std::string ReportKind(const WorkerReport& report);
 

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <string_view>
 #include <system_error>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "common/base/files.h"
 #include "common/base/status_macros.h"
 #include "coordinator/store/maintenance.h"
@@ -20,9 +22,9 @@
 namespace motley::coordinator {
 namespace {
 
-constexpr char kEnd[] = ".db";
+constexpr char kBegin[] = "motley-", kEnd[] = ".db";
 
-std::string BeginOf(const std::string& store_id) { return absl::StrCat("motley-", store_id, "-"); }
+std::string BeginOf(const std::string& store_id) { return absl::StrCat(kBegin, store_id, "-"); }
 
 absl::Status CheckFolder(const std::string& folder) {
   struct stat found;
@@ -84,6 +86,26 @@ absl::StatusOr<std::string> AddBackup(const std::string& state_folder, const std
   times.push_back(time);
   for (size_t i = 0; i + kBackupsKept < times.size(); ++i) MOTLEY_RETURN_IF_ERROR(RemoveTree(path_of(times[i])));
   return path_of(time);
+}
+
+absl::StatusOr<std::string> NewestBackup(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(path, error)) return path;
+  std::map<std::string, std::string> newest;  // by store; names of one store sort by time
+  for (const auto& entry : std::filesystem::directory_iterator(path, error)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(kBegin) || !name.ends_with(kEnd)) continue;
+    std::string& of_store = newest[name.substr(0, name.rfind('-'))];
+    of_store = std::max(of_store, name);
+  }
+  if (error) return FileError(error.value(), "list", path);
+  if (newest.empty())
+    return absl::NotFoundError(absl::StrCat("no backup is in '", path, "': none is named motley-STORE-TIME.db"));
+  if (newest.size() == 1) return absl::StrCat(path, "/", newest.begin()->second);
+  std::vector<std::string> names;
+  for (const auto& [store, name] : newest) names.push_back(name);
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", path, "' has backups of several stores; name one: ", absl::StrJoin(names, ", ")));
 }
 
 }  // namespace motley::coordinator

@@ -21,4 +21,8 @@ std::string BackupName(const std::string& store_id, int64_t unix_ms);
 absl::StatusOr<std::string> AddBackup(const std::string& state_folder, const std::string& folder, const std::string& store_id,
                                       int64_t unix_ms);
 
+// Of the backups in a folder the newest one; a path that is no folder is returned as it is. NOT_FOUND: there is none;
+// INVALID_ARGUMENT: they are of several stores, so somebody must say which.
+absl::StatusOr<std::string> NewestBackup(const std::string& path);
+
 }  // namespace motley::coordinator

@@ -76,7 +76,26 @@ absl::Status NoStore(const std::string& folder) {
   return absl::NotFoundError(absl::StrCat("there is no store in '", folder, "': coordinator.db is missing"));
 }
 
-// In one transaction: epochs of unfinished jobs, the event, the count.
+// The highest number of a term that the database knows of.
+absl::StatusOr<int64_t> HighestTerm(const Database& database) {
+  int64_t highest = 0;
+  MOTLEY_RETURN_IF_ERROR(Scan(database, TableId::kTerms, kSchemaVersion, [&](const Row& row, const std::string&) {
+    highest = std::max(highest, TermRecordOf(row).term.number);
+  }));
+  return highest;
+}
+
+// Of the database that is to be replaced; what cannot be read says nothing.
+int64_t HighestTermIn(const std::string& path) {
+  if (!FileExists(path)) return 0;
+  const auto database = Database::Open(path, Database::Mode::kInspect);
+  if (!database.ok()) return 0;
+  const auto version = ReadVersion(**database);
+  if (!version.ok() || *version != kSchemaVersion) return 0;
+  return HighestTerm(**database).value_or(0);
+}
+
+// In one transaction: epochs of unfinished jobs, the term, the event, the count.
 absl::Status Raise(Database& database, const LedgerState& state, const MarkFile::Content& file, const std::string& from,
                    RestoredStore* restored) {
   std::vector<Row> jobs;
@@ -97,12 +116,14 @@ absl::Status Raise(Database& database, const LedgerState& state, const MarkFile:
     MOTLEY_RETURN_IF_ERROR(ledger.Put(TableId::kJobs, ToRow(job)));
     ++restored->raised_jobs;
   }
+  if (restored->term.number > 0) MOTLEY_RETURN_IF_ERROR(ledger.Put(TableId::kTerms, ToRow(TermRecord{restored->term, true})));
   StoreFinding finding;
   finding.kind = kind::kStoreRestored;
   finding.text = absl::StrCat(
       "the database was restored from ", from, " (", Count(state.mark.commits, "commit"), ", ", Count(jobs.size(), "job"), ")",
       restored->lost_commits > 0 ? absl::StrCat("; ", restored->lost_commits, " later commits are lost") : "",
-      "; the generations of ", Count(restored->raised_jobs, "unfinished job"), " went up by ", restored->raised_by);
+      "; the generations of ", Count(restored->raised_jobs, "unfinished job"), " went up by ", restored->raised_by,
+      restored->term.number > 0 ? absl::StrCat("; it takes the cluster over with ", ToText(restored->term)) : "");
   MOTLEY_RETURN_IF_ERROR(ledger.Put(TableId::kEvents, ToRow(EventFor(finding, sequence))));
   if (file.mark && file.mark->store_id == state.mark.store_id) ledger.SkipTo(file.mark->commits);
   MOTLEY_RETURN_IF_ERROR(ledger.Seal());
@@ -151,7 +172,8 @@ absl::StatusOr<StoreSummary> BackUpStore(const std::string& folder, const std::s
                                           "; see motley-coordinator check"));
 }
 
-absl::StatusOr<RestoredStore> RestoreStore(const std::string& folder, const std::string& from) {
+absl::StatusOr<RestoredStore> RestoreStore(const std::string& folder, const RestoreOptions& options) {
+  const std::string& from = options.from;
   if (!FileExists(from)) return absl::NotFoundError(absl::StrCat("'", from, "' does not exist"));
   MOTLEY_ASSIGN_OR_RETURN(StateFolder lock, StateFolder::Lock(folder));
   MOTLEY_RETURN_IF_ERROR(Remove(lock.Draft()));
@@ -166,10 +188,16 @@ absl::StatusOr<RestoredStore> RestoreStore(const std::string& folder, const std:
     }
     MOTLEY_ASSIGN_OR_RETURN(const LedgerState state, ReadMark(*database));
     MOTLEY_ASSIGN_OR_RETURN(const MarkFile::Content file, MarkFile::Read(lock.Mark()));
-    if (file.mark && file.mark->store_id == state.mark.store_id) {
-      restored.lost_commits = std::max<int64_t>(0, file.mark->commits - state.mark.commits);
+    // A folder that is behind the backup knows nothing of what came after it.
+    if (file.mark && file.mark->store_id == state.mark.store_id && file.mark->commits >= state.mark.commits) {
+      restored.lost_commits = file.mark->commits - state.mark.commits;
+    }
+    if (options.take_over) {
+      MOTLEY_ASSIGN_OR_RETURN(const int64_t highest, HighestTerm(*database));
+      MOTLEY_ASSIGN_OR_RETURN(restored.term, NewTerm(std::max(highest, HighestTermIn(lock.Database())) + 1));
     }
     restored.raised_by = restored.lost_commits < 0 ? kUnknownRaise : EpochRaise(restored.lost_commits);
+    if (options.take_over) restored.raised_by = std::max(restored.raised_by, kUnknownRaise);  // what the other one began
     MOTLEY_RETURN_IF_ERROR(Raise(*database, state, file, from, &restored));
   }
   MOTLEY_ASSIGN_OR_RETURN(restored.aside, lock.Replace("replaced"));

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/session/session.h"
+#include "common/tls/term.h"
 #include "coordinator/store/inspect.h"
 
 namespace motley::coordinator {
@@ -26,16 +27,21 @@ absl::StatusOr<StoreSummary> CheckStore(const std::string& folder);
 // files.
 absl::StatusOr<StoreSummary> BackUpStore(const std::string& folder, const std::string& to);
 
+struct RestoreOptions {
+  std::string from;        // a backup
+  bool take_over = false;  // the coordinator of this folder gets a term above all that are known here
+};
 struct RestoredStore {
   StoreSummary summary;
   int64_t lost_commits = -1;  // made after the backup; -1: not known
   int64_t raised_jobs = 0;    // not finished: their epochs went up
   int64_t raised_by = 0;
   std::string aside;  // where the database from before is; empty: there was none
+  Term term;          // with take_over
 };
 // Puts a backup in place of the folder's database. Epochs go up by what may have been begun since. UNAVAILABLE: a coordinator
 // uses the folder; NOT_FOUND: no such file; DATA_LOSS: the backup is damaged, nothing was changed; FAILED_PRECONDITION: another
 // schema version.
-absl::StatusOr<RestoredStore> RestoreStore(const std::string& folder, const std::string& from);
+absl::StatusOr<RestoredStore> RestoreStore(const std::string& folder, const RestoreOptions& options);
 
 }  // namespace motley::coordinator

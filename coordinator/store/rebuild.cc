@@ -40,6 +40,7 @@ struct Mentions {
       case TableId::kAuthorities:
       case TableId::kTokens:
       case TableId::kMembers:
+      case TableId::kTerms:
         return;
     }
   }

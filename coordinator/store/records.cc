@@ -2,6 +2,8 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "common/base/status_macros.h"
 #include "coordinator/store/json.h"
 
@@ -78,8 +80,16 @@ Row ToRow(const TokenRecord& token) {
 }
 
 Row ToRow(const MemberRecord& member) {
-  return {member.node.value(), member.key_hash, member.token, member.authority, member.joined_unix_ms, member.until_unix_ms};
+  return {member.node.value(),
+          member.key_hash,
+          member.token,
+          member.authority,
+          member.joined_unix_ms,
+          member.until_unix_ms,
+          absl::StrJoin(member.coordinators, ",")};
 }
+
+Row ToRow(const TermRecord& term) { return {term.term.number, term.term.id, int64_t{term.own}}; }
 
 absl::StatusOr<JobRecord> JobOf(const Row& row) {
   JobRecord job;
@@ -129,7 +139,15 @@ TokenRecord TokenOf(const Row& row) {
 }
 
 MemberRecord MemberOf(const Row& row) {
-  return {NodeName(TextAt(row, 0)), TextAt(row, 1), TextAt(row, 2), IntegerAt(row, 3), IntegerAt(row, 4), IntegerAt(row, 5)};
+  return {NodeName(TextAt(row, 0)),
+          TextAt(row, 1),
+          TextAt(row, 2),
+          IntegerAt(row, 3),
+          IntegerAt(row, 4),
+          IntegerAt(row, 5),
+          absl::StrSplit(TextAt(row, 6), ',', absl::SkipEmpty())};
 }
+
+TermRecord TermRecordOf(const Row& row) { return {{IntegerAt(row, 0), TextAt(row, 1)}, IntegerAt(row, 2) != 0}; }
 
 }  // namespace motley::coordinator

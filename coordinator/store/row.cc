@@ -61,9 +61,11 @@ const std::array<TableSpec, kNumTables>& Tables() {
        1,
        7},
       {"members",
-       {Text("node"), Text("key_hash"), Text("token"), Integer("authority"), Integer("joined_unix_ms"), Integer("until_unix_ms")},
+       {Text("node"), Text("key_hash"), Text("token"), Integer("authority"), Integer("joined_unix_ms"), Integer("until_unix_ms"),
+        Text("coordinators", 8)},
        1,
        7},
+      {"terms", {Integer("number"), Text("id"), Integer("own")}, 2, 8},
   }};
   return *tables;
 }

@@ -114,6 +114,7 @@ absl::Status SqliteStore::WriteMembers(const Batch& batch) {
   for (const std::string& id : batch.ended_tokens) MOTLEY_RETURN_IF_ERROR(ledger_.Remove(TableId::kTokens, {id}));
   for (const MemberRecord& member : batch.members) MOTLEY_RETURN_IF_ERROR(ledger_.Put(TableId::kMembers, ToRow(member)));
   for (const NodeName& node : batch.ended_members) MOTLEY_RETURN_IF_ERROR(ledger_.Remove(TableId::kMembers, {node.value()}));
+  for (const TermRecord& term : batch.terms) MOTLEY_RETURN_IF_ERROR(ledger_.Put(TableId::kTerms, ToRow(term)));
   return absl::OkStatus();
 }
 
@@ -238,6 +239,7 @@ absl::StatusOr<std::vector<AuthorityRecord>> SqliteStore::LoadAuthorities() {
 }
 absl::StatusOr<std::vector<TokenRecord>> SqliteStore::LoadTokens() { return LoadAll(TableId::kTokens, TokenOf); }
 absl::StatusOr<std::vector<MemberRecord>> SqliteStore::LoadMembers() { return LoadAll(TableId::kMembers, MemberOf); }
+absl::StatusOr<std::vector<TermRecord>> SqliteStore::LoadTerms() { return LoadAll(TableId::kTerms, TermRecordOf); }
 
 absl::StatusOr<Row> SqliteStore::FindProfile(const char* kind, const std::string& digest) {
   Statement row = database_->Prepare("SELECT * FROM profiles WHERE kind = ? AND digest = ?");

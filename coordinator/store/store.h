@@ -62,6 +62,7 @@ struct Batch {
   std::vector<std::string> ended_tokens;  // by id
   std::vector<MemberRecord> members;
   std::vector<NodeName> ended_members;
+  std::vector<TermRecord> terms;
   int64_t count_from = 0;  // this commit is counted above it: a higher mark was met
 };
 
@@ -94,6 +95,8 @@ class Store {
   virtual absl::StatusOr<std::vector<AuthorityRecord>> LoadAuthorities() = 0;
   virtual absl::StatusOr<std::vector<TokenRecord>> LoadTokens() = 0;
   virtual absl::StatusOr<std::vector<MemberRecord>> LoadMembers() = 0;
+  // The lowest first.
+  virtual absl::StatusOr<std::vector<TermRecord>> LoadTerms() = 0;
   virtual absl::StatusOr<ComputeProfile> FindComputeProfile(const std::string& digest) = 0;
   virtual absl::StatusOr<CollectiveProfile> FindCollectiveProfile(const std::string& digest) = 0;
   // Of the newest profile of each device.

@@ -61,6 +61,18 @@ def members_part(share, _seed):
     return membership(max(1, round(10 * share)))
 
 
+def take_overs_part(share, seed):
+    import netns
+    from faults_take_over import take_overs
+    reason = netns.why_not()
+    if reason:
+        print(f"left out: take-overs: {reason}", flush=True)
+        return [], []
+    rows, problems = take_overs(max(2, round(200 * share)), 2, seed)
+    more, wrong = take_overs(max(2, round(10 * share)), 60, seed)
+    return rows + more, problems + wrong
+
+
 def strangers_part(share, _seed):
     import netns
     from faults_joiners import joiners
@@ -93,7 +105,7 @@ def figures_part(_share, _seed):
 
 
 PARTS = {"kills": kills_part, "partitions": partitions_part, "flapping": flapping_part, "newcomers": newcomers_part,
-         "members": members_part,
+         "members": members_part, "take-overs": take_overs_part,
          "strangers": strangers_part, "corruptions": corruptions_part, "curve": curve_part, "figures": figures_part}
 
 

@@ -14,6 +14,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/tls/term.h"
 #include "coordinator/store/sqlite_store.h"
 
 namespace motley::coordinator {
@@ -158,6 +159,91 @@ TEST_F(StoreCommandsTest, ADamagedOrMissingBackupChangesNothing) {
   EXPECT_EQ(Restore(), 65);
   EXPECT_TRUE(absl::StrContains(error_.str(), "was not put in place")) << error_.str();
   EXPECT_EQ(Check(), 0) << out_.str();
+}
+
+// Another machine becomes the coordinator.
+class TakeOverTest : public StoreCommandsTest {
+ protected:
+  TakeOverTest() {
+    auto store = Open();
+    Put(*store, "a", 5);
+    Batch batch;
+    batch.terms = {{{3, "5e0c4b29bb5a7fbd"}, true}, {{4, "0123456789abcdef"}, false}};
+    EXPECT_TRUE(store->Commit(batch).ok());
+    EXPECT_EQ(BackUp(), 0) << error_.str();
+  }
+  int TakeOver(const std::string& folder, const std::string& from) {
+    return Run({"restore", "--state-dir", folder.c_str(), "--take-over", from.c_str(), "-o", "json"});
+  }
+  static std::vector<TermRecord> TermsIn(const std::string& folder) {
+    const auto store = SqliteStore::Open(folder);
+    EXPECT_TRUE(store.ok()) << store.status();
+    return store.ok() ? (*store)->LoadTerms().value() : std::vector<TermRecord>();
+  }
+  const std::string elsewhere_ = root_ + "/elsewhere";
+};
+
+TEST_F(TakeOverTest, ItsTermIsAboveAllThatTheBackupKnows) {
+  ASSERT_EQ(TakeOver(elsewhere_, backup_), 0) << error_.str();
+  EXPECT_EQ(Said()["term"], 5);
+  EXPECT_EQ(Said()["raised_by"], 1000);
+  const std::vector<TermRecord> terms = TermsIn(elsewhere_);
+  ASSERT_EQ(terms.size(), 3u);
+  EXPECT_EQ(terms[2].term.number, 5);
+  EXPECT_TRUE(terms[2].own);
+}
+
+// By the same backup again, say because workers follow another one of this number.
+TEST_F(TakeOverTest, AgainItIsAboveWhatTheFolderHas) {
+  ASSERT_EQ(TakeOver(elsewhere_, backup_), 0) << error_.str();
+  ASSERT_EQ(TakeOver(elsewhere_, backup_), 0) << error_.str();
+  EXPECT_EQ(Said()["term"], 6);
+}
+
+TEST_F(TakeOverTest, TwoMachinesHaveDifferentIds) {
+  ASSERT_EQ(TakeOver(elsewhere_, backup_), 0) << error_.str();
+  ASSERT_EQ(TakeOver(root_ + "/third", backup_), 0) << error_.str();
+  EXPECT_EQ(Compare(TermsIn(elsewhere_).back().term, TermsIn(root_ + "/third").back().term), TermRelation::kRival);
+}
+
+// What the other one began after the backup is not known in a folder that was this cluster's long ago.
+TEST_F(TakeOverTest, GenerationsGoUpByMoreThanAnOldFolderKnows) {
+  ASSERT_EQ(TakeOver(elsewhere_, backup_), 0) << error_.str();
+  const std::string newer = root_ + "/newer.db";
+  {
+    const auto store = SqliteStore::Open(elsewhere_);
+    Put(**store, "a", 2000);
+  }
+  ASSERT_EQ(Run({"backup", "--state-dir", elsewhere_.c_str(), "--to", newer.c_str()}), 0) << error_.str();
+  ASSERT_EQ(TakeOver(folder_, newer), 0) << error_.str();
+  EXPECT_EQ(Said()["raised_by"], 1000);
+  ASSERT_EQ(Run({"restore", "--state-dir", (root_ + "/fourth").c_str(), "--from", newer.c_str(), "-o", "json"}), 0)
+      << error_.str();
+  EXPECT_TRUE(Said()["term"].is_null()) << "a restore is no take-over";
+}
+
+TEST_F(TakeOverTest, OfAFolderTheNewestBackupIsTaken) {
+  const std::string kept = root_ + "/kept";
+  fs::create_directory(kept);
+  EXPECT_EQ(TakeOver(elsewhere_, kept), 66) << error_.str();
+  fs::copy_file(backup_, kept + "/motley-one-000001700000000000.db");
+  std::ofstream(kept + "/motley-one-000001690000000000.db") << "an older one";
+  std::ofstream(kept + "/motley-one-000001800000000000.db.partial") << "half of one";
+  ASSERT_EQ(TakeOver(elsewhere_, kept), 0) << error_.str();
+  EXPECT_EQ(Said()["from"], kept + "/motley-one-000001700000000000.db");
+  std::ofstream(kept + "/motley-two-000001700000000000.db") << "another store's";
+  EXPECT_EQ(TakeOver(elsewhere_, kept), 78) << error_.str();
+  EXPECT_TRUE(absl::StrContains(error_.str(), "motley-two-000001700000000000.db")) << error_.str();
+}
+
+TEST_F(TakeOverTest, WhatIsNoBackupChangesNothing) {
+  ASSERT_EQ(TakeOver(elsewhere_, backup_), 0) << error_.str();
+  std::ofstream(root_ + "/half.db") << "no database";
+  EXPECT_EQ(TakeOver(elsewhere_, root_ + "/half.db"), 65) << error_.str();
+  EXPECT_EQ(TakeOver(elsewhere_, root_ + "/missing.db"), 66) << error_.str();
+  EXPECT_EQ(TermsIn(elsewhere_).back().term.number, 5);
+  EXPECT_EQ(Run({"restore", "--state-dir", elsewhere_.c_str()}), 64) << "which backup?";
+  EXPECT_EQ(Run({"restore", "--state-dir", elsewhere_.c_str(), "--from", backup_.c_str(), "--take-over", backup_.c_str()}), 64);
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ from faults_newcomers import newcomers, silent_in_swap
 from faults_partitions import BOTH, FROM, partitions
 from faults_pipelines import pipelines
 from faults_roots import swapped_folder
+from faults_take_over import take_overs
 import faults_strangers
 
 NOTICE_SECONDS = 5
@@ -323,6 +324,11 @@ def members_on_a_network():
     return netns.why_not() or expect_met(*membership(1))
 
 
+def another_machine_takes_over():
+    """The same: the coordinator's machine is lost twice, and another takes the cluster over."""
+    return netns.why_not() or expect_met(*take_overs(2, every=2, seed=7))
+
+
 def misreading_node():
     """One fault of the long job's: a node that reads other bytes of a checkpoint than there are."""
     return mounts.why_not() or expect_met(*curve(0, [flipped_reads]))
@@ -382,6 +388,7 @@ def main():
     results.run("kills of the coordinator", killed_again_and_again, 1)
     results.run("partitions", partitioned)
     results.run("members: renewed, a new authority, forgotten", members_on_a_network)
+    results.run("the coordinator's machine lost, another takes over", another_machine_takes_over)
     results.run("bad newcomers", bad_newcomers)
     results.run("a newcomer that is silent in the swap", silent_newcomer)
     results.run("strangers that invent numbers", invented_numbers)

@@ -4,6 +4,7 @@
 #include <toml++/toml.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -20,6 +21,7 @@
 #include "common/base/status_macros.h"
 #include "common/device/device_kinds.h"
 #include "common/device/device_ranges.h"
+#include "common/session/session.h"
 
 namespace motley::worker {
 namespace {
@@ -83,6 +85,14 @@ Key Texts(std::vector<std::string>& out) {
               out.push_back(*value);
             }
             return true;
+          }};
+}
+
+// worker.coordinator: one, or those of all machines that may be it.
+Key OneOrMore(std::vector<std::string>& out) {
+  return {"a text or a list of texts", [&out](const toml::node& node) {
+            if (auto value = node.value_exact<std::string>()) return out = {*value}, true;
+            return Texts(out).set(node);
           }};
 }
 
@@ -172,16 +182,38 @@ absl::Status CheckReach(const WorkerConfig& config, const std::string& key, cons
                    "encrypted nor authenticated; set worker.insecure = true if the network is trusted"));
 }
 
-absl::Status CheckAddresses(const WorkerConfig& config) {
-  if (!IsUnixSocket(config.coordinator)) {
-    MOTLEY_RETURN_IF_ERROR(ParseHostPort("worker.coordinator", config.coordinator, 1).status());
-  } else if (config.coordinator.size() == std::string_view(kUnixScheme).size()) {
-    return absl::InvalidArgumentError("worker.coordinator = 'unix:' names no path; say unix:/run/motley/workers.sock");
-  } else if (!config.identity.empty()) {
+absl::Status CheckCoordinators(const WorkerConfig& config) {
+  const std::vector<std::string>& all = config.coordinators;
+  if (all.empty() || all.size() > kMostCoordinators) {
     return absl::InvalidArgumentError(
-        "worker.identity is of a worker that comes by TLS, and worker.coordinator is a Unix socket, where none is spoken; leave "
-        "one out");
+        absl::StrCat("worker.coordinator must name from 1 to ", kMostCoordinators, " addresses, it names ", all.size()));
   }
+  const std::set<std::string> different(all.begin(), all.end());
+  if (different.size() < all.size()) return absl::InvalidArgumentError("worker.coordinator names an address twice");
+  for (const std::string& address : all) {
+    if (!IsUnixSocket(address)) {
+      MOTLEY_RETURN_IF_ERROR(ParseHostPort("worker.coordinator", address, 1).status());
+    } else if (address.size() == std::string_view(kUnixScheme).size()) {
+      return absl::InvalidArgumentError("worker.coordinator = 'unix:' names no path; say unix:/run/motley/workers.sock");
+    } else if (!config.identity.empty()) {
+      return absl::InvalidArgumentError(
+          "worker.identity is of a worker that comes by TLS, and worker.coordinator is a Unix socket, where none is spoken; "
+          "leave "
+          "one out");
+    }
+  }
+  if (all.size() > 1 && std::any_of(all.begin(), all.end(), IsUnixSocket)) {
+    return absl::InvalidArgumentError("worker.coordinator names a Unix socket among others; it is this machine's own, alone");
+  }
+  // What nobody proves may be said by the old one, too: two coordinators would each have a part of the nodes.
+  if (all.size() == 1 || UsesTls(config)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "worker.coordinator names several addresses, and this worker does not come by TLS: only a certificate tells the cluster's "
+      "coordinator from one that it has replaced. Join by a token (docs/joining.md), or name one address");
+}
+
+absl::Status CheckAddresses(const WorkerConfig& config) {
+  MOTLEY_RETURN_IF_ERROR(CheckCoordinators(config));
   if (!config.metrics.empty()) {
     MOTLEY_ASSIGN_OR_RETURN(const HostPort metrics, ParseHostPort("worker.metrics", config.metrics, 0));
     MOTLEY_RETURN_IF_ERROR(CheckReach(config, "worker.metrics", metrics.host));
@@ -202,7 +234,7 @@ absl::StatusOr<WorkerConfig> ParseWorkerConfig(std::string_view text, const std:
   }
   WorkerConfig config;
   const Keys worker = {{"name", Text(config.name)},
-                       {"coordinator", Text(config.coordinator)},
+                       {"coordinator", OneOrMore(config.coordinators)},
                        {"data_address", Text(config.data_address)},
                        {"identity", Text(config.identity)},
                        {"metrics", Text(config.metrics)},
@@ -247,9 +279,11 @@ std::string HostName() {
 
 bool UsesTls(const WorkerConfig& config) {
   if (!config.identity.empty()) return true;
-  if (IsUnixSocket(config.coordinator)) return false;
-  const absl::StatusOr<HostPort> parsed = ParseHostPort("worker.coordinator", config.coordinator, 1);
-  return parsed.ok() && !IsLoopback(parsed->host);
+  return std::any_of(config.coordinators.begin(), config.coordinators.end(), [](const std::string& address) {
+    if (IsUnixSocket(address)) return false;
+    const absl::StatusOr<HostPort> parsed = ParseHostPort("worker.coordinator", address, 1);
+    return parsed.ok() && !IsLoopback(parsed->host);
+  });
 }
 
 std::string IdentityFolderOf(const WorkerConfig& config) {

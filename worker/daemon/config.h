@@ -38,17 +38,18 @@ struct DeviceConfig {
 };
 
 struct WorkerConfig {
-  std::string name;                            // default: the host's name
-  std::string coordinator = "127.0.0.1:7073";  // its address for workers, or unix:PATH of its workers.socket
-  std::string identity;                        // folder of this node's key and certificate; see IdentityFolderOf
-  std::string data_address = "127.0.0.1";      // numeric address of the interface of the data plane
-  std::string metrics = "127.0.0.1:0";         // empty: no listener
-  std::string addresses_file;                  // --addresses: where to say which addresses were taken; empty = nowhere
-  std::string rank_binary;                     // default: motley-rank beside this program; other builds beside it (rank_builds.h)
-  bool insecure = false;                       // allow ranks' data and metrics, which are plaintext, beyond loopback
-  std::vector<std::string> file_roots;         // [files] roots: beneath these lies what jobs may read and write; none: nothing
-  double stop_seconds = 90;                    // told to end, it waits so long for its ranks to save; 0 = not at all
-  int64_t cores = 0;                           // of the host, for this worker's CPU devices; 0 = all that it may run on
+  std::string name;  // default: the host's name
+  // Addresses at which the cluster's coordinator may be, for workers; or unix:PATH of its workers.socket, alone.
+  std::vector<std::string> coordinators = {"127.0.0.1:7073"};
+  std::string identity;                    // folder of this node's key and certificate; see IdentityFolderOf
+  std::string data_address = "127.0.0.1";  // numeric address of the interface of the data plane
+  std::string metrics = "127.0.0.1:0";     // empty: no listener
+  std::string addresses_file;              // --addresses: where to say which addresses were taken; empty = nowhere
+  std::string rank_binary;                 // default: motley-rank beside this program; other builds beside it (rank_builds.h)
+  bool insecure = false;                   // allow ranks' data and metrics, which are plaintext, beyond loopback
+  std::vector<std::string> file_roots;     // [files] roots: beneath these lies what jobs may read and write; none: nothing
+  double stop_seconds = 90;                // told to end, it waits so long for its ranks to save; 0 = not at all
+  int64_t cores = 0;                       // of the host, for this worker's CPU devices; 0 = all that it may run on
   EmulationConfig emulation;
   NetworkConfig network;
   std::vector<DeviceConfig> devices;  // none in the file: every card that can be used, else one cpu (offer.h)

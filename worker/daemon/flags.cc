@@ -83,12 +83,14 @@ int ExitCode(const absl::Status& status) {
 FlagsResult ParseFlags(int argc, char** argv) {
   CLI::App app("motley-worker: offers this node's devices to a coordinator and runs their ranks.");
   app.set_version_flag("--version", BuildInfo("motley-worker"));
-  std::string path, node, coordinator, addresses;
+  std::string path, node, addresses;
+  std::vector<std::string> coordinators;
   bool probe = false, check = false, foreground = false;
   JoinOptions join;
   app.add_option("--config", path, "TOML file (docs/worker.md); required, except with --probe");
   app.add_option("--node", node, "Name of this node, instead of worker.name");
-  app.add_option("--coordinator", coordinator, "host:port, instead of worker.coordinator");
+  app.add_option("--coordinator", coordinators,
+                 "host:port, instead of worker.coordinator; repeated: other machines that may take the cluster over");
   app.add_option("--addresses", addresses, "File in which to say, as JSON, which addresses were taken (with port 0, say)");
   app.add_flag("--probe", probe, "Print this node's cards as the [[node]] of a cluster file (docs/clusters.md), and end");
   app.add_flag("--check", check, "Print what the configuration would offer on this machine now, and end");
@@ -103,13 +105,13 @@ FlagsResult ParseFlags(int argc, char** argv) {
   try {
     app.parse(argc, argv);
     const bool joining = !join.token.empty() || !join.token_file.empty();
-    if (joining && coordinator.empty()) throw CLI::RequiredError("--coordinator");
+    if (joining && coordinators.empty()) throw CLI::RequiredError("--coordinator");
     if (joining && path.empty()) path = kUsualConfig;
     if (!joining && (foreground || !join.roots.empty() || !join.data_address.empty() || !join.identity.empty()))
       throw CLI::RequiredError("--join");
     if (!probe && path.empty()) throw CLI::RequiredError("--config");
     if (joining) {
-      join.coordinator = coordinator, join.node = node.empty() ? HostName() : node, join.config = path;
+      join.coordinators = coordinators, join.node = node.empty() ? HostName() : node, join.config = path;
       if (join.identity.empty()) join.identity = IdentityFolderOf(WorkerConfig());
       if (const std::optional<int> code = RunJoin(join, foreground)) return {std::nullopt, *code};
     }
@@ -121,7 +123,7 @@ FlagsResult ParseFlags(int argc, char** argv) {
   absl::Status status = config.status();
   if (status.ok()) {
     if (!node.empty()) config->name = node;
-    if (!coordinator.empty()) config->coordinator = coordinator;
+    if (!coordinators.empty()) config->coordinators = coordinators;
     config->addresses_file = addresses;
     if (config->name.empty()) config->name = HostName();
     if (config->rank_binary.empty()) config->rank_binary = RankBesideThisProgram();

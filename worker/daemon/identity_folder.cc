@@ -10,7 +10,7 @@ namespace motley::worker {
 namespace {
 
 constexpr int64_t kLargestBytes = 64 << 10;
-constexpr char kKey[] = "/node.key", kCertificate[] = "/node.crt", kAuthorities[] = "/authorities.crt";
+constexpr char kKey[] = "/node.key", kCertificate[] = "/node.crt", kAuthorities[] = "/authorities.crt", kTerm[] = "/term.crt";
 constexpr mode_t kFolderMode = 0700, kKeyMode = 0600, kOtherMode = 0644;
 
 absl::Status Read(const std::string& path, std::string* out) {
@@ -74,5 +74,12 @@ absl::Status IdentityFolder::SaveCertificate(const std::string& pem) const {
 absl::Status IdentityFolder::SaveAuthorities(const std::string& pem) const {
   return ReplaceFileDurably(path_ + kAuthorities, pem, kOtherMode);
 }
+
+absl::StatusOr<std::string> IdentityFolder::LoadTerm() const {
+  absl::StatusOr<std::string> pem = ReadSmallFile(path_ + kTerm, kLargestBytes);
+  return absl::IsNotFound(pem.status()) ? std::string() : pem;
+}
+
+absl::Status IdentityFolder::SaveTerm(const std::string& pem) const { return ReplaceFileDurably(path_ + kTerm, pem, kOtherMode); }
 
 }  // namespace motley::worker

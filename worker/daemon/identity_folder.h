@@ -1,5 +1,5 @@
-// Where a node keeps what it shows of itself: node.key (0600), node.crt and authorities.crt in a folder of its own. Files are
-// replaced whole. Thread-compatible.
+// Where a node keeps what it shows of itself: node.key (0600), node.crt, authorities.crt and term.crt in a folder of its own.
+// Files are replaced whole. Thread-compatible.
 #pragma once
 
 #include <string>
@@ -24,6 +24,9 @@ class IdentityFolder {
   absl::StatusOr<PrivateKey> LoadOrMakeKey() const;
   absl::Status SaveCertificate(const std::string& pem) const;
   absl::Status SaveAuthorities(const std::string& pem) const;
+  // The certificate of the coordinator of the highest term that this node met (known_term.h); empty: of none.
+  absl::StatusOr<std::string> LoadTerm() const;
+  absl::Status SaveTerm(const std::string& pem) const;
   const std::string& path() const { return path_; }
 
  private:

@@ -45,7 +45,6 @@ absl::StatusOr<JoinToken> ReadToken(const JoinOptions& options) {
 // none.
 absl::StatusOr<WorkerConfig> CheckBefore(const JoinedNode& node, const std::string& path) {
   MOTLEY_RETURN_IF_ERROR(CheckName("--node", node.name));
-  MOTLEY_RETURN_IF_ERROR(ParseHostPort("--coordinator", node.coordinator, 1).status());
   MOTLEY_RETURN_IF_ERROR(CheckNumericAddress("--data-address", node.data_address));
   MOTLEY_RETURN_IF_ERROR(FileRoots::Validate(node.roots));
   if (FileExists(path)) {
@@ -111,17 +110,19 @@ absl::Status StartService(const WorkerConfig& config, std::ostream& out) {
 
 absl::Status Join(const JoinOptions& options, bool foreground, std::ostream& out) {
   const std::string path = std::filesystem::absolute(options.config).string();
-  JoinedNode node = {options.node, options.coordinator, std::filesystem::absolute(options.identity).string(),
+  JoinedNode node = {options.node, options.coordinators, std::filesystem::absolute(options.identity).string(),
                      options.data_address, options.roots};
   MOTLEY_ASSIGN_OR_RETURN(const JoinToken token, ReadToken(options));
-  MOTLEY_RETURN_IF_ERROR(ParseHostPort("--coordinator", node.coordinator, 1).status());
+  for (const std::string& address : node.coordinators)
+    MOTLEY_RETURN_IF_ERROR(ParseHostPort("--coordinator", address, 1).status());
+  const std::string& coordinator = node.coordinators.front();
   if (node.data_address.empty()) {
-    MOTLEY_ASSIGN_OR_RETURN(node.data_address, LocalEndOfWay(node.coordinator));
+    MOTLEY_ASSIGN_OR_RETURN(node.data_address, LocalEndOfWay(coordinator));
   }
   MOTLEY_ASSIGN_OR_RETURN(const WorkerConfig config, CheckBefore(node, path));
-  out << "joining the cluster at " << node.coordinator << " as node " << node.name << "\n" << std::flush;
+  out << "joining the cluster at " << coordinator << " as node " << node.name << "\n" << std::flush;
   MOTLEY_ASSIGN_OR_RETURN(const absl::Time until,
-                          JoinCluster({token, node.coordinator, NodeName(node.name)}, IdentityFolder(node.identity)));
+                          JoinCluster({token, coordinator, NodeName(node.name)}, IdentityFolder(node.identity)));
   out << "a member now; key and certificate are in " << node.identity << ", good until "
       << absl::FormatTime("%Y-%m-%d %H:%M UTC", until, absl::UTCTimeZone()) << " and renewed by themselves\n";
   if (FileExists(path)) {

@@ -10,9 +10,10 @@
 namespace motley::worker {
 
 struct JoinOptions {
-  std::string token;         // as given; or
-  std::string token_file;    // a file that holds it, "-" for stdin: arguments are seen in ps
-  std::string coordinator;   // host:port of its workers' sessions
+  std::string token;       // as given; or
+  std::string token_file;  // a file that holds it, "-" for stdin: arguments are seen in ps
+  // host:port of its workers' sessions, the present one first; others may be it one day.
+  std::vector<std::string> coordinators;
   std::string node;          // the name that it wants
   std::string config;        // where worker.toml is written; one that is there is kept
   std::string identity;      // folder of key and certificate

@@ -1,5 +1,6 @@
 #include "worker/daemon/join_files.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
@@ -21,6 +22,13 @@ std::string UnitPath(const std::string& path) {
   return absl::StrCat("\"-", absl::StrReplaceAll(path, {{"\\", "\\\\"}, {"\"", "\\\""}, {"%", "%%"}}), "\"");
 }
 
+std::string OneOrMore(const std::vector<std::string>& texts) {
+  if (texts.size() == 1) return Toml(texts[0]);
+  std::vector<std::string> all;
+  for (const std::string& text : texts) all.push_back(Toml(text));
+  return absl::StrCat("[", absl::StrJoin(all, ", "), "]");
+}
+
 }  // namespace
 
 std::string WorkerToml(const JoinedNode& node) {
@@ -28,7 +36,7 @@ std::string WorkerToml(const JoinedNode& node) {
   for (const std::string& root : node.roots) roots.push_back(Toml(root));
   std::string text =
       absl::StrCat("# Written by motley-worker --join. Every key is in docs/worker.md.\n\n[worker]\nname = ", Toml(node.name),
-                   "\ncoordinator = ", Toml(node.coordinator), "\nidentity = ", Toml(node.identity),
+                   "\ncoordinator = ", OneOrMore(node.coordinators), "\nidentity = ", Toml(node.identity),
                    "   # key and certificate of this node\n", "data_address = ", Toml(node.data_address),
                    "   # of the interface over which ranks exchange tensors\n", "metrics = \"127.0.0.1:7072\"\n");
   if (!IsLoopback(node.data_address)) {
@@ -56,7 +64,8 @@ absl::Status CheckKept(const WorkerConfig& there, const JoinedNode& node, const 
                                                       "; change or remove it, or give --config another name"));
   };
   if (there.name != node.name) return differs("name", there.name, node.name);
-  if (there.coordinator != node.coordinator) return differs("coordinator", there.coordinator, node.coordinator);
+  if (std::find(there.coordinators.begin(), there.coordinators.end(), node.coordinators.front()) == there.coordinators.end())
+    return differs("coordinator", absl::StrJoin(there.coordinators, ", "), node.coordinators.front());
   if (IdentityFolderOf(there) != node.identity) return differs("identity", IdentityFolderOf(there), node.identity);
   return absl::OkStatus();
 }

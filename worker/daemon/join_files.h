@@ -10,7 +10,9 @@
 namespace motley::worker {
 
 struct JoinedNode {
-  std::string name, coordinator, identity, data_address;
+  std::string name;
+  std::vector<std::string> coordinators;  // the first one is the cluster's now
+  std::string identity, data_address;
   std::vector<std::string> roots;
 };
 

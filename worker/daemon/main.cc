@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/base/addresses_file.h"
 #include "common/base/logging.h"
 #include "common/rpc/tls_credentials.h"
@@ -67,7 +68,7 @@ int main(int argc, char** argv) {
   if (signal_number != SIGUSR1) worker::LetRanksSave(**worker, absl::Seconds(config.stop_seconds), signals, clock);
   worker->reset();
   if (signal_number != SIGUSR1) return 0;
-  std::cerr << "motley-worker: the coordinator at " << config.coordinator << " refused this worker: " << refused.message()
-            << "\n";
+  std::cerr << "motley-worker: the coordinator at " << absl::StrJoin(config.coordinators, ", ")
+            << " refused this worker: " << refused.message() << "\n";
   return worker::ExitCode(refused);
 }

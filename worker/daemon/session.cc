@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/base/logging.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/tls_credentials.h"
@@ -15,12 +16,17 @@ namespace {
 
 constexpr int kMaxMessageBytes = 64 << 20;
 constexpr absl::Duration kGoodbye = absl::Seconds(1);
+constexpr int kRedialMs = 500;  // of one channel, while it is waited for
+constexpr absl::Duration kDialTurn = absl::Milliseconds(50);
+constexpr absl::Duration kPreferredMayBeLate = absl::Milliseconds(300);
 constexpr absl::Duration kShortestLease = absl::Milliseconds(300);
 
 std::shared_ptr<grpc::Channel> NewChannel(const std::string& address,
                                           const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
   grpc::ChannelArguments arguments = DirectArguments();
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kRedialMs);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kRedialMs);
   // No keepalive: the coordinator answers heartbeats, and who does not is given up within a lease.
   if (credentials == nullptr) return OpenChannel(address, arguments);
   ExpectCoordinator(arguments);
@@ -65,8 +71,10 @@ void Session::Run() {
   std::string last_reason;
   while (true) {
     bool welcomed = false;
-    absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = Dial();
-    const absl::Status status = channel.ok() ? RunStream(*channel, &welcomed) : channel.status();
+    const absl::StatusOr<Way> way = Dial();
+    const absl::Status status = way.ok() ? RunStream(*way, &welcomed) : way.status();
+    const std::string where = way.ok() ? way->address : absl::StrJoin(config_.coordinators, ", ");
+    if (way.ok()) first_ = (first_ + 1) % config_.coordinators.size();  // who was tried last comes last
     if (stopping_.HasBeenNotified()) return;
     // Whoever was welcome is no wrong configuration: a new start, without this one's memory and maybe of a new version, may help.
     if (IsRefusal(status)) {
@@ -79,8 +87,7 @@ void Session::Run() {
       pause = config_.first_pause;
     }
     if (welcomed || reason != last_reason) {
-      LogWarning(absl::StrCat("no session with the coordinator at ", config_.coordinator, ": ", reason,
-                              "; trying again until it is there"));
+      LogWarning(absl::StrCat("no session with the coordinator at ", where, ": ", reason, "; trying again until it is there"));
       last_reason = reason;
     }
     if (!WaitBeforeNext(pause)) return;
@@ -88,31 +95,63 @@ void Session::Run() {
   }
 }
 
-absl::StatusOr<std::shared_ptr<grpc::Channel>> Session::Dial() {
-  std::shared_ptr<grpc::ChannelCredentials> credentials;
-  if (config_.credentials) {
-    absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> own = config_.credentials();
-    if (!own.ok()) return own.status();
-    credentials = *std::move(own);
+absl::StatusOr<std::vector<Session::Way>> Session::OpenWays() {
+  std::vector<Way> ways;
+  for (size_t i = 0; i < config_.coordinators.size(); ++i) {
+    Way way{config_.coordinators[(first_ + i) % config_.coordinators.size()], std::make_shared<ShownCertificate>(), nullptr};
+    std::shared_ptr<grpc::ChannelCredentials> credentials;
+    if (config_.credentials) {
+      absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> own = config_.credentials(way.shown);
+      if (!own.ok()) return own.status();
+      credentials = *std::move(own);
+    }
+    way.channel = NewChannel(way.address, credentials);
+    ways.push_back(std::move(way));
   }
-  std::shared_ptr<grpc::Channel> channel = NewChannel(config_.coordinator, credentials);
-  const absl::Duration end = clock_.Now() + (credentials == nullptr ? config_.connect_timeout : config_.tls_timeout);
-  // In short waits, so that a stop is not late and nobody's wall clock matters.
-  while (!channel->WaitForConnected(std::chrono::system_clock::now() + std::chrono::milliseconds(200))) {
-    if (stopping_.HasBeenNotified()) return absl::CancelledError("stopping");
-    if (clock_.Now() >= end) return absl::UnavailableError(credentials == nullptr ? "it cannot be reached" : kNotByTls);
-  }
-  return channel;
+  return ways;
 }
 
-absl::Status Session::RunStream(const std::shared_ptr<grpc::Channel>& channel, bool* welcomed) {
-  const auto stream = CoordinatorStream::Open(channel, handler_.hello(), [this] { outbox_.Wake(); });
+absl::StatusOr<Session::Way> Session::Dial() {
+  absl::StatusOr<std::vector<Way>> ways = OpenWays();
+  if (!ways.ok()) return ways.status();
+  const absl::Duration end = clock_.Now() + (config_.credentials ? config_.tls_timeout : config_.connect_timeout);
+  absl::Duration settled = absl::InfiniteDuration();  // until when one that is preferred may still answer
+  while (true) {
+    bool any = false;
+    for (Way& way : *ways) {
+      const bool ready = way.channel->GetState(/*try_to_connect=*/true) == GRPC_CHANNEL_READY;
+      any = any || ready;
+      if (!ready || (&way != &ways->front() && clock_.Now() < settled)) continue;
+      first_ = static_cast<size_t>(std::find(config_.coordinators.begin(), config_.coordinators.end(), way.address) -
+                                   config_.coordinators.begin());
+      return std::move(way);
+    }
+    if (any && settled == absl::InfiniteDuration()) settled = clock_.Now() + kPreferredMayBeLate;
+    if (stopping_.HasBeenNotified()) return absl::CancelledError("stopping");
+    if (clock_.Now() >= end) return absl::UnavailableError(config_.credentials ? kNotByTls : "it cannot be reached");
+    // In short waits, so that a stop is not late and nobody's wall clock matters; each gets on only while it is waited for.
+    for (const Way& way : *ways) {
+      if (way.channel->GetState(false) == GRPC_CHANNEL_READY) continue;
+      (void)way.channel->WaitForConnected(std::chrono::system_clock::now() +
+                                          absl::ToChronoMilliseconds(kDialTurn / static_cast<int>(ways->size())));
+    }
+  }
+}
+
+absl::Status Session::RunStream(const Way& way, bool* welcomed) {
+  const auto stream = CoordinatorStream::Open(way.channel, handler_.hello(), [this] { outbox_.Wake(); });
   StreamState state;
   state.last_heard = clock_.Now();
   state.patience = config_.welcome_timeout;
   std::string given_up;
   while (true) {
-    while (std::optional<v1::CoordinatorMessage> message = stream->TakeMessage()) Handle(*message, state);
+    while (std::optional<v1::CoordinatorMessage> message = stream->TakeMessage()) {
+      if (!given_up.empty()) continue;
+      const absl::Status followed = Handle(*message, way, state);
+      if (followed.ok()) continue;
+      given_up = std::string(followed.message());
+      stream->Cancel();
+    }
     *welcomed = state.welcomed;
     if (std::optional<absl::Status> end = stream->TakeEnd()) {
       std::optional<WorkerReport> unsent = stream->TakeUnsent();
@@ -161,22 +200,27 @@ void Session::SayWhatWasDropped() {
   }
 }
 
-void Session::Handle(const v1::CoordinatorMessage& message, StreamState& state) {
+absl::Status Session::Handle(const v1::CoordinatorMessage& message, const Way& way, StreamState& state) {
   state.last_heard = clock_.Now();
   if (message.has_welcome()) {
+    if (const std::optional<Certificate> shown = way.shown->Get(); shown && config_.follow) {
+      if (absl::Status followed = config_.follow(*shown); !followed.ok()) return followed;
+    }
     state.welcomed = ever_welcomed_ = true;
     state.patience = std::max(absl::Milliseconds(message.welcome().lease_ms()), kShortestLease);
     heartbeat_ = state.patience / 3;
     state.next_heartbeat = state.last_heard;
-    return handler_.on_connected(wire::FromProto(message.welcome().store_mark()), message.welcome().key_id());
+    handler_.on_connected(wire::FromProto(message.welcome().store_mark()), message.welcome().key_id(), way.address);
+    return absl::OkStatus();
   }
   absl::StatusOr<std::optional<CoordinatorCommand>> command = wire::FromProto(message);
   if (command.ok()) {
     if (*command) handler_.on_command(**std::move(command));
-    return;
+    return absl::OkStatus();
   }
   LogError(absl::StrCat("a message of the coordinator cannot be read: ", command.status().message()));
   for (WorkerReport& refusal : wire::Refusals(message, command.status())) outbox_.Push(std::move(refusal));
+  return absl::OkStatus();
 }
 
 }  // namespace motley::worker

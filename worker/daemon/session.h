@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/synchronization/notification.h"
@@ -19,16 +20,19 @@
 #include "common/base/clock.h"
 #include "common/session/session.h"
 #include "worker/daemon/coordinator_stream.h"
+#include "worker/daemon/known_term.h"
 #include "worker/daemon/outbox.h"
 #include "worker/daemon/stream_turn.h"
 
 namespace motley::worker {
 
 struct SessionConfig {
-  std::string coordinator;  // host:port or unix:PATH
-  // Of each dial: what this node shows and whom it believes. Not set: nothing, in plaintext. FAILED_PRECONDITION ends the session
-  // for good.
-  std::function<absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>>()> credentials;
+  std::vector<std::string> coordinators;  // host:port or unix:PATH; the cluster's coordinator is at one of them
+  // Of each dial: what this node shows and whom it believes; what the other end shows is put into `shown`. Not set: nothing, in
+  // plaintext. FAILED_PRECONDITION ends the session for good.
+  std::function<absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>>(std::shared_ptr<ShownCertificate> shown)> credentials;
+  // Whether who let this node in is to be obeyed, by what it showed; with credentials alone. Any error: another one is tried.
+  std::function<absl::Status(const Certificate& shown)> follow;
   absl::Duration first_pause = absl::Milliseconds(200);  // between attempts; doubles
   absl::Duration longest_pause = absl::Seconds(2);
   absl::Duration connect_timeout = absl::Seconds(3);
@@ -41,7 +45,7 @@ class Session {
   struct Handler {
     std::function<NodeDescription()> hello;  // of each attempt
     // After each welcome: how far the store has got, and whose numbers come from now on.
-    std::function<void(const StoreMark&, const std::string& key_id)> on_connected;
+    std::function<void(const StoreMark&, const std::string& key_id, const std::string& address)> on_connected;
     std::function<void(CoordinatorCommand)> on_command;
     // With each heartbeat: what else is to be sent now. Not set: nothing.
     std::function<std::optional<WorkerReport>()> on_heartbeat;
@@ -56,11 +60,20 @@ class Session {
 
  private:
   void Run();
-  // A channel of its own; UNAVAILABLE when nobody answers in time, CANCELLED when stopping.
-  absl::StatusOr<std::shared_ptr<grpc::Channel>> Dial();
+  // A channel to one of the coordinators.
+  struct Way {
+    std::string address;
+    std::shared_ptr<ShownCertificate> shown;
+    std::shared_ptr<grpc::Channel> channel;
+  };
+  absl::StatusOr<std::vector<Way>> OpenWays();
+  // All are dialed at once: a machine that is gone does not say so. Of those that answer the first one after who was tried last;
+  // UNAVAILABLE when nobody answers in time, CANCELLED when stopping.
+  absl::StatusOr<Way> Dial();
   // One stream from beginning to end; how it ended. `welcomed`: it was up.
-  absl::Status RunStream(const std::shared_ptr<grpc::Channel>& channel, bool* welcomed);
-  void Handle(const v1::CoordinatorMessage& message, StreamState& state);
+  absl::Status RunStream(const Way& way, bool* welcomed);
+  // Not OK: who said welcome is not to be followed.
+  absl::Status Handle(const v1::CoordinatorMessage& message, const Way& way, StreamState& state);
   void SayWhatWasDropped();
   bool WaitBeforeNext(absl::Duration pause);  // false: stopping
   bool IsRefusal(const absl::Status& status) const;
@@ -72,6 +85,7 @@ class Session {
   absl::Notification stopping_;
   absl::Duration heartbeat_;  // session thread only, like the next one
   bool ever_welcomed_ = false;
+  size_t first_ = 0;  // of the coordinators: whom to prefer at the next dial
   std::thread thread_;
 };
 

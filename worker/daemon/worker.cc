@@ -45,7 +45,10 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(const WorkerConfig& config
   for (const OfferedDevice& device : offer.devices) devices.push_back(device.description);
   auto worker = std::unique_ptr<Worker>(new Worker(config, clock, std::move(events)));
   Worker* self = worker.get();
-  if (UsesTls(config)) MOTLEY_RETURN_IF_ERROR(self->Credentials().status());
+  if (UsesTls(config)) {
+    MOTLEY_RETURN_IF_ERROR(self->Credentials(std::make_shared<ShownCertificate>()).status());
+    MOTLEY_ASSIGN_OR_RETURN(self->term_, KnownTerm::Load(IdentityFolder(IdentityFolderOf(config))));
+  }
   self->metrics_ = std::make_unique<WorkerMetrics>(self->registry_, config.name, devices);
   if (!config.metrics.empty()) {
     MOTLEY_ASSIGN_OR_RETURN(self->metrics_server_, MetricsServer::Start(config.metrics, self->registry_));
@@ -81,25 +84,29 @@ void Worker::WatchCards(std::unique_ptr<NvmlLibrary> nvml, const std::vector<Off
   });
 }
 
-absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> Worker::Credentials() const {
+absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> Worker::Credentials(std::shared_ptr<ShownCertificate> shown) const {
   MOTLEY_ASSIGN_OR_RETURN(const NodeIdentity identity, IdentityFolder(IdentityFolderOf(config_)).Load());
   MOTLEY_RETURN_IF_ERROR(CheckIdentity(identity, NodeName(config_.name), clock_.WallNow()));
-  return TlsNodeCredentials(identity);
+  return TlsNodeCredentials(identity, [shown = std::move(shown)](const std::vector<Certificate>& chain) {
+    shown->Set(chain.front());
+    return absl::OkStatus();
+  });
 }
 
 void Worker::StartSession() {
   SessionConfig session;
-  session.coordinator = config_.coordinator;
+  session.coordinators = config_.coordinators;
   Session::Handler handler;
   if (UsesTls(config_)) {
-    session.credentials = [this] { return Credentials(); };
+    session.credentials = [this](std::shared_ptr<ShownCertificate> shown) { return Credentials(std::move(shown)); };
+    session.follow = [this](const Certificate& shown) { return term_->Follow(shown); };
     renewal_ = std::make_unique<CertificateRenewal>(IdentityFolder(IdentityFolderOf(config_)), NodeName(config_.name));
     handler.on_heartbeat = [this]() -> std::optional<WorkerReport> { return renewal_->Due(clock_.WallNow()); };
   }
   handler.hello = [this] { return Describe(); };
   handler.on_command = [this](CoordinatorCommand command) { OnCommand(std::move(command)); };
-  handler.on_connected = [this](const StoreMark& mark, const std::string& key_id) {
-    LogInfo(absl::StrCat("in session with the coordinator at ", config_.coordinator));
+  handler.on_connected = [this](const StoreMark& mark, const std::string& key_id, const std::string& address) {
+    LogInfo(absl::StrCat("in session with the coordinator at ", address));
     if (key_id != key_id_) mark_ = StoreMark();  // its token means nothing to this coordinator
     key_id_ = key_id;
     OnMark(mark);
@@ -130,6 +137,8 @@ NodeDescription Worker::Describe() const {
   NodeDescription node = description_;
   node.newest_epochs = supervisor_->newest_epochs();
   node.store_mark = mark_;
+  node.coordinators = config_.coordinators;
+  if (term_) node.term_certificate = term_->certificate();
   if (card_watch_ == nullptr) return node;
   for (const CardReport& now : card_watch_->reports()) {
     for (DeviceDescription& device : node.devices) {

@@ -14,6 +14,7 @@
 #include "worker/daemon/card_watch.h"
 #include "worker/daemon/certificate_renewal.h"
 #include "worker/daemon/config.h"
+#include "worker/daemon/known_term.h"
 #include "worker/daemon/nvml_library.h"
 #include "worker/daemon/outbox.h"
 #include "worker/daemon/reach.h"
@@ -58,8 +59,8 @@ class Worker {
   void OnCommand(CoordinatorCommand command);
   void OnMark(const StoreMark& mark);
   void SetConnected(bool connected);
-  // What this node shows of itself now. CheckIdentity's errors.
-  absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> Credentials() const;
+  // What this node shows of itself now; what it is shown is put into `shown`. CheckIdentity's errors.
+  absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> Credentials(std::shared_ptr<ShownCertificate> shown) const;
   const WorkerConfig config_;
   const Clock& clock_;
   const Events events_;
@@ -78,9 +79,10 @@ class Worker {
   std::unique_ptr<Supervisor> supervisor_;
   std::unique_ptr<Session> session_;
   std::atomic<bool> connected_ = false;
-  StoreMark mark_;  // session's thread only, like the next two
+  StoreMark mark_;  // session's thread only, like the next three
   std::string key_id_;
   std::unique_ptr<CertificateRenewal> renewal_;  // null where the coordinator is dialed without TLS
+  std::optional<KnownTerm> term_;                // the same
 };
 
 // What a worker remembers of the coordinator's store: the highest mark, or the newest one of another store.

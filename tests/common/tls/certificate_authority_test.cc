@@ -85,14 +85,17 @@ TEST_F(AuthorityTest, ANodesCertificateSaysWhatTheAuthorityWrote) {
 }
 
 TEST_F(AuthorityTest, ACoordinatorsSaysItsTerm) {
-  const auto issued = authority_.IssueCoordinator(3, RequestOf(key_), kNow, kMonth);
+  const auto issued = authority_.IssueCoordinator(Term{3, "5e0c4b29bb5a7fbd"}, RequestOf(key_), kNow, kMonth);
   ASSERT_TRUE(issued.ok()) << issued.status();
-  EXPECT_THAT(issued->Uris(), ElementsAre("spiffe://motley/term/3"));
+  EXPECT_THAT(issued->Uris(), ElementsAre("spiffe://motley/term/3/5e0c4b29bb5a7fbd"));
   EXPECT_THAT(issued->DnsNames(), ElementsAre("coordinator.motley"));
-  EXPECT_EQ(*TermOf(*issued), 3);
+  EXPECT_EQ(*TermOf(*issued), (Term{3, "5e0c4b29bb5a7fbd"}));
   EXPECT_FALSE(NodeOf(*issued).ok());
   EXPECT_FALSE(TermOf(authority_.certificate()).ok()) << "which has no name";
-  EXPECT_FALSE(TermOf(*authority_.IssueCoordinator(0, RequestOf(key_), kNow, kMonth)).ok());
+  for (const Term& none :
+       {Term{0, "5e0c4b29bb5a7fbd"}, Term{3, ""}, Term{3, "5E0C4B29BB5A7FBD"}, Term{3, "5e0c4b29bb5a7fbd/1"}}) {
+    EXPECT_FALSE(TermOf(*authority_.IssueCoordinator(none, RequestOf(key_), kNow, kMonth)).ok()) << ToText(none);
+  }
 }
 
 // Only the key counts.

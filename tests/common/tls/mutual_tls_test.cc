@@ -112,7 +112,7 @@ class MutualTlsTest : public testing::Test {
     return by.IssueNode(NodeName("n1"), key_.SigningRequest().value(), now, kDay).value();
   }
   Certificate CoordinatorCertificate(const CertificateAuthority& by) const {
-    return by.IssueCoordinator(2, server_key_.SigningRequest().value(), absl::Now(), kDay).value();
+    return by.IssueCoordinator(Term{2, "0123456789abcdef"}, server_key_.SigningRequest().value(), absl::Now(), kDay).value();
   }
   std::shared_ptr<grpc::ChannelCredentials> AsNode(const CertificateAuthority& believed, const Certificate& own) const {
     return TlsNodeCredentials({key_.ToPem().value(), own.ToPem(), believed.certificate().ToPem()});
@@ -156,6 +156,34 @@ TEST_F(MutualTlsTest, AMemberBelievesNoOtherCoordinator) {
   const Server pretender(authority_, key_, named.value());
   EXPECT_FALSE(Call(pretender.port(), AsNode(authority_, NodeCertificate(authority_))).ok()) << "a node that is called so";
   EXPECT_FALSE(Call(pretender.port(), TlsCredentialsBelieving(authority_.certificate().ToPem())).ok()) << "for a newcomer too";
+}
+
+TEST_F(MutualTlsTest, AMemberMayLookAtItsCoordinatorsCertificateToo) {
+  const Server server(authority_, server_key_, CoordinatorCertificate(authority_));
+  const Certificate own = NodeCertificate(authority_);
+  const NodeIdentity identity = {key_.ToPem().value(), own.ToPem(), authority_.certificate().ToPem()};
+  absl::Mutex mutex;
+  std::vector<Term> seen;
+  const auto looking = [&](absl::Status verdict) {
+    return TlsNodeCredentials(identity, [&, verdict](const std::vector<Certificate>& shown) {
+      absl::MutexLock lock(&mutex);
+      seen.push_back(TermOf(shown.front()).value());
+      return verdict;
+    });
+  };
+  EXPECT_TRUE(Call(server.port(), looking(absl::OkStatus())).ok());
+  EXPECT_EQ(seen.at(0), (Term{2, "0123456789abcdef"}));
+  EXPECT_FALSE(Call(server.port(), looking(absl::UnavailableError("its term is over"))).ok());
+  // Whoever judges sees only what the authority signed, of the coordinator alone.
+  seen.clear();
+  const Server of_others(authority_, server_key_, CoordinatorCertificate(other_));
+  EXPECT_FALSE(Call(of_others.port(), looking(absl::OkStatus())).ok());
+  const Server node(authority_, key_, NodeCertificate(authority_));
+  EXPECT_FALSE(Call(node.port(), looking(absl::OkStatus())).ok()) << "a node that says to be it";
+  const auto named = authority_.IssueNode(NodeName(kCoordinatorName), key_.SigningRequest().value(), absl::Now(), kDay);
+  const Server pretender(authority_, key_, named.value());
+  EXPECT_FALSE(Call(pretender.port(), looking(absl::OkStatus())).ok()) << "a node that is called so";
+  EXPECT_THAT(seen, IsEmpty());
 }
 
 TEST_F(MutualTlsTest, ANewcomerSeesTheAuthorityAndJudges) {

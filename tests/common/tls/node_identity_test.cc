@@ -65,7 +65,8 @@ TEST_F(NodeIdentityTest, FilesThatAreMissingOrOfOthersAreNamed) {
   EXPECT_THAT(with(&NodeIdentity::authorities, other.certificate().ToPem()),
               HasSubstr("of another cluster than its authority's"));
   EXPECT_THAT(Refusal(identity_, kToday, "n2"), HasSubstr("the certificate is of node n1, this node is n2"));
-  const auto coordinators = authority_.IssueCoordinator(1, key_.SigningRequest().value(), kToday, kLifetime);
+  const auto coordinators =
+      authority_.IssueCoordinator(Term{1, "0123456789abcdef"}, key_.SigningRequest().value(), kToday, kLifetime);
   EXPECT_THAT(with(&NodeIdentity::certificate, coordinators->ToPem()), HasSubstr("spiffe://motley/term/1"));
 }
 

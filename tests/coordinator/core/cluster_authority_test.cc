@@ -11,6 +11,7 @@
 namespace motley::coordinator {
 namespace {
 
+const Term kTerm = {1, "0123456789abcdef"};
 const absl::Time kStart = absl::FromUnixSeconds(1'700'000'000);
 
 class ClusterAuthorityTest : public testing::Test {
@@ -18,7 +19,7 @@ class ClusterAuthorityTest : public testing::Test {
   ClusterAuthorityTest() {
     std::string pattern = testing::TempDir() + "motley-authority-XXXXXX";
     folder_ = std::string(mkdtemp(pattern.data())) + "/tls";
-    EXPECT_TRUE(authority_.WriteFiles(folder_, 1, kStart, /*with_key=*/true).ok());
+    EXPECT_TRUE(authority_.WriteFiles(folder_, kTerm, kStart, /*with_key=*/true).ok());
   }
   ~ClusterAuthorityTest() override { std::filesystem::remove_all(std::filesystem::path(folder_).parent_path()); }
 
@@ -33,23 +34,25 @@ TEST_F(ClusterAuthorityTest, ItsFilesAreItsUsersAndFit) {
     ASSERT_EQ(stat((folder_ + name).c_str(), &found), 0);
     EXPECT_EQ(found.st_mode & 0777, 0600u) << name;
   }
-  EXPECT_TRUE(authority_.FilesFit(folder_, kStart));
+  EXPECT_TRUE(authority_.FilesFit(folder_, kTerm, kStart));
 }
 
 TEST_F(ClusterAuthorityTest, TheyAreWrittenAgainInTimeAndWhateverTheClockSaid) {
-  EXPECT_TRUE(authority_.FilesFit(folder_, kStart + kOwnCertificateLifetime / 2));
-  EXPECT_FALSE(authority_.FilesFit(folder_, kStart + kOwnCertificateLifetime * 3 / 4));
-  EXPECT_FALSE(authority_.FilesFit(folder_, kStart - absl::Hours(24))) << "made by a clock that was ahead";
+  EXPECT_TRUE(authority_.FilesFit(folder_, kTerm, kStart + kOwnCertificateLifetime / 2));
+  EXPECT_FALSE(authority_.FilesFit(folder_, kTerm, kStart + kOwnCertificateLifetime * 3 / 4));
+  EXPECT_FALSE(authority_.FilesFit(folder_, kTerm, kStart - absl::Hours(24))) << "made by a clock that was ahead";
+  EXPECT_FALSE(authority_.FilesFit(folder_, Term{2, kTerm.id}, kStart)) << "of the term from before a take-over";
+  EXPECT_FALSE(authority_.FilesFit(folder_, Term{1, "fedcba9876543210"}, kStart)) << "of another coordinator's";
 }
 
 TEST_F(ClusterAuthorityTest, AChangeOfTheAuthorityAsksForOthers) {
   const ClusterAuthority both = ClusterAuthority::FromRecords({first_, second_}).value();
   EXPECT_TRUE(both.changes());
-  EXPECT_FALSE(both.FilesFit(folder_, kStart)) << "the new one is not among the authorities";
-  ASSERT_TRUE(both.WriteFiles(folder_, 1, kStart, /*with_key=*/false).ok());
-  EXPECT_TRUE(both.FilesFit(folder_, kStart));
+  EXPECT_FALSE(both.FilesFit(folder_, kTerm, kStart)) << "the new one is not among the authorities";
+  ASSERT_TRUE(both.WriteFiles(folder_, kTerm, kStart, /*with_key=*/false).ok());
+  EXPECT_TRUE(both.FilesFit(folder_, kTerm, kStart));
   const ClusterAuthority alone = ClusterAuthority::FromRecords({second_}).value();
-  EXPECT_FALSE(alone.FilesFit(folder_, kStart)) << "the old one has signed";
+  EXPECT_FALSE(alone.FilesFit(folder_, kTerm, kStart)) << "the old one has signed";
 }
 
 TEST_F(ClusterAuthorityTest, DamagedOrMissingFilesDoNotFit) {
@@ -57,11 +60,11 @@ TEST_F(ClusterAuthorityTest, DamagedOrMissingFilesDoNotFit) {
   for (const std::string& path : {files.key, files.certificates, files.authorities}) {
     const std::string before = ReadSmallFile(path, 1 << 16).value();
     ASSERT_TRUE(WriteFileDurably(path, before.substr(0, before.size() / 2)).ok());
-    EXPECT_FALSE(authority_.FilesFit(folder_, kStart)) << path;
+    EXPECT_FALSE(authority_.FilesFit(folder_, kTerm, kStart)) << path;
     std::filesystem::remove(path);
-    EXPECT_FALSE(authority_.FilesFit(folder_, kStart)) << path;
+    EXPECT_FALSE(authority_.FilesFit(folder_, kTerm, kStart)) << path;
     ASSERT_TRUE(WriteFileDurably(path, before).ok());
-    EXPECT_TRUE(authority_.FilesFit(folder_, kStart)) << path;
+    EXPECT_TRUE(authority_.FilesFit(folder_, kTerm, kStart)) << path;
   }
 }
 

@@ -36,7 +36,7 @@ TEST_F(BackupsTest, OfAStoreInUseCanBeRestoredElsewhere) {
   ASSERT_EQ(stat(path->c_str(), &found), 0);
   EXPECT_EQ(found.st_mode & 0777, 0600u) << "the cluster's keys are in it";
   const std::string elsewhere = folder_ + "/elsewhere";
-  ASSERT_TRUE(RestoreStore(elsewhere, *path).ok());
+  ASSERT_TRUE(RestoreStore(elsewhere, {*path}).ok());
   auto restored = SqliteStore::Open(elsewhere);
   ASSERT_TRUE(restored.ok()) << restored.status();
   EXPECT_EQ((*restored)->LoadDrained()->at(0).value(), "n3");

@@ -46,7 +46,7 @@ class MembersStoreTest : public StoreTest {
     return {number, "-----BEGIN PRIVATE KEY-----\nk\n", "-----BEGIN CERTIFICATE-----\nc\n", kJoinedMs + number};
   }
   static MemberRecord Member(const std::string& node) {
-    return {NodeName(node), "key of " + node, "t1", 1, kJoinedMs, kJoinedMs + 1000};
+    return {NodeName(node), "key of " + node, "t1", 1, kJoinedMs, kJoinedMs + 1000, {"10.0.0.1:7073", "[fd00::2]:7073"}};
   }
   // Two of each, the newer before the older, so that the order is the store's.
   static Batch Two() {
@@ -143,6 +143,42 @@ TEST_F(MembersStoreTest, AFileOfVersionSixKeepsItsJobsAndTakesMembers) {
   EXPECT_EQ(RowsOf(store->LoadMembers()).size(), 2u);
 }
 
+// Before it nobody took a cluster over.
+TEST_F(MembersStoreTest, AFileOfVersionSevenKeepsItsMembers) {
+  {
+    auto database = Database::Open(Db());
+    ASSERT_TRUE(database.ok());
+    ASSERT_TRUE((*database)->Execute(CreateSql(7)).ok());
+    Ledger ledger(**database, 7);
+    ledger.Reset({{"seven", 6}, {}, std::string(64, '5')});
+    Row member = ToRow(Member("a"));
+    member.pop_back();
+    ASSERT_TRUE(ledger.Put(TableId::kMembers, member).ok());
+    ASSERT_TRUE(ledger.Put(TableId::kAuthorities, ToRow(Authority(1))).ok());
+    ASSERT_TRUE(ledger.Seal().ok());
+    ASSERT_TRUE((*MarkFile::Open(folder_ + "/coordinator.mark"))->Write(ledger.state().mark).ok());
+  }
+  auto store = Open();
+  EXPECT_EQ(store->findings(), 0);
+  ASSERT_EQ(store->LoadMembers()->size(), 1u);
+  EXPECT_EQ(store->LoadMembers()->at(0).key_hash, "key of a");
+  EXPECT_TRUE(store->LoadMembers()->at(0).coordinators.empty());
+  EXPECT_EQ(RowsOf(store->LoadAuthorities()).size(), 1u);
+  EXPECT_TRUE(store->LoadTerms()->empty());
+}
+
+TEST_F(MembersStoreTest, TermsAreKeptByNumberAndId) {
+  Batch batch;
+  batch.terms = {{{10, "b"}, true}, {{9, "a"}, false}, {{10, "a"}, false}};
+  Commit(*Open(), batch);
+  const auto terms = Open()->LoadTerms();
+  ASSERT_TRUE(terms.ok()) << terms.status();
+  ASSERT_EQ(terms->size(), 3u);
+  EXPECT_EQ(terms->at(0).term, (Term{9, "a"}));
+  EXPECT_EQ(terms->at(2).term.number, 10);
+  EXPECT_EQ(std::count_if(terms->begin(), terms->end(), [](const TermRecord& term) { return term.own; }), 1);
+}
+
 TEST_F(MembersStoreTest, OfDamagedMembersOnlyTheseAreLost) {
   const Batch two = Two();
   Commit(*Open(), two);
@@ -165,10 +201,12 @@ TEST_F(MembersStoreTest, OfDamagedMembersOnlyTheseAreLost) {
 // A member that somebody puts there has no hash that fits, and one that is taken away is missed.
 TEST_F(MembersStoreTest, MembersThatNobodyAdmittedAreNone) {
   Commit(*Open(), Two());
-  ASSERT_TRUE((*Database::Open(Db()))
-                  ->Execute("INSERT INTO members SELECT 'c', key_hash, token, authority, joined_unix_ms, until_unix_ms, hash "
-                            "FROM members WHERE node = 'b'; DELETE FROM tokens WHERE id = 't1'")
-                  .ok());
+  ASSERT_TRUE(
+      (*Database::Open(Db()))
+          ->Execute(
+              "INSERT INTO members SELECT 'c', key_hash, token, authority, joined_unix_ms, until_unix_ms, coordinators, hash "
+              "FROM members WHERE node = 'b'; DELETE FROM tokens WHERE id = 't1'")
+          .ok());
   auto store = Open();
   EXPECT_GE(store->findings(), 2);
   EXPECT_EQ(RowsOf(store->LoadMembers()).size(), 2u);
@@ -186,7 +224,7 @@ TEST_F(MembersStoreTest, ABackupHoldsTheAuthorityForItsOwnerAlone) {
   ASSERT_TRUE(summary.ok()) << summary.status();
   EXPECT_EQ(summary->rows[static_cast<size_t>(TableId::kAuthorities)], 2);
   EXPECT_EQ(PermissionsOf(folder_ + "/backup"), 0600u);
-  ASSERT_TRUE(RestoreStore(folder_ + "/elsewhere", folder_ + "/backup").ok());
+  ASSERT_TRUE(RestoreStore(folder_ + "/elsewhere", {folder_ + "/backup"}).ok());
   EXPECT_EQ(PermissionsOf(folder_ + "/elsewhere/coordinator.db"), 0600u);
   const auto restored = SqliteStore::Open(folder_ + "/elsewhere");
   ASSERT_TRUE(restored.ok()) << restored.status();

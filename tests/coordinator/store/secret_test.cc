@@ -42,9 +42,9 @@ TEST_F(SecretTest, OlderCopiesAndBackupsHaveIt) {
   Commit(*Open(), "b");
   fs::copy_file(folder_ + "/older", Db(), fs::copy_options::overwrite_existing);
   EXPECT_EQ(Open()->secret(), secret);
-  ASSERT_TRUE(RestoreStore(folder_, folder_ + "/backup").ok());
+  ASSERT_TRUE(RestoreStore(folder_, {folder_ + "/backup"}).ok());
   EXPECT_EQ(Open()->secret(), secret);
-  ASSERT_TRUE(RestoreStore(folder_ + "/elsewhere", folder_ + "/backup").ok());
+  ASSERT_TRUE(RestoreStore(folder_ + "/elsewhere", {folder_ + "/backup"}).ok());
   EXPECT_EQ((*SqliteStore::Open(folder_ + "/elsewhere"))->secret(), secret);
 }
 

@@ -168,6 +168,23 @@ TEST(WorkerConfig, ACoordinatorBeyondLoopbackIsDialedByTls) {
   EXPECT_TRUE(uses_tls("identity = '/srv/identity'")) << "who has one shows it, over loopback, too";
 }
 
+TEST(WorkerConfig, SeveralMachinesMayBeTheCoordinator) {
+  const auto refusal = [](const std::string& list) { return Message(Validate(Parse("[worker]\ncoordinator = " + list))); };
+  const WorkerConfig config = Parse("[worker]\ncoordinator = ['a.lab:7073', 'b.lab:7073']\n");
+  EXPECT_EQ(Validate(config), absl::OkStatus());
+  EXPECT_EQ(config.coordinators, (std::vector<std::string>{"a.lab:7073", "b.lab:7073"}));
+  EXPECT_TRUE(UsesTls(config));
+  EXPECT_TRUE(UsesTls(Parse("[worker]\ncoordinator = ['127.0.0.1:7073', 'b.lab:7073']\n"))) << "all are dialed alike";
+  EXPECT_THAT(refusal("['127.0.0.1:7073', '127.0.0.1:7074']"), HasSubstr("only a certificate tells"));
+  EXPECT_THAT(refusal("['unix:/run/motley/workers.sock', 'b.lab:7073']"), HasSubstr("a Unix socket among others"));
+  EXPECT_THAT(refusal("[]"), HasSubstr("from 1 to 8 addresses"));
+  EXPECT_THAT(refusal("['a:1','a:2','a:3','a:4','a:5','a:6','a:7','a:8','a:9']"), HasSubstr("it names 9"));
+  EXPECT_THAT(refusal("['a.lab:7073', 'a.lab:7073']"), HasSubstr("twice"));
+  EXPECT_THAT(refusal("['a.lab:7073', 'nohost']"), HasSubstr("'nohost'"));
+  EXPECT_THAT(Message(ParseWorkerConfig("[worker]\ncoordinator = [7073]\n", "w.toml").status()),
+              HasSubstr("w.toml:2: worker.coordinator must be a text or a list of texts"));
+}
+
 TEST(WorkerConfig, TheIdentityHasAFolderOfItsOwn) {
   EXPECT_EQ(IdentityFolderOf(Parse("")), "/var/lib/motley/worker");
   EXPECT_EQ(IdentityFolderOf(Parse("[worker]\nidentity = '/srv/identity'")), "/srv/identity");

@@ -25,7 +25,7 @@ class JoinCommandTest : public testing::Test {
  protected:
   JoinCommandTest() {
     options_.token_file = folder_.Write("token", ToText(token_) + "\n");
-    options_.coordinator = coordinator_.address();
+    options_.coordinators = {coordinator_.address()};
     options_.node = "n1";
     options_.config = folder_ / "etc/worker.toml";
     options_.identity = folder_ / "identity";
@@ -66,7 +66,7 @@ TEST_F(JoinCommandTest, WritesWhatTheNodeNeeds) {
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(Validate(*config), absl::OkStatus());
   EXPECT_EQ(config->name, "n1");
-  EXPECT_EQ(config->coordinator, coordinator_.address());
+  EXPECT_EQ(config->coordinators, std::vector<std::string>{coordinator_.address()});
   EXPECT_EQ(config->data_address, "127.0.0.1") << "this machine's end of the way there";
   EXPECT_EQ(config->file_roots, options_.roots);
   EXPECT_TRUE(UsesTls(*config)) << "over loopback, too";
@@ -127,10 +127,12 @@ TEST_F(JoinCommandTest, WrongFlagsAreRefusedBeforeTheTokenIsUsed) {
     return WordsBefore(absl::StatusCode::kInvalidArgument);
   };
   using Roots = std::vector<std::string>;
+  using Addresses = std::vector<std::string>;
   EXPECT_THAT(refusal(&JoinOptions::node, "n1/gpu0"), HasSubstr("--node"));
   EXPECT_THAT(refusal(&JoinOptions::node, ""), HasSubstr("--node"));
-  EXPECT_THAT(refusal(&JoinOptions::coordinator, "nohost"), HasSubstr("--coordinator"));
-  EXPECT_THAT(refusal(&JoinOptions::coordinator, "unix:/run/motley/workers"), HasSubstr("--coordinator"));
+  EXPECT_THAT(refusal(&JoinOptions::coordinators, Addresses{"nohost"}), HasSubstr("--coordinator"));
+  EXPECT_THAT(refusal(&JoinOptions::coordinators, Addresses{good.coordinators[0], "unix:/run/motley/workers"}),
+              HasSubstr("--coordinator"));
   EXPECT_THAT(refusal(&JoinOptions::data_address, "localhost"), HasSubstr("--data-address"));
   EXPECT_THAT(refusal(&JoinOptions::roots, Roots{"/data", "relative"}), HasSubstr("'relative'"));
   EXPECT_THAT(refusal(&JoinOptions::roots, Roots{"/"}), HasSubstr("'/'"));

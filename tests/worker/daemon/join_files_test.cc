@@ -13,7 +13,9 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-JoinedNode NewMember() { return {"n1", "coordinator.lab:7073", "/var/lib/motley/worker", "10.0.0.7", {"/data", "/checkpoints"}}; }
+JoinedNode NewMember() {
+  return {"n1", {"coordinator.lab:7073"}, "/var/lib/motley/worker", "10.0.0.7", {"/data", "/checkpoints"}};
+}
 
 // As the worker will read it.
 WorkerConfig ReadBack(const JoinedNode& node) {
@@ -28,7 +30,7 @@ WorkerConfig ReadBack(const JoinedNode& node) {
 TEST(JoinFiles, TheWorkerTakesItsConfiguration) {
   const WorkerConfig config = ReadBack(NewMember());
   EXPECT_EQ(config.name, "n1");
-  EXPECT_EQ(config.coordinator, "coordinator.lab:7073");
+  EXPECT_EQ(config.coordinators, std::vector<std::string>{"coordinator.lab:7073"});
   EXPECT_EQ(config.identity, "/var/lib/motley/worker");
   EXPECT_EQ(IdentityFolderOf(config), "/var/lib/motley/worker");
   EXPECT_EQ(config.data_address, "10.0.0.7");
@@ -101,13 +103,20 @@ TEST(JoinFiles, AConfigurationOfTheSameNodeMayStay) {
   EXPECT_EQ(CheckKept(usual, NewMember(), "w.toml"), absl::OkStatus()) << "the folder that is meant without one";
 }
 
+TEST(JoinFiles, SeveralMachinesMayBeTheCoordinator) {
+  JoinedNode node = NewMember();
+  node.coordinators.push_back("standby.lab:7073");
+  EXPECT_EQ(ReadBack(node).coordinators, node.coordinators);
+  EXPECT_EQ(CheckKept(ReadBack(node), NewMember(), "w.toml"), absl::OkStatus()) << "more were written there by hand";
+}
+
 TEST(JoinFiles, AnothersIsRefusedByItsKey) {
   const WorkerConfig own = ReadBack(NewMember());
   WorkerConfig other = own;
   other.name = "n2";
   EXPECT_THAT(WordsOfCheckKept(other, NewMember()), HasSubstr("worker.name = 'n2', not 'n1'"));
   other = own;
-  other.coordinator = "elsewhere:7073";
+  other.coordinators = {"elsewhere:7073"};
   EXPECT_THAT(WordsOfCheckKept(other, NewMember()),
               HasSubstr("worker.coordinator = 'elsewhere:7073', not 'coordinator.lab:7073'"));
   other = own;

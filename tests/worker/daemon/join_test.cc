@@ -85,7 +85,7 @@ TEST_F(JoinTest, ShowsItsTokenToItsOwnClusterAlone) {
 // The authority's certificate is no secret: anybody can show it behind one of his own.
 TEST_F(JoinTest, ShowsItsTokenToNobodyInBetween) {
   const auto of_other = [&](const std::string& request) {
-    return other_.IssueCoordinator(1, request, absl::Now(), JoiningCoordinator::kLifetime);
+    return other_.IssueCoordinator(Term{1, "0123456789abcdef"}, request, absl::Now(), JoiningCoordinator::kLifetime);
   };
   const JoiningCoordinator between(authority_, of_other);
   EXPECT_EQ(JoinAt(between.address()).status().code(), absl::StatusCode::kFailedPrecondition);

@@ -41,7 +41,7 @@ class JoiningCoordinator : public v1::WorkerService::Service {
   }
   explicit JoiningCoordinator(const CertificateAuthority& authority)
       : JoiningCoordinator(authority, [&](const std::string& request) {
-          return authority.IssueCoordinator(1, request, absl::Now(), kLifetime);
+          return authority.IssueCoordinator(Term{1, "0123456789abcdef"}, request, absl::Now(), kLifetime);
         }) {}
   ~JoiningCoordinator() override { server_->Shutdown(std::chrono::system_clock::now()); }
 

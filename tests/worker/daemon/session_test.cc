@@ -92,7 +92,7 @@ class SessionTest : public ::testing::Test {
   std::unique_ptr<Session> Dial() { return Dial(system_clock_); }
   std::unique_ptr<Session> Dial(const Clock& clock) {
     SessionConfig config;
-    config.coordinator = Address();
+    config.coordinators = {Address()};
     config.first_pause = absl::Milliseconds(10);
     config.longest_pause = absl::Milliseconds(100);
     Session::Handler handler;
@@ -106,11 +106,12 @@ class SessionTest : public ::testing::Test {
     handler.on_command = [this](const CoordinatorCommand& command) {
       coordinator_.Change([&] { received_.push_back(command); });
     };
-    handler.on_connected = [this](const StoreMark& mark, const std::string& key_id) {
+    handler.on_connected = [this](const StoreMark& mark, const std::string& key_id, const std::string& address) {
       coordinator_.Change([&] {
         ++connected_;
         mark_ = mark;
         key_id_ = key_id;
+        address_ = address;
       });
     };
     handler.on_disconnected = [this](const std::string&) { coordinator_.Change([&] { ++disconnected_; }); };
@@ -126,7 +127,7 @@ class SessionTest : public ::testing::Test {
   int dials_ = 0;  // session's thread
   std::vector<CoordinatorCommand> received_;
   StoreMark mark_;
-  std::string key_id_;
+  std::string key_id_, address_;
   std::atomic<int> connected_{0}, disconnected_{0};
   absl::Status refused_;
 };

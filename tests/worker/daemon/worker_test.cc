@@ -70,7 +70,7 @@ TEST(Worker, EachHelloTellsWhatWasSeenAndWherePeersMayTry) {
   Greeter greeter;
   WorkerConfig config;
   config.name = "n1";
-  config.coordinator = greeter.address();
+  config.coordinators = {greeter.address()};
   config.metrics.clear();
   const SystemClock clock;
   auto worker = Worker::Start(config, clock, {});
@@ -97,7 +97,7 @@ TEST(Worker, AHelloHasTheNodesCards) {
   Greeter greeter;
   WorkerConfig config;
   config.name = "n1";
-  config.coordinator = greeter.address();
+  config.coordinators = {greeter.address()};
   config.rank_binary = "/proc/self/exe";
   const SystemClock clock;
   auto worker = Worker::Start(config, clock, {});
