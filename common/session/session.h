@@ -51,6 +51,8 @@ struct NodeDescription {
   int64_t host_memory_bytes = 0;  // 0: not known
   std::string files_not_held;     // why the kernel does not hold ranks to the worker's roots; empty: it does
   std::string user;               // numbers of the user and group that ranks write as: "872:871"; empty: not said
+  int protocol = 1;               // kSessionProtocol of its build
+  std::string rank_build;         // RankBuild of its ranks: only nodes of one train together
   // Where it looks for the cluster's coordinator: those of other machines may have taken the cluster over.
   std::vector<std::string> coordinators;
   std::string term_certificate;  // PEM: of the coordinator of the highest term that it met; empty: of none

@@ -44,6 +44,8 @@ v1::Hello ToProto(const NodeDescription& node) {
   hello.set_user(node.user);
   for (const std::string& coordinator : node.coordinators) hello.add_coordinators(coordinator);
   hello.set_term_certificate(node.term_certificate);
+  hello.set_protocol(node.protocol);
+  hello.set_rank_build(node.rank_build);
   return hello;
 }
 
@@ -65,6 +67,8 @@ absl::StatusOr<NodeDescription> FromProto(const v1::Hello& hello) {
   node.user = hello.user();
   for (const std::string& coordinator : hello.coordinators()) node.coordinators.push_back(coordinator);
   node.term_certificate = hello.term_certificate();
+  node.protocol = hello.protocol() == 0 ? 1 : hello.protocol();
+  node.rank_build = hello.rank_build();
   return node;
 }
 

@@ -35,8 +35,9 @@ v1::Finding Row(v1::Finding::State state, const std::string& what, const std::st
 v1::Finding CoordinatorRow(const std::string& address, const v1::ClusterCheck& check) {
   const std::string is = absl::StrCat(address, ": version ", check.version(), ", protocol ", check.protocol());
   if (check.version() == kVersion && check.protocol() == kProtocol) return Row(v1::Finding::STATE_OK, "coordinator", is);
+  // Another version is understood; a cluster is upgraded machine by machine.
   return Row(
-      v1::Finding::STATE_WRONG, "coordinator",
+      check.protocol() == kProtocol ? v1::Finding::STATE_WARNING : v1::Finding::STATE_WRONG, "coordinator",
       absl::StrCat(is, "; this command has version ", kVersion, ", protocol ", kProtocol, ": install the same version on both"));
 }
 

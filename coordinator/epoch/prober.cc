@@ -13,6 +13,7 @@
 #include "coordinator/epoch/setup.h"
 #include "coordinator/epoch/trial.h"
 #include "coordinator/state/membership.h"
+#include "coordinator/state/rank_builds.h"
 
 namespace motley::coordinator {
 namespace {
@@ -167,15 +168,28 @@ Probe* FindProbeOf(Core& core, const NodeName& node, const std::string& id) {
   return found == core.state.run->probes.end() || found->second.id != id ? nullptr : &found->second;
 }
 
+// The job moves over to the nodes of another build when most have it.
+void ChooseBuild(Core& core) {
+  const std::string build = BuildOfMost(core.state);
+  const std::string before = std::exchange(core.state.rank_build, build);
+  if (build == before || before.empty()) return;
+  EventRecord event;
+  event.kind = kind::kRankBuildChanged;
+  event.message = absl::StrCat("ranks of build ", build, " train from now on, as most nodes have it; those of ", before, " wait");
+  core.Emit(std::move(event));
+}
+
 }  // namespace
 
 void UpdateHolds(Core& core) {
+  ChooseBuild(core);
   const FlappingConfig& config = core.config.driver.flapping;
   const absl::Duration now = core.clock.Now();
   for (auto& [name, node] : core.state.nodes) {
     ForgetOldFalls(now, config, &node.falls);
     if (!node.connected || node.drained) continue;
-    const HoldDecision hold = DecideHold(now, core.state, node, config);
+    HoldDecision hold = DecideHoldOfBuild(core.state, node);
+    if (!hold.held) hold = DecideHold(now, core.state, node, config);
     if (hold.held != node.held) {
       core.state.membership_changed = now;
       node.reason = hold.reason;

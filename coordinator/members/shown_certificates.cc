@@ -29,9 +29,7 @@ class Look {
                            }));
   }
   // Dials for a while: a channel gets on only while somebody waits for it.
-  void Turn() const {
-    (void)channel_->WaitForConnected(std::chrono::system_clock::now() + absl::ToChronoMilliseconds(kTurn));
-  }
+  void Turn() const { (void)channel_->WaitForConnected(std::chrono::system_clock::now() + absl::ToChronoMilliseconds(kTurn)); }
   std::optional<Certificate> certificate() const {
     absl::MutexLock lock(&seen_->mutex);
     return seen_->certificate;

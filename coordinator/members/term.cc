@@ -20,7 +20,8 @@ constexpr size_t kMostOthers = 32;
 constexpr size_t kLongestAddress = 255;
 
 constexpr char kHowBack[] =
-    "If this machine is to be the cluster's coordinator: motley-coordinator restore --take-over BACKUP (docs/coordinator-lost.md)";
+    "If this machine is to be the cluster's coordinator: motley-coordinator restore --take-over BACKUP "
+    "(docs/coordinator-lost.md)";
 
 std::vector<std::string> Addresses(const std::vector<MemberRecord>& members) {
   std::set<std::string> all;
@@ -113,9 +114,9 @@ absl::Status MeetTerm(Core& core, const NodeDescription& node) {
       EndFor(core, absl::StrCat("node ", node.name.value()), *term);
       return absl::UnavailableError(core.ended->message());
     case TermRelation::kRival:
-      return absl::UnavailableError(
-          absl::StrCat("node ", node.name.value(), " follows another coordinator of the same number: ", ToText(*term),
-                       ", this one has ", ToText(core.term), ". Whoever was first counts. ", kHowBack));
+      return absl::UnavailableError(absl::StrCat("node ", node.name.value(),
+                                                 " follows another coordinator of the same number: ", ToText(*term),
+                                                 ", this one has ", ToText(core.term), ". Whoever was first counts. ", kHowBack));
   }
   return absl::OkStatus();
 }
@@ -134,8 +135,8 @@ void NoteCoordinators(Core& core, const NodeDescription& node) {
   batch.members.push_back(known->second);
   batch.members[0].coordinators = std::move(addresses);
   if (absl::Status status = core.journal.Commit(batch); !status.ok())
-    return LogError(absl::StrCat("where node ", node.name.value(), " looks for its coordinator could not be stored: ",
-                                 std::string(status.message())));
+    return LogError(absl::StrCat("where node ", node.name.value(),
+                                 " looks for its coordinator could not be stored: ", std::string(status.message())));
   known->second = batch.members[0];
 }
 
@@ -165,9 +166,9 @@ void MeetOthers(Core& core, const std::vector<ShownCertificate>& shown) {
   const auto [address, term] = Highest(*core.authority, others);
   if (address.empty() || Compare(term, core.term) == TermRelation::kLower) return;
   if (Compare(term, core.term) == TermRelation::kHigher) return EndFor(core, address, term);
-  const std::string said = absl::StrCat("another coordinator of the same number runs at ", address, ": it shows ", ToText(term),
-                                        ", this one has ", ToText(core.term),
-                                        "; each keeps the nodes that met it first. Stop one of both. ", kHowBack);
+  const std::string said =
+      absl::StrCat("another coordinator of the same number runs at ", address, ": it shows ", ToText(term), ", this one has ",
+                   ToText(core.term), "; each keeps the nodes that met it first. Stop one of both. ", kHowBack);
   if (std::exchange(core.others.said, said) != said) core.Emit(NodeEvent(kind::kRivalCoordinator, NodeName(), said));
 }
 

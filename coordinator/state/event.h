@@ -53,6 +53,7 @@ inline constexpr char kMemberForgotten[] = "member_forgotten";
 inline constexpr char kJoinRefused[] = "join_refused";
 inline constexpr char kAuthorityChanges[] = "authority_changes";
 inline constexpr char kAuthorityChanged[] = "authority_changed";
+inline constexpr char kRankBuildChanged[] = "rank_build_changed";
 inline constexpr char kTakenOver[] = "taken_over";                // another coordinator has a higher term: this one ends
 inline constexpr char kRivalCoordinator[] = "rival_coordinator";  // another one has the same term
 inline constexpr char kCoordinatorStarted[] = "coordinator_started";

@@ -80,10 +80,12 @@ LeaseDecision DecideLeases(absl::Duration now, const ClusterState& state, absl::
 
 absl::Status CheckAdmission(const ClusterState& state, const NodeDescription& description) {
   if (absl::Status status = CheckDescription(description); !status.ok()) return status;
-  if (description.version != kVersion) {
-    return absl::FailedPreconditionError(absl::StrCat("worker ", description.name.value(), " has version '", description.version,
-                                                      "', the coordinator has version '", kVersion,
-                                                      "'; install the same version on both"));
+  if (description.protocol < kOldestSessionProtocol || description.protocol > kSessionProtocol) {
+    const bool newer = description.protocol > kSessionProtocol;
+    return absl::UnimplementedError(absl::StrCat("worker ", description.name.value(), " of version ", Quoted(description.version),
+                                                 " speaks protocol ", description.protocol, ", the coordinator of version ",
+                                                 kVersion, " speaks ", kOldestSessionProtocol, " and ", kSessionProtocol,
+                                                 "; upgrade the ", newer ? "coordinator" : "worker", " (docs/upgrading.md)"));
   }
   auto it = state.nodes.find(description.name);
   if (it != state.nodes.end() && it->second.connected && it->second.description.incarnation != description.incarnation) {

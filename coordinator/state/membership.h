@@ -20,7 +20,7 @@ struct LeaseDecision {
 // it is rather the network, or this host: they are given a second lease before they are lost.
 LeaseDecision DecideLeases(absl::Duration now, const ClusterState& state, absl::Duration lease);
 
-// Whether a worker may enter. INVALID_ARGUMENT: a field of its description; FAILED_PRECONDITION: another version;
+// Whether a worker may enter. INVALID_ARGUMENT: a field of its description; UNIMPLEMENTED: another protocol;
 // ALREADY_EXISTS: a living session has this name. A session of the same incarnation is a broken one and may be replaced.
 absl::Status CheckAdmission(const ClusterState& state, const NodeDescription& description);
 

@@ -21,6 +21,7 @@ from faults_partitions import BOTH, FROM, partitions
 from faults_pipelines import pipelines
 from faults_roots import swapped_folder
 from faults_take_over import take_overs
+from faults_upgrade import upgrade
 import faults_strangers
 
 NOTICE_SECONDS = 5
@@ -389,6 +390,7 @@ def main():
     results.run("partitions", partitioned)
     results.run("members: renewed, a new authority, forgotten", members_on_a_network)
     results.run("the coordinator's machine lost, another takes over", another_machine_takes_over)
+    results.run("upgraded node by node", lambda: expect_met(*upgrade()))
     results.run("bad newcomers", bad_newcomers)
     results.run("a newcomer that is silent in the swap", silent_newcomer)
     results.run("strangers that invent numbers", invented_numbers)

@@ -93,7 +93,7 @@ class MovingCluster(NetworkCluster):
 
 
 class Submitter(threading.Thread):
-    """Submits jobs, whichever machine is the coordinator; remembers when each was acknowledged."""
+    """Submits jobs, whichever machine is the coordinator; remembers when each was asked for and acknowledged."""
 
     def __init__(self, cluster):
         super().__init__(daemon=True)
@@ -104,8 +104,9 @@ class Submitter(threading.Thread):
         while not self.over.wait(0.7):
             self.number += 1
             job = f"queued-{self.number}"
+            begin = time.monotonic()
             if self.cluster.run_motley("submit", self.file, "--id", job).returncode == 0:
-                self.acknowledged[job] = time.monotonic()
+                self.acknowledged[job] = (begin, time.monotonic())
 
 
 class TakeOvers:
@@ -135,8 +136,8 @@ class TakeOvers:
         time.sleep(self.every + self.random.uniform(1, 1 + 2 * self.every))
         silently = self.random.random() < 0.3
         before = last_step(cluster.job("train"))
-        lost_at = time.monotonic()
         cluster.lose(silently)
+        lost_at = time.monotonic()
         what = f"loss {number + 1} ({'silent' if silently else 'kill'}) at generation {before[0]}, step {before[1]}"
         if silently:
             time.sleep(SILENT_SECONDS)
@@ -161,7 +162,7 @@ class TakeOvers:
 
     def look_for_jobs(self, cluster, submitter, lost_at):
         """What was acknowledged just before the loss may be gone, and is not asked for any more."""
-        before = {job: when for job, when in dict(submitter.acknowledged).items() if when < lost_at}
+        before = {job: acknowledged for job, (begin, acknowledged) in dict(submitter.acknowledged).items() if begin < lost_at}
         missing = set(before) - {job["id"] for job in cluster.motley("list")["jobs"]}
         due = {job for job, when in before.items() if when < lost_at - self.every - 5}
         self.kept_checked += len(due - self.seen)

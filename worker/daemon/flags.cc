@@ -69,6 +69,7 @@ int ExitCode(const absl::Status& status) {
       return EX_UNAVAILABLE;
     case absl::StatusCode::kAlreadyExists:
     case absl::StatusCode::kAborted:
+    case absl::StatusCode::kUnimplemented:  // another protocol: one end is upgraded before the other
       return EX_TEMPFAIL;
     case absl::StatusCode::kInvalidArgument:
     case absl::StatusCode::kFailedPrecondition:

@@ -19,8 +19,8 @@ struct FlagsResult {
 // Reads --config, fills defaults (host name, motley-rank beside the program), validates. Prints what is wrong.
 FlagsResult ParseFlags(int argc, char** argv);
 
-// 78 configuration (another version, no member and no token that counts included), 66 no such file, 69 unavailable, 75 the name
-// is taken for now, 70 else.
+// 78 configuration (no member and no token that counts included), 66 no such file, 69 unavailable, 75 the name
+// is taken for now or the coordinator speaks another protocol, 70 else.
 int ExitCode(const absl::Status& status);
 
 // Blocks until one of `signals`; meanwhile tells systemd's watchdog (if there is one) that the daemon lives while `alive` says

@@ -31,10 +31,10 @@ absl::StatusOr<KnownTerm> KnownTerm::Load(IdentityFolder folder) {
   if (pem.empty()) return KnownTerm(std::move(folder), Term(), "");
   absl::StatusOr<Term> term = TermIn(pem);
   if (!term.ok()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(folder.path(), "/term.crt: ", std::string(term.status().message()),
-                     "; it says which coordinator this node follows. Remove it if no coordinator was ever replaced by another: the "
-                     "first one that answers counts then"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        folder.path(), "/term.crt: ", std::string(term.status().message()),
+        "; it says which coordinator this node follows. Remove it if no coordinator was ever replaced by another: the "
+        "first one that answers counts then"));
   }
   if (!IsBelieved(pem, identity.authorities)) return KnownTerm(std::move(folder), Term(), "");
   return KnownTerm(std::move(folder), *std::move(term), std::move(pem));
@@ -44,7 +44,8 @@ absl::Status KnownTerm::Follow(const Certificate& shown) {
   MOTLEY_ASSIGN_OR_RETURN(Term term, TermOf(shown));
   const TermRelation relation = Compare(term, term_);
   if (relation == TermRelation::kLower || relation == TermRelation::kRival) {
-    return absl::UnavailableError(absl::StrCat("its ", ToText(term), relation == TermRelation::kLower ? " is over" : " is another's",
+    return absl::UnavailableError(absl::StrCat("its ", ToText(term),
+                                               relation == TermRelation::kLower ? " is over" : " is another's",
                                                ": this node follows the coordinator of ", ToText(term_)));
   }
   std::string pem = shown.ToPem();

@@ -50,11 +50,11 @@ Session::~Session() {
   thread_.join();
 }
 
-// The name belongs to another living worker, or this one is of another version or no member: trying again would not help. A
+// The name belongs to another living worker, or this one speaks another protocol or is no member: trying again would not help. A
 // worker that was welcome before is let in again as soon as the coordinator has noticed that the old stream is gone.
 bool Session::IsRefusal(const absl::Status& status) const {
   if (absl::IsFailedPrecondition(status) || absl::IsInvalidArgument(status) || absl::IsPermissionDenied(status) ||
-      absl::IsUnauthenticated(status)) {
+      absl::IsUnauthenticated(status) || absl::IsUnimplemented(status)) {
     return true;
   }
   return absl::IsAlreadyExists(status) && !ever_welcomed_;

@@ -11,6 +11,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/version.h"
 #include "common/rpc/tls_credentials.h"
+#include "common/session/rank_build.h"
 #include "worker/daemon/offer.h"
 #include "worker/daemon/probe.h"
 #include "worker/daemon/rank_files.h"
@@ -69,6 +70,8 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(const WorkerConfig& config
   self->description_.unused_cards = std::move(offer.unused);
   self->description_.host_memory_bytes = ReadHostFacts(config.name).memory_bytes;
   self->description_.files_not_held = std::move(files_not_held);
+  self->description_.protocol = kSessionProtocol;
+  self->description_.rank_build = RankBuild();
   self->description_.user = absl::StrCat(geteuid(), ":", getegid());
   self->StartSession();
   return worker;

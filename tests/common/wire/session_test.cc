@@ -180,6 +180,10 @@ TEST(SessionTest, HelloComesBackAsItWas) {
   node.host_memory_bytes = 1 << 30;
   node.files_not_held = "the kernel has no Landlock";
   node.user = "872:871";
+  node.protocol = 7;
+  node.rank_build = "ranks-0001/3/2";
+  node.coordinators = {"a.lab:7073", "b.lab:7073"};
+  node.term_certificate = "PEM";
   const auto back = wire::FromProto(wire::ToProto(node));
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(back->newest_epochs, node.newest_epochs);
@@ -189,7 +193,12 @@ TEST(SessionTest, HelloComesBackAsItWas) {
   EXPECT_EQ(back->host_memory_bytes, 1 << 30);
   EXPECT_EQ(back->files_not_held, node.files_not_held);
   EXPECT_EQ(back->user, node.user);
+  EXPECT_EQ(back->protocol, 7);
+  EXPECT_EQ(back->rank_build, node.rank_build);
+  EXPECT_EQ(back->coordinators, node.coordinators);
+  EXPECT_EQ(back->term_certificate, node.term_certificate);
   EXPECT_EQ(back->incarnation, 42);
+  EXPECT_EQ(wire::FromProto(v1::Hello())->protocol, 1) << "of before it was said";
 }
 
 }  // namespace

@@ -75,8 +75,10 @@ TEST_F(DoctorTest, WhatIsWrongDecidesTheExit) {
   EXPECT_THAT(ran.out, Not(HasSubstr("\x1b")));
 }
 
-TEST_F(DoctorTest, AnotherVersionIsWrong) {
+TEST_F(DoctorTest, AnotherVersionIsAWarningAndAnotherProtocolWrong) {
   fake_.check.set_version("9.9.9");
+  EXPECT_EQ(Motley(fake_, {"doctor"}).code, 0);
+  fake_.check.set_protocol("motley.v2");
   const Ran ran = Motley(fake_, {"doctor"});
   EXPECT_EQ(ran.code, 65);
   EXPECT_THAT(ran.out, HasSubstr("install the same version on both"));

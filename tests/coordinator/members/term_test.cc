@@ -67,7 +67,8 @@ TEST_F(TermTest, WhoIsShownAHigherOneEndsAndKnowsItAtTheNextStart) {
   ASSERT_TRUE(core_->ended);
   EXPECT_TRUE(core_->stopping);
   EXPECT_EQ(core_->ended->code(), absl::StatusCode::kAborted);
-  EXPECT_THAT(std::string(core_->ended->message()), HasSubstr("node n1 shows term 2 (0123456789abcdef), this coordinator has term 1"));
+  EXPECT_THAT(std::string(core_->ended->message()),
+              HasSubstr("node n1 shows term 2 (0123456789abcdef), this coordinator has term 1"));
   EXPECT_THAT(EventKinds(), ElementsAre("taken_over"));
   core_->ended.reset();
   EXPECT_EQ(CheckAlone(*core_).code(), absl::StatusCode::kAborted);
@@ -97,8 +98,8 @@ TEST_F(TermTest, WhatNobodySignedForEndsNobody) {
   EXPECT_TRUE(MeetTerm(*core_, Node(Shown(CertificateAuthority::Make(absl::Now()).value(), {9, kOther}).ToPem())).ok());
   EXPECT_TRUE(IsForeign());
   EXPECT_TRUE(MeetTerm(*core_, Node("no certificate")).ok());
-  const auto of_node = core_->authority->newest().IssueNode(NodeName("n1"), PrivateKey::Make()->SigningRequest().value(), absl::Now(),
-                                                           absl::Hours(1));
+  const auto of_node = core_->authority->newest().IssueNode(NodeName("n1"), PrivateKey::Make()->SigningRequest().value(),
+                                                            absl::Now(), absl::Hours(1));
   EXPECT_TRUE(MeetTerm(*core_, Node(of_node->ToPem())).ok());
   EXPECT_FALSE(core_->ended);
 }
@@ -113,7 +114,8 @@ TEST_F(TermTest, AHigherTermIsMetBeforeTheNodeIsJudged) {
 
 TEST_F(TermTest, WhereMembersLookIsKeptAndBounded) {
   NodeDescription node = Node("");
-  node.coordinators = {"10.0.0.1:7073", "no address", "unix:/run/motley/workers.sock", "b.lab:7073", std::string(300, 'x') + ":1"};
+  node.coordinators = {"10.0.0.1:7073", "no address", "unix:/run/motley/workers.sock", "b.lab:7073",
+                       std::string(300, 'x') + ":1"};
   NoteCoordinators(*core_, node);
   EXPECT_THAT(store_->LoadMembers()->at(0).coordinators, ElementsAre("10.0.0.1:7073", "b.lab:7073"));
   const int64_t commits = store_->mark().commits;

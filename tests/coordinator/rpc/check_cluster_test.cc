@@ -124,14 +124,14 @@ TEST_F(CheckCluster, ALostNodeAndARefusedWorker) {
   auto a = Join("a"), b = Join("b");
   b->Drop();
   EXPECT_FALSE(b->WaitForEnd().ok());
-  FakeWorker old(server_->workers_address(), "c", {.version = "0.0.1"});
-  EXPECT_EQ(old.WaitForEnd().error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  FakeWorker newer(server_->workers_address(), "c", {.protocol = kSessionProtocol + 1});
+  EXPECT_EQ(newer.WaitForEnd().error_code(), grpc::StatusCode::UNIMPLEMENTED);
   Checked checked;
   for (int i = 0; i < 100 && checked.wrong().find("node b: lost") == std::string::npos; ++i) checked = Check();
   EXPECT_THAT(checked.wrong(), HasSubstr("node b: lost"));
   EXPECT_THAT(checked.wrong(), HasSubstr("start motley-worker on it again"));
   EXPECT_THAT(checked.wrong(), HasSubstr("worker c: refused"));
-  EXPECT_THAT(checked.wrong(), HasSubstr("install the same version on both"));
+  EXPECT_THAT(checked.wrong(), HasSubstr("upgrade the coordinator"));
   auto c = Join("c");
   EXPECT_THAT(Check().wrong(), Not(HasSubstr("worker c:"))) << "it has come with the right one";
 }

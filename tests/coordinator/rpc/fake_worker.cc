@@ -59,7 +59,8 @@ FakeWorker::FakeWorker(const std::string& address, const std::string& node, Opti
   v1::WorkerMessage message;
   v1::Hello* hello = message.mutable_hello();
   hello->set_node(node);
-  hello->set_version(options_.version.empty() ? kVersion : options_.version);
+  hello->set_version(kVersion);
+  hello->set_protocol(options_.protocol);
   hello->set_incarnation(options_.incarnation);
   hello->set_data_address("127.0.0.1");
   hello->set_reach_port(options_.reach_port);

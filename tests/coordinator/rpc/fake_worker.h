@@ -13,6 +13,7 @@
 
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "common/base/version.h"
 #include "proto/motley/v1/worker.grpc.pb.h"
 
 namespace motley::coordinator {
@@ -23,7 +24,7 @@ class FakeWorker {
     int devices = 1;
     int compute_capability = 0;  // of its devices, which are NVIDIA cards then
     int64_t incarnation = 1;
-    std::string version;  // empty: ours
+    int protocol = kSessionProtocol;
     std::string data_digest = "digest";
     bool answer_storage = true;
     bool sees_token = true;

@@ -26,11 +26,14 @@ TEST_F(Sessions, ASetUpWhoseQuestionWasLostWithItsStreamBeginsAgain) {
   EXPECT_FALSE(again->WaitForStart().empty());
 }
 
-TEST_F(Sessions, AnotherVersionIsRefused) {
-  FakeWorker::Options old;
-  old.version = "0.0.1";
-  FakeWorker worker(server_->workers_address(), "n1", old);
-  EXPECT_EQ(worker.WaitForEnd().error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+TEST_F(Sessions, AProtocolOfTheFutureIsRefused) {
+  FakeWorker::Options newer;
+  newer.protocol = kSessionProtocol + 1;
+  FakeWorker worker(server_->workers_address(), "n1", newer);
+  EXPECT_EQ(worker.WaitForEnd().error_code(), grpc::StatusCode::UNIMPLEMENTED);
+  FakeWorker::Options of_before;
+  of_before.protocol = 0;  // which says none
+  auto admitted = Join("n1", of_before);
 }
 
 TEST_F(Sessions, ASilentWorkerIsLostWhenItsLeaseRunsOut) {

@@ -92,13 +92,23 @@ TEST(Membership, ASecondWorkerOfOneNameIsRefusedWhileTheFirstLives) {
   EXPECT_TRUE(CheckAdmission(state, Worker("n1", 2)).ok());
 }
 
-TEST(Membership, AnotherVersionIsRefusedAndBothAreNamed) {
+// A cluster is upgraded coordinator first.
+TEST(Membership, ThePresentProtocolAndTheOneBeforeAreTaken) {
   NodeDescription node = Worker("n1", 1);
-  node.version = "0.0.7";
-  const absl::Status status = CheckAdmission({}, node);
-  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_NE(std::string(status.message()).find("0.0.7"), std::string::npos);
-  EXPECT_NE(std::string(status.message()).find(kVersion), std::string::npos);
+  node.version = "0.0.7";  // for people
+  for (const int protocol : {kSessionProtocol, kSessionProtocol - 1}) {
+    node.protocol = protocol;
+    EXPECT_TRUE(CheckAdmission({}, node).ok()) << protocol;
+  }
+  for (const auto& [protocol, remedy] :
+       {std::pair(kSessionProtocol + 1, "upgrade the coordinator"), std::pair(kSessionProtocol - 2, "upgrade the worker")}) {
+    node.protocol = protocol;
+    const absl::Status status = CheckAdmission({}, node);
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+    for (const std::string& words : {std::string("0.0.7"), std::string(kVersion), std::string(remedy)}) {
+      EXPECT_NE(std::string(status.message()).find(words), std::string::npos) << status;
+    }
+  }
 }
 
 TEST(Membership, ADescriptionIsChecked) {

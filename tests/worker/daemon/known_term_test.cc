@@ -5,8 +5,8 @@
 #include <fstream>
 
 #include "absl/time/clock.h"
-#include "common/tls/certificate_authority.h"
 #include "common/base/files.h"
+#include "common/tls/certificate_authority.h"
 #include "tests/common/base/temp_folder.h"
 
 namespace motley::worker {

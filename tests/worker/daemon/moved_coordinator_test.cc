@@ -27,7 +27,8 @@ class CoordinatorOfTerm : public v1::WorkerService::Service {
     const PrivateKey key = PrivateKey::Make().value();
     const auto own = authority.IssueCoordinator(term, key.SigningRequest().value(), absl::Now(), absl::Hours(1));
     const std::string roots = authority.certificate().ToPem();
-    files_ = {folder_.Write("key", key.ToPem().value()), folder_.Write("own", own->ToPem() + roots), folder_.Write("roots", roots)};
+    files_ = {folder_.Write("key", key.ToPem().value()), folder_.Write("own", own->ToPem() + roots),
+              folder_.Write("roots", roots)};
     Listen("127.0.0.1:0");
   }
   ~CoordinatorOfTerm() override { Stop(); }

@@ -181,6 +181,7 @@ TEST_F(SessionTest, AProxyOfTheEnvironmentIsNotAsked) {
 
 TEST_F(SessionTest, RefusalsEndIt) {
   for (const auto& [code, wanted] : {std::pair(grpc::StatusCode::FAILED_PRECONDITION, absl::StatusCode::kFailedPrecondition),
+                                     std::pair(grpc::StatusCode::UNIMPLEMENTED, absl::StatusCode::kUnimplemented),
                                      std::pair(grpc::StatusCode::ALREADY_EXISTS, absl::StatusCode::kAlreadyExists)}) {
     refused_ = absl::OkStatus();
     coordinator_.refusal_ = grpc::Status(code, "version '9'");
@@ -190,6 +191,8 @@ TEST_F(SessionTest, RefusalsEndIt) {
     EXPECT_THAT(std::string(refused_.message()), HasSubstr("version '9'"));
   }
   EXPECT_EQ(connected_, 0);
+  EXPECT_EQ(ExitCode(absl::FailedPreconditionError("")), EX_CONFIG);
+  EXPECT_EQ(ExitCode(absl::UnimplementedError("")), EX_TEMPFAIL) << "the coordinator may be upgraded a moment later";
 }
 
 TEST_F(SessionTest, WhoWasWelcomeBeforeIsToBeStartedAgain) {

@@ -9,9 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "common/base/fault.h"
 #include "common/base/status_macros.h"
-#include "common/base/version.h"
-#include "common/model/parameters.h"
-#include "common/program/program.h"
+#include "common/session/rank_build.h"
 #include "common/session/rendezvous_key.h"
 #include "worker/engine/base/monotonic.h"
 
@@ -25,22 +23,19 @@ std::string BootId() {
   return id.empty() ? "unknown" : id;
 }
 
-// What ranks must agree in to exchange anything. Their libtorch may differ: each version has kernels for some cards only.
-std::string Build() { return absl::StrCat(kVersion, "/", kProgramVersion, "/", kStorageOrder); }
-
 // The build comes first and ends with a space, so that another build's introduction is understood as far as that.
 absl::Status CheckBuild(const DeviceId& peer, const std::string& text, const DeviceId& self) {
   const std::string build = text.substr(0, text.find(' '));
-  if (build == Build()) return absl::OkStatus();
+  if (build == RankBuild()) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
-      "the rank of ", peer.value(), " is of build '", build, "' and that of ", self.value(), " of '", Build(),
-      "' (version/program version/order of arrays): compile every node's ranks from the same sources (./run build; for another "
+      "the rank of ", peer.value(), " is of build '", build, "' and that of ", self.value(), " of '", RankBuild(),
+      "' (build/program version/order of arrays): compile every node's ranks from the same sources (./run build; for another "
       "libtorch ./run setup --libtorch VERSION)"));
 }
 
 // "BUILD BOOT_ID DEVICE_RATE NODE_RATE PORT SECRET NCCL_VERSION MULTIPROCESSORS CARD"; CARD may be empty.
 std::string TextOf(const Introduction& own) {
-  return absl::StrCat(Build(), " ", own.boot_id, " ", own.rates.device_bytes_per_second, " ", own.rates.node_bytes_per_second,
+  return absl::StrCat(RankBuild(), " ", own.boot_id, " ", own.rates.device_bytes_per_second, " ", own.rates.node_bytes_per_second,
                       " ", own.point.port, " ", absl::BytesToHexString(own.point.secret), " ", own.nccl_version, " ",
                       own.multiprocessors, " ", own.card);
 }

@@ -1,0 +1,19 @@
+// Which nodes train together while a cluster is upgraded node by node: ranks of two builds cannot (common/session/rank_build.h), so
+// those of one build train and the others wait. Pure functions of the state.
+#pragma once
+
+#include <string>
+
+#include "coordinator/state/cluster.h"
+#include "coordinator/state/flapping.h"
+
+namespace motley::coordinator {
+
+// The build of most nodes that may be used; of several with as many the one that trains now (ClusterState::rank_build), else the
+// last by name. Without any such node: the one that trains now.
+std::string BuildOfMost(const ClusterState& state);
+
+// Whether the node waits, since its ranks are of another build than the one that trains.
+HoldDecision DecideHoldOfBuild(const ClusterState& state, const NodeRecord& node);
+
+}  // namespace motley::coordinator

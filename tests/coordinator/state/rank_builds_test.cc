@@ -1,0 +1,77 @@
+#include "coordinator/state/rank_builds.h"
+
+#include <gmock/gmock.h>
+
+namespace motley::coordinator {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr char kOld[] = "ranks-0001/3/2", kNew[] = "ranks-0002/3/2";
+
+class RankBuildsTest : public testing::Test {
+ protected:
+  NodeRecord& Node(const std::string& name, const std::string& build = kOld) {
+    NodeRecord& node = state_.nodes[NodeName(name)];
+    node.description.name = NodeName(name);
+    node.description.rank_build = build;
+    node.connected = true;
+    return node;
+  }
+  // Chosen again, as a coordinator does when a node comes or goes.
+  const std::string& Chosen() { return state_.rank_build = BuildOfMost(state_); }
+
+  ClusterState state_;
+};
+
+TEST_F(RankBuildsTest, OfOneBuildNobodyWaits) {
+  for (const char* name : {"a", "b"}) Node(name);
+  EXPECT_EQ(Chosen(), kOld);
+  EXPECT_FALSE(DecideHoldOfBuild(state_, Node("a")).held);
+}
+
+// Node by node: two, one, two, three train.
+TEST_F(RankBuildsTest, TheJobMovesOverWhenMostNodesHaveTheNewOne) {
+  for (const char* name : {"a", "b", "c"}) Node(name);
+  Chosen();
+  Node("c", kNew);
+  EXPECT_EQ(Chosen(), kOld);
+  EXPECT_TRUE(DecideHoldOfBuild(state_, state_.nodes.at(NodeName("c"))).held);
+  Node("b").leaves_at = absl::Seconds(1);
+  EXPECT_EQ(Chosen(), kOld) << "of two with as many the one that trains stays";
+  Node("b", kNew).leaves_at.reset();
+  EXPECT_EQ(Chosen(), kNew);
+  EXPECT_TRUE(DecideHoldOfBuild(state_, state_.nodes.at(NodeName("a"))).held);
+  Node("a", kNew);
+  EXPECT_FALSE(DecideHoldOfBuild(state_, state_.nodes.at(NodeName("a"))).held);
+}
+
+TEST_F(RankBuildsTest, WhoWaitsIsToldForWhat) {
+  for (const char* name : {"a", "b"}) Node(name);
+  Chosen();
+  const HoldDecision hold = DecideHoldOfBuild(state_, Node("c", kNew));
+  EXPECT_THAT(hold.reason, HasSubstr("its ranks are of build ranks-0002/3/2, those that train of build ranks-0001/3/2"));
+  EXPECT_THAT(DecideHoldOfBuild(state_, Node("d", "")).reason, HasSubstr("an unknown build"));
+}
+
+TEST_F(RankBuildsTest, DrainedLostAndLeavingNodesDoNotCount) {
+  Node("a", kNew);
+  for (const char* name : {"b", "c", "d"}) Node(name);
+  Chosen();
+  state_.nodes.at(NodeName("b")).drained = true;
+  state_.nodes.at(NodeName("c")).connected = false;
+  state_.nodes.at(NodeName("d")).leaves_at = absl::Seconds(1);
+  EXPECT_EQ(Chosen(), kNew);
+}
+
+TEST_F(RankBuildsTest, WithoutNodesItStays) {
+  Node("a");
+  Chosen();
+  Node("a").connected = false;
+  EXPECT_EQ(Chosen(), kOld);
+  Node("b", kNew);
+  EXPECT_EQ(Chosen(), kNew) << "which nobody has any more";
+}
+
+}  // namespace
+}  // namespace motley::coordinator
