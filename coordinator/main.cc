@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <systemd/sd-daemon.h>
+#include <unistd.h>
 
 #include <iostream>
 
@@ -39,6 +40,12 @@ void RaiseDescriptorLimit() {
 // Jobs and events are not for every account of the machine. Folders can be walked through: what is beneath has modes of its own.
 void KeepFilesToOneself() { umask(umask(0077) | 0066); }
 
+// What it would still say to its nodes is not its to say.
+[[noreturn]] void EndAtOnce(const absl::Status& why) {
+  std::cerr << "motley-coordinator: " << why.message() << std::endl;
+  _exit(motley::coordinator::ExitCode(why));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -72,17 +79,18 @@ int main(int argc, char** argv) {
     const absl::Status ended = (*server)->ended();
     if (ended.ok()) continue;
     sd_notify(0, "STOPPING=1");
-    std::cerr << "motley-coordinator: " << ended.message() << "\n";
-    return coordinator::ExitCode(ended);
+    EndAtOnce(ended);
   }
   sd_notify(0, "STOPPING=1");
   LogInfo("stopping; a running job saves if the time allows, and goes on when the coordinator is back");
   (*server)->BeginStop();
   constexpr timespec kPoll = {0, 50'000'000};
   while (!(*server)->MayStop()) {
+    if (const absl::Status ended = (*server)->ended(); !ended.ok()) EndAtOnce(ended);
     if (sigtimedwait(&signals, nullptr, &kPoll) <= 0) continue;
     LogWarning("told again to stop: nothing more is waited for");
     break;
   }
-  return 0;
+  server->reset();
+  _exit(0);  // a backup may hang on a share that does not answer, on a thread that nobody waits for
 }

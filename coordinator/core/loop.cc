@@ -61,6 +61,23 @@ void BackgroundExecutor::RunAside(std::function<void()> work, std::function<void
   RunOn(aside_, std::move(work), std::move(done));
 }
 
+void BackgroundExecutor::RunApart(std::function<void()> work, std::function<void()> done) {
+  std::thread([apart = apart_, work = std::move(work), done = std::move(done)] {
+    work();
+    absl::MutexLock lock(&apart->mutex);
+    if (apart->loop != nullptr) apart->loop->Post(done);
+  }).detach();
+}
+
+void BackgroundExecutor::Stop() {
+  {
+    absl::MutexLock lock(&apart_->mutex);
+    apart_->loop = nullptr;
+  }
+  worker_.Stop();
+  aside_.Stop();
+}
+
 void BackgroundExecutor::RunOn(TaskThread& thread, std::function<void()> work, std::function<void()> done) {
   thread.Post([this, work = std::move(work), done = std::move(done)] {
     work();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <thread>
 #include <utility>
 
@@ -58,24 +59,30 @@ class TaskPoster {
   TaskKind kind_;
 };
 
-// Runs work on two threads of its own and the continuations on the loop. `loop` must outlive it.
+// Runs work on two threads of its own, or on one for itself, and the continuations on the loop. `loop` must outlive it.
 class BackgroundExecutor : public Executor {
  public:
-  explicit BackgroundExecutor(TaskThread& loop) : loop_(loop) {
+  explicit BackgroundExecutor(TaskThread& loop) : loop_(loop), apart_(std::make_shared<Apart>(&loop)) {
     worker_.Start();
     aside_.Start();
   }
+  ~BackgroundExecutor() override { Stop(); }
   void Run(std::function<void()> work, std::function<void()> done) override;
   void RunAside(std::function<void()> work, std::function<void()> done) override;
-  void Stop() {
-    worker_.Stop();
-    aside_.Stop();
-  }
+  void RunApart(std::function<void()> work, std::function<void()> done) override;
+  void Stop();
 
  private:
+  // Outlives the executor in threads that nobody waits for.
+  struct Apart {
+    explicit Apart(TaskThread* to) : loop(to) {}
+    absl::Mutex mutex;
+    TaskThread* loop ABSL_GUARDED_BY(mutex);  // null: stopped
+  };
   void RunOn(TaskThread& thread, std::function<void()> work, std::function<void()> done);
 
   TaskThread& loop_;
+  const std::shared_ptr<Apart> apart_;
   TaskThread worker_, aside_;
 };
 

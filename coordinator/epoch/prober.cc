@@ -169,28 +169,35 @@ Probe* FindProbeOf(Core& core, const NodeName& node, const std::string& id) {
 }
 
 // The job moves over to the nodes of another build when most have it.
-void ChooseBuild(Core& core) {
-  const std::string build = BuildOfMost(core.state);
-  const std::string before = std::exchange(core.state.rank_build, build);
-  if (build == before || before.empty()) return;
+void ChooseBuild(Core& core, const std::set<NodeName>& flapping) {
+  const std::string build = BuildOfMost(core.state, flapping);
+  const std::optional<std::string> before = std::exchange(core.state.rank_build, build);
+  // After a restart nodes come one by one, and nothing begins until they have.
+  const bool settled = !core.state.run || core.clock.Now() >= core.state.run->not_before;
+  if (!before || build == *before || !settled) return;
   EventRecord event;
   event.kind = kind::kRankBuildChanged;
-  event.message = absl::StrCat("ranks of build ", build, " train from now on, as most nodes have it; those of ", before, " wait");
+  event.message = absl::StrCat("ranks of build ", build, " train from now on, as most nodes have it; those of ",
+                               before->empty() ? "an unknown build" : *before, " wait");
   core.Emit(std::move(event));
 }
 
 }  // namespace
 
 void UpdateHolds(Core& core) {
-  ChooseBuild(core);
   const FlappingConfig& config = core.config.driver.flapping;
   const absl::Duration now = core.clock.Now();
+  std::set<NodeName> flapping;
   for (auto& [name, node] : core.state.nodes) {
     ForgetOldFalls(now, config, &node.falls);
+    if (node.connected && DecideHold(now, core.state, node, config).held) flapping.insert(name);
+  }
+  ChooseBuild(core, flapping);
+  for (auto& [name, node] : core.state.nodes) {
     if (!node.connected || node.drained) continue;
     HoldDecision hold = DecideHoldOfBuild(core.state, node);
     if (!hold.held) hold = DecideHold(now, core.state, node, config);
-    if (hold.held != node.held) {
+    if (hold.held != node.held || (hold.held && hold.reason != node.reason)) {
       core.state.membership_changed = now;
       node.reason = hold.reason;
       LogInfo(absl::StrCat("node ", name.value(), hold.held ? absl::StrCat(": ", hold.reason) : " may be used again"));

@@ -80,7 +80,8 @@ struct Handler {
   }
   // The fence: only the newest epoch of a job that goes on may publish. The worker hears no for everything else.
   void operator()(const PublishReport& report) {
-    PublishAnswerCommand answer{report.job, report.epoch, report.step, report.rank, IsCurrent(report), "", report.question};
+    PublishAnswerCommand answer{report.job, report.epoch,   report.step, report.rank, IsCurrent(report) && !core.ended,
+                                "",         report.question};
     if (!answer.allowed) {
       auto job = core.state.jobs.find(report.job);
       answer.reason = job == core.state.jobs.end()
@@ -105,7 +106,8 @@ struct Handler {
   // The job's numbers went up when its store was put back: of the ranks from before only their end counts.
   bool IsAwaited(const RankReport& report) const {
     const auto& run = core.state.run;
-    return run && run->stage == Stage::kIdle && run->job == report.job && run->ranks_from == report.epoch &&
+    return run && run->stage == Stage::kIdle && run->job == report.job && run->ranks_from > Epoch() &&
+           report.epoch < core.state.jobs.at(run->job).epoch && run->ranks_from <= report.epoch &&
            report.kind != RankEventKind::kReady && report.kind != RankEventKind::kHung;
   }
   void EndRank(const DeviceId& device) {

@@ -1,15 +1,18 @@
 #include "coordinator/members/term.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
-#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/address.h"
+#include "common/base/files.h"
 #include "common/base/logging.h"
+#include "common/base/sha256.h"
 #include "common/base/status_macros.h"
 #include "common/tls/certificate.h"
+#include "coordinator/members/joining.h"
 #include "coordinator/members/registry.h"
 
 namespace motley::coordinator {
@@ -18,15 +21,38 @@ namespace {
 constexpr absl::Duration kPatience = absl::Seconds(2);
 constexpr size_t kMostOthers = 32;
 constexpr size_t kLongestAddress = 255;
+constexpr size_t kIdDigits = 16;
+constexpr int64_t kLargestCertificates = 64 << 10;
 
 constexpr char kHowBack[] =
     "If this machine is to be the cluster's coordinator: motley-coordinator restore --take-over BACKUP "
     "(docs/coordinator-lost.md)";
 
+Term OwnOf(const std::vector<TermRecord>& terms) {
+  Term own;
+  for (const TermRecord& record : terms) {
+    if (record.own && record.term.number > own.number) own = record.term;
+  }
+  return own;
+}
+
+// By the certificate in its folder, where its authority signed that: a row of the store may be lost.
+Term ShownBefore(const Core& core) {
+  const auto pem = ReadSmallFile(ClusterAuthority::FilesIn(TlsFolder(core.config)).certificates, kLargestCertificates);
+  const auto read = pem.ok() ? Certificate::FromPem(*pem) : pem.status();
+  if (!read.ok() || core.authority->NumberOf(read->front().ToPem()) == 0) return Term();
+  return TermOf(read->front()).value_or(Term());
+}
+
+// Those that most members name first.
 std::vector<std::string> Addresses(const std::vector<MemberRecord>& members) {
-  std::set<std::string> all;
-  for (const MemberRecord& member : members) all.insert(member.coordinators.begin(), member.coordinators.end());
-  std::vector<std::string> addresses(all.begin(), all.end());
+  std::map<std::string, int> named;
+  for (const MemberRecord& member : members) {
+    for (const std::string& address : member.coordinators) ++named[address];
+  }
+  std::vector<std::string> addresses;
+  for (const auto& [address, times] : named) addresses.push_back(address);
+  std::stable_sort(addresses.begin(), addresses.end(), [&](const auto& a, const auto& b) { return named[a] > named[b]; });
   if (addresses.size() > kMostOthers) addresses.resize(kMostOthers);
   return addresses;
 }
@@ -62,12 +88,13 @@ void EndFor(Core& core, const std::string& who, const Term& higher) {
 
 absl::Status LoadTerm(Core& core) {
   MOTLEY_ASSIGN_OR_RETURN(const std::vector<TermRecord> terms, core.store.LoadTerms());
-  for (const TermRecord& record : terms) {
-    if (record.own) core.term = record.term;
-  }
-  if (core.term.number > 0) return absl::OkStatus();
+  const Term kept = OwnOf(terms), shown = ShownBefore(core);
+  core.term = shown.number > kept.number ? shown : kept;
+  // The first one has no other id than this, so that a store that was put back from before it was kept has the same.
+  if (core.term.number == 0) core.term = {1, Sha256Hex(core.store.mark().store_id).substr(0, kIdDigits)};
+  if (core.term == kept) return absl::OkStatus();
+  if (kept.number > 0) LogError(absl::StrCat("the store knows ", ToText(kept), " alone, its certificate ", ToText(shown)));
   Batch batch;
-  MOTLEY_ASSIGN_OR_RETURN(core.term, NewTerm(1));
   batch.terms.push_back({core.term, true});
   return core.journal.Commit(batch);
 }
@@ -75,10 +102,7 @@ absl::Status LoadTerm(Core& core) {
 absl::Status CheckAlone(Core& core) {
   if (!WorkersUseTls(core.config)) return absl::OkStatus();
   MOTLEY_ASSIGN_OR_RETURN(const std::vector<TermRecord> terms, core.store.LoadTerms());
-  Term own;
-  for (const TermRecord& record : terms) {
-    if (record.own) own = record.term;
-  }
+  const Term own = OwnOf(terms);
   for (const TermRecord& record : terms) {
     if (!record.own && record.term.number > own.number) return TakenOver(own, "a certificate that it has seen", record.term);
   }
@@ -145,11 +169,10 @@ void AskOthers(Core& core) {
   std::vector<MemberRecord> members;
   for (const auto& [name, member] : core.state.members) members.push_back(member);
   std::vector<std::string> addresses = Addresses(members);
-  // The one at which it is found itself, usually.
-  if (addresses.size() < 2) return;
+  if (addresses.empty()) return;
   core.others.asking = true;
   const auto shown = std::make_shared<std::vector<ShownCertificate>>();
-  core.executor.RunAside([shown, addresses = std::move(addresses)] { *shown = LookAtCertificates(addresses, kPatience); },
+  core.executor.RunApart([shown, addresses = std::move(addresses)] { *shown = LookAtCertificates(addresses, kPatience); },
                          [&core, shown] {
                            core.others.asking = false;
                            MeetOthers(core, *shown);

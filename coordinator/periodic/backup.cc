@@ -41,9 +41,11 @@ void BackUp(Core& core) {
   state.begun = core.clock.Now();
   const auto result = std::make_shared<absl::Status>();
   const int64_t unix_ms = core.journal.UnixMs();
-  core.executor.RunAside(
-      [result, state_folder = core.config.state_folder, folder = core.config.backup_folder, id = core.store.mark().store_id,
-       unix_ms] { *result = AddBackup(state_folder, folder, id, unix_ms).status(); },
+  core.executor.RunApart(
+      [result, state_folder = core.config.state_folder, folder = core.config.backup_folder, unix_ms,
+       owner = BackupOwner{core.store.mark().store_id, core.term.number}] {
+        *result = AddBackup(state_folder, folder, owner, unix_ms).status();
+      },
       [&core, result, commits, unix_ms] {
         core.backup.under_way = false;
         if (result->ok()) {

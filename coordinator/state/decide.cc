@@ -11,6 +11,7 @@
 #include "coordinator/state/decide_view.h"
 #include "coordinator/state/membership.h"
 #include "coordinator/state/saving.h"
+#include "coordinator/state/witness.h"
 
 namespace motley::coordinator {
 namespace {
@@ -63,6 +64,7 @@ Decision DecideIdle(const DecideView& v) {
             absl::StrFormat("ranks died or stalled %s in a row before the first step; the last time: %s",
                             Count(v.run.trouble.deaths, "time"), v.run.trouble.reason)};
   }
+  if (const std::string why = WhyNoWitness(v.state); !why.empty()) return {Wait{}, why};
   if (auto reading = DecideSecondReader(v.now, v.state, v.config)) return *reading;
   if (v.usable.empty()) return {Wait{}, WhyNoDevice(v.state, v.run)};
   if (const std::string away = NamedAway(v.state, v.run); !away.empty()) {

@@ -24,7 +24,9 @@ namespace {
 
 constexpr char kBegin[] = "motley-", kEnd[] = ".db";
 
-std::string BeginOf(const std::string& store_id) { return absl::StrCat(kBegin, store_id, "-"); }
+std::string BeginOf(const BackupOwner& owner) {
+  return absl::StrCat(kBegin, owner.store_id, "-", absl::StrFormat("%06d", owner.term), "-");
+}
 
 absl::Status CheckFolder(const std::string& folder) {
   struct stat found;
@@ -35,11 +37,11 @@ absl::Status CheckFolder(const std::string& folder) {
       absl::StrCat("others may write in '", folder, "' and so replace a backup, which holds the cluster's keys; chmod 0700 it"));
 }
 
-// What `use` says of every file of the store: of its name what follows the store's id.
-absl::Status ForEachOf(const std::string& folder, const std::string& store_id,
+// What `use` says of every file of the owner: of its name what follows the term.
+absl::Status ForEachOf(const std::string& folder, const BackupOwner& owner,
                        const std::function<absl::Status(const std::string&)>& use) {
   std::error_code error;
-  const std::string begin = BeginOf(store_id);
+  const std::string begin = BeginOf(owner);
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename().string();
     if (name.starts_with(begin)) MOTLEY_RETURN_IF_ERROR(use(name.substr(begin.size())));
@@ -48,9 +50,9 @@ absl::Status ForEachOf(const std::string& folder, const std::string& store_id,
 }
 
 // The oldest first.
-absl::StatusOr<std::vector<int64_t>> TimesOf(const std::string& folder, const std::string& store_id) {
+absl::StatusOr<std::vector<int64_t>> TimesOf(const std::string& folder, const BackupOwner& owner) {
   std::vector<int64_t> times;
-  MOTLEY_RETURN_IF_ERROR(ForEachOf(folder, store_id, [&](const std::string& rest) {
+  MOTLEY_RETURN_IF_ERROR(ForEachOf(folder, owner, [&](const std::string& rest) {
     int64_t unix_ms = 0;
     if (rest.ends_with(kEnd) && absl::SimpleAtoi(rest.substr(0, rest.size() - std::string_view(kEnd).size()), &unix_ms))
       times.push_back(unix_ms);
@@ -61,27 +63,27 @@ absl::StatusOr<std::vector<int64_t>> TimesOf(const std::string& folder, const st
 }
 
 // What a crash left: the keys are in it.
-absl::Status RemoveHalf(const std::string& folder, const std::string& store_id) {
-  return ForEachOf(folder, store_id, [&](const std::string& rest) {
+absl::Status RemoveHalf(const std::string& folder, const BackupOwner& owner) {
+  return ForEachOf(folder, owner, [&](const std::string& rest) {
     const bool half = rest.ends_with(".partial") || rest.ends_with(".partial-wal");
-    return half ? RemoveTree(absl::StrCat(folder, "/", BeginOf(store_id), rest)) : absl::OkStatus();
+    return half ? RemoveTree(absl::StrCat(folder, "/", BeginOf(owner), rest)) : absl::OkStatus();
   });
 }
 
 }  // namespace
 
-std::string BackupName(const std::string& store_id, int64_t unix_ms) {
-  return absl::StrCat(BeginOf(store_id), absl::StrFormat("%015d", unix_ms), kEnd);
+std::string BackupName(const BackupOwner& owner, int64_t unix_ms) {
+  return absl::StrCat(BeginOf(owner), absl::StrFormat("%015d", unix_ms), kEnd);
 }
 
-absl::StatusOr<std::string> AddBackup(const std::string& state_folder, const std::string& folder, const std::string& store_id,
+absl::StatusOr<std::string> AddBackup(const std::string& state_folder, const std::string& folder, const BackupOwner& owner,
                                       int64_t unix_ms) {
   MOTLEY_RETURN_IF_ERROR(CheckFolder(folder));
-  MOTLEY_ASSIGN_OR_RETURN(std::vector<int64_t> times, TimesOf(folder, store_id));
+  MOTLEY_ASSIGN_OR_RETURN(std::vector<int64_t> times, TimesOf(folder, owner));
   // Above all that are there: a clock that was set back must not make the newest one the oldest.
   const int64_t time = times.empty() ? unix_ms : std::max(unix_ms, times.back() + 1);
-  const auto path_of = [&](int64_t of) { return absl::StrCat(folder, "/", BackupName(store_id, of)); };
-  MOTLEY_RETURN_IF_ERROR(RemoveHalf(folder, store_id));
+  const auto path_of = [&](int64_t of) { return absl::StrCat(folder, "/", BackupName(owner, of)); };
+  MOTLEY_RETURN_IF_ERROR(RemoveHalf(folder, owner));
   MOTLEY_RETURN_IF_ERROR(BackUpStore(state_folder, path_of(time)).status());
   times.push_back(time);
   for (size_t i = 0; i + kBackupsKept < times.size(); ++i) MOTLEY_RETURN_IF_ERROR(RemoveTree(path_of(times[i])));
@@ -91,16 +93,16 @@ absl::StatusOr<std::string> AddBackup(const std::string& state_folder, const std
 absl::StatusOr<std::string> NewestBackup(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::is_directory(path, error)) return path;
-  std::map<std::string, std::string> newest;  // by store; names of one store sort by time
+  std::map<std::string, std::string> newest;  // by store; names of one store sort by term, then by time
   for (const auto& entry : std::filesystem::directory_iterator(path, error)) {
     const std::string name = entry.path().filename().string();
     if (!name.starts_with(kBegin) || !name.ends_with(kEnd)) continue;
-    std::string& of_store = newest[name.substr(0, name.rfind('-'))];
+    std::string& of_store = newest[name.substr(0, name.find('-', std::string_view(kBegin).size()))];
     of_store = std::max(of_store, name);
   }
   if (error) return FileError(error.value(), "list", path);
   if (newest.empty())
-    return absl::NotFoundError(absl::StrCat("no backup is in '", path, "': none is named motley-STORE-TIME.db"));
+    return absl::NotFoundError(absl::StrCat("no backup is in '", path, "': none is named motley-STORE-TERM-TIME.db"));
   if (newest.size() == 1) return absl::StrCat(path, "/", newest.begin()->second);
   std::vector<std::string> names;
   for (const auto& [store, name] : newest) names.push_back(name);

@@ -30,6 +30,7 @@ constexpr int kCopies = 10;
 constexpr absl::Duration kBetweenCopies = absl::Milliseconds(200);
 // Where nothing says how much is lost. Workers know what they have seen; this is for those that are away.
 constexpr int64_t kUnknownRaise = 1000;
+constexpr int64_t kHighestTerm = 1'000'000'000;
 
 absl::Status Copy(const std::string& from, const std::string& to) {
   std::error_code error;
@@ -79,8 +80,9 @@ absl::Status NoStore(const std::string& folder) {
 // The highest number of a term that the database knows of.
 absl::StatusOr<int64_t> HighestTerm(const Database& database) {
   int64_t highest = 0;
-  MOTLEY_RETURN_IF_ERROR(Scan(database, TableId::kTerms, kSchemaVersion, [&](const Row& row, const std::string&) {
-    highest = std::max(highest, TermRecordOf(row).term.number);
+  MOTLEY_RETURN_IF_ERROR(Scan(database, TableId::kTerms, kSchemaVersion, [&](const Row& row, const std::string& hash) {
+    const int64_t number = hash.empty() ? 0 : TermRecordOf(row).term.number;  // a row that is not what was written says nothing
+    highest = std::max(highest, std::min(number, kHighestTerm));
   }));
   return highest;
 }

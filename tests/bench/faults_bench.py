@@ -75,6 +75,7 @@ def take_overs_part(share, seed):
 
 def strangers_part(share, _seed):
     import netns
+    from faults_dials import dials
     from faults_joiners import joiners
     from faults_strangers import strangers
     seconds = max(30, 300 * share)
@@ -82,8 +83,10 @@ def strangers_part(share, _seed):
     if netns.why_not():
         print(f"left out: strangers that join: {netns.why_not()}", flush=True)
         return rows, problems
-    more, wrong = joiners(seconds)
-    return rows + more, problems + wrong
+    for others in (joiners, dials):
+        more, wrong = others(seconds)
+        rows, problems = rows + more, problems + wrong
+    return rows, problems
 
 
 def corruptions_part(share, seed):

@@ -2,16 +2,19 @@
 // of the store, or nodes that declare impossible devices. tests/integration/faults_strangers.py measures what a job beside them
 // loses.
 //
-//   strangers_bench --workers HOST:PORT --kind greetings|declarations --job ID [--seconds S] [--each S]
+//   strangers_bench --workers HOST:PORT --kind greetings|declarations --job ID [--seconds S] [--each S] [--tls yes]
 //
 // Prints how many dials there were and how many were let in.
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "common/rpc/tls_credentials.h"
 #include "tests/coordinator/rpc/fake_worker.h"
 
 namespace motley::bench {
@@ -48,11 +51,17 @@ FakeWorker::Options Declaration(int64_t dial) {
   return options;
 }
 
+// Who has no certificate and believes whoever answers.
+std::shared_ptr<grpc::ChannelCredentials> Nobodys() {
+  return TlsCredentialsJudging([](const auto&) { return absl::OkStatus(); });
+}
+
 int Run(std::map<std::string, std::string> flags) {
   const bool greets = flags["--kind"] == "greetings";
   if (flags["--workers"].empty() || flags["--job"].empty() || (!greets && flags["--kind"] != "declarations")) {
     std::fprintf(stderr,
-                 "usage: strangers_bench --workers HOST:PORT --kind greetings|declarations --job ID [--seconds S] [--each S]\n");
+                 "usage: strangers_bench --workers HOST:PORT --kind greetings|declarations --job ID [--seconds S] [--each S] "
+                 "[--tls yes]\n");
     return 64;
   }
   const absl::Duration each = absl::Seconds(std::atof(flags["--each"].c_str()));
@@ -62,7 +71,9 @@ int Run(std::map<std::string, std::string> flags) {
   for (absl::Time next = absl::Now(); next < end; next += each, ++dials) {
     absl::SleepFor(next - absl::Now());
     const std::string name = absl::StrCat("stranger-", dials);
-    FakeWorker worker(flags["--workers"], name, greets ? Greeting(flags["--job"], known, dials) : Declaration(dials));
+    FakeWorker::Options options = greets ? Greeting(flags["--job"], known, dials) : Declaration(dials);
+    if (!flags["--tls"].empty()) options.credentials = Nobodys();
+    FakeWorker worker(flags["--workers"], name, std::move(options));
     absl::SleepFor(each * 0.8);  // it stays for most of the time until the next one
     if (worker.mark().store_id().empty()) continue;
     known = worker.mark();
@@ -78,5 +89,6 @@ int Run(std::map<std::string, std::string> flags) {
 int main(int argc, char** argv) {
   std::map<std::string, std::string> flags = {{"--seconds", "60"}, {"--each", "1"}};
   for (int i = 1; i + 1 < argc; i += 2) flags[argv[i]] = argv[i + 1];
+  motley::RequireTls13();
   return motley::bench::Run(std::move(flags));
 }

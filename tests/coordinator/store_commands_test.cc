@@ -226,14 +226,14 @@ TEST_F(TakeOverTest, OfAFolderTheNewestBackupIsTaken) {
   const std::string kept = root_ + "/kept";
   fs::create_directory(kept);
   EXPECT_EQ(TakeOver(elsewhere_, kept), 66) << error_.str();
-  fs::copy_file(backup_, kept + "/motley-one-000001700000000000.db");
-  std::ofstream(kept + "/motley-one-000001690000000000.db") << "an older one";
-  std::ofstream(kept + "/motley-one-000001800000000000.db.partial") << "half of one";
+  fs::copy_file(backup_, kept + "/motley-one-000003-000001700000000000.db");
+  std::ofstream(kept + "/motley-one-000003-000001690000000000.db") << "an older one";
+  std::ofstream(kept + "/motley-one-000003-000001800000000000.db.partial") << "half of one";
   ASSERT_EQ(TakeOver(elsewhere_, kept), 0) << error_.str();
-  EXPECT_EQ(Said()["from"], kept + "/motley-one-000001700000000000.db");
-  std::ofstream(kept + "/motley-two-000001700000000000.db") << "another store's";
+  EXPECT_EQ(Said()["from"], kept + "/motley-one-000003-000001700000000000.db");
+  std::ofstream(kept + "/motley-two-000001-000001700000000000.db") << "another store's";
   EXPECT_EQ(TakeOver(elsewhere_, kept), 78) << error_.str();
-  EXPECT_TRUE(absl::StrContains(error_.str(), "motley-two-000001700000000000.db")) << error_.str();
+  EXPECT_TRUE(absl::StrContains(error_.str(), "motley-two-000001-000001700000000000.db")) << error_.str();
 }
 
 TEST_F(TakeOverTest, WhatIsNoBackupChangesNothing) {

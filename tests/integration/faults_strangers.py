@@ -18,17 +18,18 @@ def why_not():
     return None if os.path.exists(os.path.join(BIN, "strangers_bench")) else "no strangers_bench"
 
 
-def window(cluster, seconds, kind=None, each=1):
+def dial(cluster, seconds, kind, each, *flags):
+    command = cluster.placed("stranger", [os.path.join(BIN, "strangers_bench"), "--workers", cluster.workers_address, "--kind", kind,
+                                          "--job", "train", "--seconds", str(seconds), "--each", str(each), *flags])
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    expect(done.returncode == 0, done.stdout[-400:])
+    print(f"    {kind}: {done.stdout.strip()}", flush=True)
+
+
+def window(cluster, seconds, disturb=None):
     """(generations ended, steps repeated, median step in seconds) of a time that passes here, with strangers or without."""
     generation, first = last_step(cluster.job("train"))
-    if kind is None:
-        time.sleep(seconds)
-    else:
-        command = [os.path.join(BIN, "strangers_bench"), "--workers", cluster.workers_address, "--kind", kind, "--job", "train",
-                   "--seconds", str(seconds), "--each", str(each)]
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-        expect(done.returncode == 0, done.stdout[-400:])
-        print(f"    {kind}: {done.stdout.strip()}", flush=True)
+    (disturb or time.sleep)(seconds)
     job = cluster.job("train")
     steps = [r for r in cluster.motley("metrics", "train")["steps"] if first < int(r["step"])]
     expect(len(steps) > 2, f"{len(steps)} steps in {seconds:.0f} s: {job.get('reason')}")
@@ -36,18 +37,19 @@ def window(cluster, seconds, kind=None, each=1):
     return last_step(job)[0] - generation, repeated, statistics.median(r["step_seconds"] for r in steps)
 
 
-def one_kind(cluster, kind, seconds, progress):
+def alternated(cluster, name, seconds, disturb, progress):
+    """Rows of a job with and without them in turn."""
     ended = repeated = 0
     slower = []
     for _ in range(ROUNDS):
         _, _, usual = window(cluster, seconds)
-        more, again, median = window(cluster, seconds, kind)
+        more, again, median = window(cluster, seconds, disturb)
         ended, repeated = ended + more, repeated + again
         slower.append(median / usual - 1)
-        print(f"    {kind}: step {usual:.4f} s without, {median:.4f} s with; generations ended {more}, steps repeated {again}",
+        print(f"    {name}: step {usual:.4f} s without, {median:.4f} s with; generations ended {more}, steps repeated {again}",
               flush=True)
         progress.add()
-    name = f"{kind}, one a second for {seconds:.0f} s, {ROUNDS} times: "
+    name = f"{name} for {seconds:.0f} s, {ROUNDS} times: "
     return [row(f"{name}generations ended", ended, "generations", 0), row(f"{name}steps repeated", repeated, "steps", 0),
             row(f"{name}median step slower by, median", max(0.0, statistics.median(slower)), "of a step", MOST_SLOWER)]
 
@@ -65,7 +67,8 @@ def strangers(seconds, kinds=KINDS):
             paced_job(cluster, "train", training__steps=1_000_000, checkpoint__interval=20)
             cluster.wait_for_step("train", 10)
             try:
-                more = one_kind(cluster, kind, seconds, progress)
+                more = alternated(cluster, f"{kind}, one a second", seconds, lambda time, kind=kind: dial(cluster, time, kind, 1),
+                                  progress)
                 rows += more
                 if not all(one["met"] for one in more):
                     problems.append(f"{kind}: {[(e['kind'], e.get('message')) for e in cluster.events()][-12:]}")
@@ -84,7 +87,7 @@ def nothing_believed():
         paced_job(cluster, "train", training__steps=1_000_000)
         cluster.wait_for_step("train", 5)
         for kind in KINDS:
-            ended, repeated, _ = window(cluster, 6, kind, each=0.25)
+            ended, repeated, _ = window(cluster, 6, lambda time, kind=kind: dial(cluster, time, kind, 0.25))
             expect(ended == 0 and repeated == 0, f"{kind}: {ended} generations ended, {repeated} steps were repeated")
         generation, step = last_step(cluster.job("train"))
         cluster.coordinator.kill()

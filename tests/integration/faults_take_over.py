@@ -17,6 +17,7 @@ NODES = {"a": [PACED], "b": [PACED]}
 READY_SECONDS = 10      # after the command, nodes are on the new machine
 GO_ON_SECONDS = 90
 END_SECONDS = 2         # an old coordinator that meets the new one
+OWN_WORKER_SECONDS = 14   # a lease, after which a coordinator goes on with the nodes that it has, and a little
 BACK_SECONDS = 20       # one that is cut off asks every ten seconds
 TAKEN_OVER = 78
 SILENT_SECONDS = 11     # until workers give up a machine that does not answer: a lease, and a little
@@ -78,6 +79,16 @@ class MovingCluster(NetworkCluster):
 
         self.wait_for(ready, 60, "the nodes on the new machine", self.coordinator, poll_seconds=0.05)
         return time.monotonic() - begin
+
+    def worker_of_its_socket(self, moves, machine):
+        """A worker of the old coordinator's machine, which needs no certificate."""
+        config = {"worker": {"name": "own", "coordinator": f"unix:{self.path(f'state-{moves}')}.workers", "metrics": "127.0.0.1:0"},
+                  "device": [PACED], "files": {"roots": self.file_roots}}
+        place, self.place = self.place, machine
+        try:
+            return self._daemon("coordinator-own-worker", "motley-worker", config)
+        finally:
+            self.place = place
 
     def old_again(self, moves, reaches_others):
         """The coordinator from before is started with the state that it had; its daemon."""
@@ -167,7 +178,8 @@ class TakeOvers:
         due = {job for job, when in before.items() if when < lost_at - self.every - 5}
         self.kept_checked += len(due - self.seen)
         self.seen |= due
-        self.lost += sorted(due & missing)
+        self.lost += [f"{job}, asked for {lost_at - submitter.acknowledged[job][0]:.1f} s before the loss, acknowledged "
+                      f"{lost_at - before[job]:.1f} s" for job in sorted(due & missing)]
         for job in missing:
             submitter.acknowledged.pop(job)
 
@@ -198,7 +210,8 @@ class TakeOvers:
             self.problems.append(f"{what}: the old coordinator's return ended a generation")
 
     def cut_off(self, cluster, old_moves):
-        """Where it reaches nobody, it waits for its nodes and ends nobody; when the network is back, it ends."""
+        """Where it reaches nobody but a worker of its own machine, it begins nothing and ends nobody; when the network is back, it
+        ends."""
         generation = last_step(cluster.job("train"))[0]
         other = MACHINES[1 - MACHINES.index(cluster.place)]
         run([*cluster.network.inside(other), "ip", "link", "set", "eth0", "down"])
@@ -206,7 +219,13 @@ class TakeOvers:
         state = cluster.path(f"state-{old_moves}")
         expect(os.path.isdir(state), f"{state} was kept")
         old = cluster.old_again(old_moves, reaches_others=False)
-        time.sleep(6)
+        own = cluster.worker_of_its_socket(old_moves, other)
+        time.sleep(OWN_WORKER_SECONDS)
+        with open(own.log_path, encoding="utf-8") as file:
+            log = file.read()
+        if "in session with" not in log or "training with" in log:
+            self.problems.append(f"the old coordinator's own worker: {log[-800:]}")
+        own.stop()
         if not old.alive():
             self.problems.append(f"the old coordinator, cut off, ended with {old.process.returncode}")
         if last_step(cluster.job("train"))[0] != generation:

@@ -23,6 +23,7 @@
 #include "common/tls/certificate.h"
 #include "common/tls/certificate_authority.h"
 #include "proto/motley/v1/worker.grpc.pb.h"
+#include "worker/daemon/known_term.h"
 
 namespace motley::worker {
 namespace {
@@ -52,6 +53,7 @@ class Judge {
       return *verdict_;
     }
     authority_ = authority.ToPem();
+    shown_ = shown.front();
     verdict_ = absl::OkStatus();
     return absl::OkStatus();
   }
@@ -63,15 +65,25 @@ class Judge {
     absl::MutexLock lock(&mutex_);
     return authority_;
   }
+  Certificate coordinator() const {
+    absl::MutexLock lock(&mutex_);
+    return *shown_;
+  }
 
  private:
   const JoinToken token_;
   mutable absl::Mutex mutex_;
   std::optional<absl::Status> verdict_ ABSL_GUARDED_BY(mutex_);
   std::string authority_ ABSL_GUARDED_BY(mutex_);
+  std::optional<Certificate> shown_ ABSL_GUARDED_BY(mutex_);
 };
 
-absl::StatusOr<std::string> LearnAuthority(const JoinRequest& request, absl::Duration patience) {
+struct Cluster {
+  std::string authority;  // PEM
+  Certificate coordinator;
+};
+
+absl::StatusOr<Cluster> LearnCluster(const JoinRequest& request, absl::Duration patience) {
   const auto judge = std::make_shared<Judge>(request.token);
   const std::shared_ptr<grpc::Channel> channel =
       OpenTo(request.coordinator, TlsCredentialsJudging([judge](const auto& shown) { return (*judge)(shown); }));
@@ -85,7 +97,7 @@ absl::StatusOr<std::string> LearnAuthority(const JoinRequest& request, absl::Dur
                                                ": is it workers.listen of the coordinator, and is ", "a firewall in between?"));
   }
   MOTLEY_RETURN_IF_ERROR(*verdict);
-  return judge->authority();
+  return Cluster{judge->authority(), judge->coordinator()};
 }
 
 absl::StatusOr<v1::JoinResponse> Ask(const JoinRequest& request, const std::string& authority, const std::string& signing_request,
@@ -128,15 +140,19 @@ absl::StatusOr<std::string> LocalEndOfWay(const std::string& address) {
 }
 
 absl::StatusOr<absl::Time> JoinCluster(const JoinRequest& request, const IdentityFolder& folder, absl::Duration patience) {
-  MOTLEY_ASSIGN_OR_RETURN(const std::string authority, LearnAuthority(request, patience));
+  MOTLEY_ASSIGN_OR_RETURN(const Cluster cluster, LearnCluster(request, patience));
   MOTLEY_ASSIGN_OR_RETURN(const PrivateKey key, folder.LoadOrMakeKey());
   MOTLEY_ASSIGN_OR_RETURN(const std::string signing_request, key.SigningRequest());
-  MOTLEY_ASSIGN_OR_RETURN(const v1::JoinResponse answer, Ask(request, authority, signing_request, patience));
+  MOTLEY_ASSIGN_OR_RETURN(const v1::JoinResponse answer, Ask(request, cluster.authority, signing_request, patience));
   MOTLEY_ASSIGN_OR_RETURN(std::string pem, key.ToPem());
   const NodeIdentity identity = {std::move(pem), answer.certificate(), answer.authorities()};
   MOTLEY_RETURN_IF_ERROR(CheckIdentity(identity, request.node, absl::Now()));
   MOTLEY_RETURN_IF_ERROR(folder.SaveAuthorities(identity.authorities));
   MOTLEY_RETURN_IF_ERROR(folder.SaveCertificate(identity.certificate));
+  // Whom it follows from now on: a coordinator that this one has replaced does not know the node, and would send it away for
+  // good.
+  MOTLEY_ASSIGN_OR_RETURN(KnownTerm known, KnownTerm::Load(folder));
+  MOTLEY_RETURN_IF_ERROR(known.Follow(cluster.coordinator));
   MOTLEY_ASSIGN_OR_RETURN(const std::vector<Certificate> own, Certificate::FromPem(identity.certificate));
   return own.front().not_after();
 }

@@ -106,6 +106,18 @@ absl::Status StartService(const WorkerConfig& config, std::ostream& out) {
   return absl::OkStatus();
 }
 
+// The first that answers: a machine that may be the coordinator one day is not it now.
+absl::StatusOr<absl::Time> JoinAtOneOf(const JoinedNode& node, const JoinToken& token, std::ostream& out) {
+  absl::StatusOr<absl::Time> until = absl::UnavailableError("no coordinator was named");
+  for (const std::string& coordinator : node.coordinators) {
+    if (coordinator != node.coordinators.front()) out << until.status().message() << "\n";
+    out << "joining the cluster at " << coordinator << " as node " << node.name << "\n" << std::flush;
+    until = JoinCluster({token, coordinator, NodeName(node.name)}, IdentityFolder(node.identity));
+    if (!absl::IsUnavailable(until.status())) return until;
+  }
+  return until;
+}
+
 }  // namespace
 
 absl::Status Join(const JoinOptions& options, bool foreground, std::ostream& out) {
@@ -115,14 +127,11 @@ absl::Status Join(const JoinOptions& options, bool foreground, std::ostream& out
   MOTLEY_ASSIGN_OR_RETURN(const JoinToken token, ReadToken(options));
   for (const std::string& address : node.coordinators)
     MOTLEY_RETURN_IF_ERROR(ParseHostPort("--coordinator", address, 1).status());
-  const std::string& coordinator = node.coordinators.front();
   if (node.data_address.empty()) {
-    MOTLEY_ASSIGN_OR_RETURN(node.data_address, LocalEndOfWay(coordinator));
+    MOTLEY_ASSIGN_OR_RETURN(node.data_address, LocalEndOfWay(node.coordinators.front()));
   }
   MOTLEY_ASSIGN_OR_RETURN(const WorkerConfig config, CheckBefore(node, path));
-  out << "joining the cluster at " << coordinator << " as node " << node.name << "\n" << std::flush;
-  MOTLEY_ASSIGN_OR_RETURN(const absl::Time until,
-                          JoinCluster({token, coordinator, NodeName(node.name)}, IdentityFolder(node.identity)));
+  MOTLEY_ASSIGN_OR_RETURN(const absl::Time until, JoinAtOneOf(node, token, out));
   out << "a member now; key and certificate are in " << node.identity << ", good until "
       << absl::FormatTime("%Y-%m-%d %H:%M UTC", until, absl::UTCTimeZone()) << " and renewed by themselves\n";
   if (FileExists(path)) {

@@ -40,6 +40,11 @@ absl::StatusOr<KnownTerm> KnownTerm::Load(IdentityFolder folder) {
   return KnownTerm(std::move(folder), *std::move(term), std::move(pem));
 }
 
+std::string KnownTerm::Proof() const {
+  const auto identity = folder_.Load();
+  return identity.ok() && IsBelieved(certificate_, identity->authorities) ? certificate_ : "";
+}
+
 absl::Status KnownTerm::Follow(const Certificate& shown) {
   MOTLEY_ASSIGN_OR_RETURN(Term term, TermOf(shown));
   const TermRelation relation = Compare(term, term_);

@@ -42,8 +42,8 @@ class KnownTerm {
   // A coordinator that let this node in shows the certificate: is it to be followed? Then its term is the known one from now on.
   // UNAVAILABLE: its term is lower than the known one, or the same of another coordinator.
   absl::Status Follow(const Certificate& shown);
-  // PEM; empty: none is known.
-  const std::string& certificate() const { return certificate_; }
+  // What proves it to a coordinator, PEM; empty: none is known, or none whose signer this node still believes.
+  std::string Proof() const;
 
  private:
   KnownTerm(IdentityFolder folder, Term term, std::string certificate)

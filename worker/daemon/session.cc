@@ -18,7 +18,7 @@ constexpr int kMaxMessageBytes = 64 << 20;
 constexpr absl::Duration kGoodbye = absl::Seconds(1);
 constexpr int kRedialMs = 500;  // of one channel, while it is waited for
 constexpr absl::Duration kDialTurn = absl::Milliseconds(50);
-constexpr absl::Duration kPreferredMayBeLate = absl::Milliseconds(300);
+constexpr absl::Duration kOthersMayBeLate = absl::Milliseconds(300);
 constexpr absl::Duration kShortestLease = absl::Milliseconds(300);
 
 std::shared_ptr<grpc::Channel> NewChannel(const std::string& address,
@@ -115,18 +115,15 @@ absl::StatusOr<Session::Way> Session::Dial() {
   absl::StatusOr<std::vector<Way>> ways = OpenWays();
   if (!ways.ok()) return ways.status();
   const absl::Duration end = clock_.Now() + (config_.credentials ? config_.tls_timeout : config_.connect_timeout);
-  absl::Duration settled = absl::InfiniteDuration();  // until when one that is preferred may still answer
+  absl::Duration settled = absl::InfiniteDuration();  // until when others than the first to answer may still do so
   while (true) {
-    bool any = false;
-    for (Way& way : *ways) {
-      const bool ready = way.channel->GetState(/*try_to_connect=*/true) == GRPC_CHANNEL_READY;
-      any = any || ready;
-      if (!ready || (&way != &ways->front() && clock_.Now() < settled)) continue;
-      first_ = static_cast<size_t>(std::find(config_.coordinators.begin(), config_.coordinators.end(), way.address) -
+    const Answers answers = LookAt(*ways);
+    if (answers.best != nullptr && (answers.all_known || clock_.Now() >= settled)) {
+      first_ = static_cast<size_t>(std::find(config_.coordinators.begin(), config_.coordinators.end(), answers.best->address) -
                                    config_.coordinators.begin());
-      return std::move(way);
+      return std::move(*answers.best);
     }
-    if (any && settled == absl::InfiniteDuration()) settled = clock_.Now() + kPreferredMayBeLate;
+    if (answers.best != nullptr && settled == absl::InfiniteDuration()) settled = clock_.Now() + kOthersMayBeLate;
     if (stopping_.HasBeenNotified()) return absl::CancelledError("stopping");
     if (clock_.Now() >= end) return absl::UnavailableError(config_.credentials ? kNotByTls : "it cannot be reached");
     // In short waits, so that a stop is not late and nobody's wall clock matters; each gets on only while it is waited for.
@@ -136,6 +133,21 @@ absl::StatusOr<Session::Way> Session::Dial() {
                                           absl::ToChronoMilliseconds(kDialTurn / static_cast<int>(ways->size())));
     }
   }
+}
+
+Session::Answers Session::LookAt(std::vector<Way>& ways) {
+  Answers answers;
+  answers.all_known = true;
+  int64_t highest = -1;
+  for (Way& way : ways) {
+    const grpc_connectivity_state state = way.channel->GetState(/*try_to_connect=*/true);
+    answers.all_known = answers.all_known && (state == GRPC_CHANNEL_READY || state == GRPC_CHANNEL_TRANSIENT_FAILURE);
+    if (state != GRPC_CHANNEL_READY) continue;
+    const std::optional<Certificate> shown = way.shown->Get();
+    const int64_t term = shown ? TermOf(*shown).value_or(Term()).number : 0;
+    if (term > highest) highest = term, answers.best = &way;
+  }
+  return answers;
 }
 
 absl::Status Session::RunStream(const Way& way, bool* welcomed) {
@@ -203,7 +215,9 @@ void Session::SayWhatWasDropped() {
 absl::Status Session::Handle(const v1::CoordinatorMessage& message, const Way& way, StreamState& state) {
   state.last_heard = clock_.Now();
   if (message.has_welcome()) {
-    if (const std::optional<Certificate> shown = way.shown->Get(); shown && config_.follow) {
+    if (config_.follow) {
+      const std::optional<Certificate> shown = way.shown->Get();
+      if (!shown) return absl::UnavailableError("it showed no certificate");
       if (absl::Status followed = config_.follow(*shown); !followed.ok()) return followed;
     }
     state.welcomed = ever_welcomed_ = true;

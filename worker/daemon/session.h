@@ -67,8 +67,13 @@ class Session {
     std::shared_ptr<grpc::Channel> channel;
   };
   absl::StatusOr<std::vector<Way>> OpenWays();
-  // All are dialed at once: a machine that is gone does not say so. Of those that answer the first one after who was tried last;
-  // UNAVAILABLE when nobody answers in time, CANCELLED when stopping.
+  struct Answers {
+    Way* best = nullptr;     // of those that answer
+    bool all_known = false;  // each answers, or has failed
+  };
+  static Answers LookAt(std::vector<Way>& ways);
+  // All are dialed at once: a machine that is gone does not say so. Of those that answer the one of the highest term, else the
+  // first one after who was tried last; UNAVAILABLE when nobody answers in time, CANCELLED when stopping.
   absl::StatusOr<Way> Dial();
   // One stream from beginning to end; how it ended. `welcomed`: it was up.
   absl::Status RunStream(const Way& way, bool* welcomed);

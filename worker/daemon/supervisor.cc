@@ -35,6 +35,7 @@ Supervisor::Supervisor(SupervisorConfig config, const Clock& clock, Outbox& outb
       metrics_(metrics),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       last_turn_(clock.Now()) {
+  for (const OfferedDevice& device : config_.devices) programs_[device.rank_binary] = StampOf(device.rank_binary);
   thread_ = std::thread([this] { Loop(); });
 }
 

@@ -23,6 +23,7 @@
 #include "worker/daemon/card_watch.h"
 #include "worker/daemon/offer.h"
 #include "worker/daemon/outbox.h"
+#include "worker/daemon/program_stamp.h"
 #include "worker/daemon/rank_run.h"
 #include "worker/daemon/seen_epochs.h"
 #include "worker/daemon/spawn.h"
@@ -84,7 +85,7 @@ class Supervisor {
   absl::Status BeginRun(const JobId& job, Epoch epoch, const std::vector<RankAssignment>& assignments,
                         std::unique_ptr<ProfileSchedule> profile);
   absl::StatusOr<Rank> StartRank(const RankAssignment& assignment, int link_clock_fd);
-  RankEventKind WhyNotStarted(const DeviceId& device) const;
+  RankEventKind WhyNotStarted(const DeviceId& device, const absl::Status& status) const;
   void ServeRank(RankRun& run, Rank& rank);
   void OnMessage(RankRun& run, Rank& rank, RankMessage message);
   void OnEvent(RankRun& run, Rank& rank, RankReport event);
@@ -105,6 +106,7 @@ class Supervisor {
   void RemoveEndedRuns();
 
   const SupervisorConfig config_;
+  std::map<std::string, ProgramStamp> programs_;  // the ranks', as they were at the start; constant
   const Clock& clock_;
   Outbox& outbox_;
   WorkerMetrics& metrics_;

@@ -83,7 +83,8 @@ absl::Status Supervisor::BeginRun(const JobId& job, Epoch epoch, const std::vect
       LogError(text);
       metrics_.RankExited("failed");
       if (!run->is_probe()) {
-        RankReport report{job, epoch, assignment.rank, assignment.device.id, WhyNotStarted(assignment.device.id), text};
+        RankReport report{job, epoch, assignment.rank, assignment.device.id, WhyNotStarted(assignment.device.id, rank.status()),
+                          text};
         Remember(report);
         outbox_.Push(std::move(report));
       }
@@ -97,10 +98,11 @@ absl::Status Supervisor::BeginRun(const JobId& job, Epoch epoch, const std::vect
   return absl::OkStatus();
 }
 
-// A lost card is a device that died: the job goes on without it. Everything else repeats by itself.
-RankEventKind Supervisor::WhyNotStarted(const DeviceId& device) const {
+// A lost card is a device that died: the job goes on without it. So is one whose program was replaced, until its worker was
+// started anew. Everything else repeats by itself.
+RankEventKind Supervisor::WhyNotStarted(const DeviceId& device, const absl::Status& status) const {
   const bool lost = config_.cards != nullptr && !config_.cards->Lost(device).empty();
-  return lost ? RankEventKind::kDied : RankEventKind::kFailed;
+  return lost || absl::IsAborted(status) ? RankEventKind::kDied : RankEventKind::kFailed;
 }
 
 absl::StatusOr<Rank> Supervisor::StartRank(const RankAssignment& assignment, int link_clock_fd) {
@@ -109,6 +111,11 @@ absl::StatusOr<Rank> Supervisor::StartRank(const RankAssignment& assignment, int
                                     [&](const OfferedDevice& each) { return each.description.id == device; });
   if (offered == config_.devices.end()) {
     return absl::NotFoundError(absl::StrCat("device '", device.value(), "' is not of this node"));
+  }
+  // Its ranks may be of another build than this worker said.
+  if (StampOf(offered->rank_binary) != programs_.at(offered->rank_binary)) {
+    return absl::AbortedError(absl::StrCat(
+        offered->rank_binary, " was replaced since this worker was started, by an upgrade, say: ", "start motley-worker anew"));
   }
   // The storage check has looked at the files, where they may hang; whoever starts ranks without one gets no further than this.
   const JobConfig& config = assignment.config;

@@ -141,7 +141,7 @@ NodeDescription Worker::Describe() const {
   node.newest_epochs = supervisor_->newest_epochs();
   node.store_mark = mark_;
   node.coordinators = config_.coordinators;
-  if (term_) node.term_certificate = term_->certificate();
+  if (term_) node.term_certificate = term_->Proof();
   if (card_watch_ == nullptr) return node;
   for (const CardReport& now : card_watch_->reports()) {
     for (DeviceDescription& device : node.devices) {

@@ -6,7 +6,9 @@
 
 #include "absl/time/clock.h"
 #include "common/base/version.h"
+#include "coordinator/members/joining.h"
 #include "coordinator/members/registry.h"
+#include "coordinator/store/sqlite.h"
 #include "tests/coordinator/core/core_fixture.h"
 
 namespace motley::coordinator {
@@ -59,6 +61,27 @@ TEST_F(TermTest, TheFirstIsOneAndStays) {
   core_->term = Term();
   ASSERT_TRUE(LoadTerm(*core_).ok());
   EXPECT_EQ(core_->term, first);
+  EXPECT_EQ(store_->LoadTerms()->size(), 1u) << "written once";
+}
+
+TEST_F(TermTest, OfAStoreFromBeforeThereWereTermsItIsTheSameAgain) {
+  const Term first = core_->term;
+  core_.reset();
+  store_.reset();
+  ASSERT_TRUE((*Database::Open(folder_ + "/coordinator.db"))->Execute("DELETE FROM terms").ok());
+  store_ = SqliteStore::Open(folder_).value();
+  core_ = std::make_unique<Core>(config_, clock_, *store_, executor_, registry_, [](std::function<void()> task) { task(); });
+  core_->authority = ClusterAuthority::FromRecords(store_->LoadAuthorities().value()).value();
+  ASSERT_TRUE(LoadTerm(*core_).ok());
+  EXPECT_EQ(core_->term, first) << "so no node takes it for another's";
+}
+
+TEST_F(TermTest, WhereTheRowIsLostItsCertificateSaysIt) {
+  const Term taken = {7, kOther};
+  ASSERT_TRUE(core_->authority->WriteFiles(TlsFolder(config_), taken, absl::Now(), /*with_key=*/true).ok());
+  ASSERT_TRUE(LoadTerm(*core_).ok());
+  EXPECT_EQ(core_->term, taken);
+  EXPECT_EQ(store_->LoadTerms()->back().term, taken);
 }
 
 TEST_F(TermTest, WhoIsShownAHigherOneEndsAndKnowsItAtTheNextStart) {
@@ -178,6 +201,7 @@ TEST_F(AnotherCoordinator, OfALowerTermIsNoReasonToWait) {
   batch.terms.push_back({{5, kOther}, true});
   ASSERT_TRUE(store_->Commit(batch).ok());
   Serve({2, kOther});
+  EXPECT_EQ(LookAtCertificates({"127.0.0.1:1", absl::StrCat("127.0.0.1:", port_)}, absl::Seconds(20)).size(), 1u);
   EXPECT_TRUE(CheckAlone(*core_).ok());
 }
 

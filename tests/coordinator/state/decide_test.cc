@@ -24,6 +24,17 @@ TEST_F(DecideTest, WaitsWithoutDevicesAndSaysWhy) {
       "job then goes on by itself");
 }
 
+// Its own worker keeps no term; whoever does is away.
+TEST_F(DecideTest, BeginsNothingWhileNobodyKnowsWhetherAnotherMachineTookOver) {
+  state_.members[NodeName("b")].coordinators = {"10.0.0.1:7073", "10.0.0.2:7073"};
+  now_ += absl::Minutes(10);
+  const Decision decision = Now();
+  EXPECT_TRUE(std::holds_alternative<Wait>(decision.action));
+  EXPECT_NE(decision.reason.find("another machine may have taken the cluster over"), std::string::npos) << decision.reason;
+  state_.members[NodeName("n1")];
+  EXPECT_TRUE(std::holds_alternative<BeginSetup>(Now().action));
+}
+
 TEST_F(DecideTest, RestartedCoordinatorGivesWorkersTime) {
   run().not_before = now_ + absl::Seconds(10);
   EXPECT_TRUE(std::holds_alternative<KeepOn>(Now().action));

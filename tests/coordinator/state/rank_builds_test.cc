@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <set>
+#include <vector>
+
 namespace motley::coordinator {
 namespace {
 
@@ -19,9 +22,20 @@ class RankBuildsTest : public testing::Test {
     return node;
   }
   // Chosen again, as a coordinator does when a node comes or goes.
-  const std::string& Chosen() { return state_.rank_build = BuildOfMost(state_); }
+  const std::string& Chosen() { return *(state_.rank_build = BuildOfMost(state_, flapping_)); }
+
+  // A job has made steps on these, and has ranks there.
+  void TrainsOn(const std::vector<std::string>& nodes) {
+    state_.run.emplace();
+    state_.run->has_run = true;
+    for (const std::string& node : nodes) {
+      state_.run->took_part.insert(DeviceId(node + "/gpu0"));
+      state_.run->ranks.push_back({DeviceId(node + "/gpu0"), 1, 0});
+    }
+  }
 
   ClusterState state_;
+  std::set<NodeName> flapping_;
 };
 
 TEST_F(RankBuildsTest, OfOneBuildNobodyWaits) {
@@ -62,6 +76,34 @@ TEST_F(RankBuildsTest, DrainedLostAndLeavingNodesDoNotCount) {
   state_.nodes.at(NodeName("c")).connected = false;
   state_.nodes.at(NodeName("d")).leaves_at = absl::Seconds(1);
   EXPECT_EQ(Chosen(), kNew);
+}
+
+TEST_F(RankBuildsTest, NewcomersDoNotMoveAJobThatTrains) {
+  Node("a");
+  Chosen();
+  TrainsOn({"a"});
+  for (const char* name : {"b", "c"}) Node(name, kNew);
+  EXPECT_EQ(Chosen(), kOld) << "which nobody has looked at";
+  Node("a").connected = false;
+  EXPECT_EQ(Chosen(), kNew) << "nobody else is here";
+}
+
+TEST_F(RankBuildsTest, NodesThatComeAndGoDoNotMoveIt) {
+  for (const char* name : {"a", "b", "c"}) Node(name);
+  for (const char* name : {"d", "e"}) Node(name, kNew);
+  Chosen();
+  flapping_ = {NodeName("b"), NodeName("c")};
+  EXPECT_EQ(Chosen(), kNew);
+}
+
+// Nodes dial in one after the other, and what was chosen is not known any more.
+TEST_F(RankBuildsTest, AfterARestartTheNodesWithRanksDecideATie) {
+  TrainsOn({"a"});
+  Node("b", kNew);
+  EXPECT_EQ(Chosen(), kNew);
+  Node("a");
+  state_.run->took_part.insert(DeviceId("b/gpu0"));  // once, before it was upgraded
+  EXPECT_EQ(Chosen(), kOld);
 }
 
 TEST_F(RankBuildsTest, WithoutNodesItStays) {

@@ -30,7 +30,7 @@ TEST_F(BackupsTest, OfAStoreInUseCanBeRestoredElsewhere) {
   Batch batch;
   batch.drains.push_back({NodeName("n3"), true});
   ASSERT_TRUE(store->Commit(batch).ok());
-  const auto path = AddBackup(folder_, kept_, store->mark().store_id, 1'700'000'000'000);
+  const auto path = AddBackup(folder_, kept_, {store->mark().store_id, 1}, 1'700'000'000'000);
   ASSERT_TRUE(path.ok()) << path.status();
   struct stat found;
   ASSERT_EQ(stat(path->c_str(), &found), 0);
@@ -44,9 +44,9 @@ TEST_F(BackupsTest, OfAStoreInUseCanBeRestoredElsewhere) {
 
 TEST_F(BackupsTest, TheNewestStayAndOthersFilesToo) {
   auto store = Open();
-  const std::string id = store->mark().store_id;
+  const BackupOwner id = {store->mark().store_id, 1};
   std::ofstream(kept_ + "/notes.txt") << "mine";
-  std::ofstream(absl::StrCat(kept_, "/", BackupName("another0store000", 1))) << "of another store";
+  std::ofstream(absl::StrCat(kept_, "/", BackupName({"another0store000", 1}, 1))) << "of another store";
   for (int i = 0; i < static_cast<int>(kBackupsKept) + 3; ++i)
     ASSERT_TRUE(AddBackup(folder_, kept_, id, 1'700'000'000'000 + i).ok()) << i;
   EXPECT_EQ(Kept(), kBackupsKept + 2);
@@ -55,9 +55,24 @@ TEST_F(BackupsTest, TheNewestStayAndOthersFilesToo) {
   EXPECT_TRUE(fs::exists(kept_ + "/notes.txt"));
 }
 
+// The one from before goes on writing for a moment, and its clock is ahead.
+TEST_F(BackupsTest, AReplacedCoordinatorNeitherHidesNorRemovesItsSuccessors) {
+  auto store = Open();
+  const BackupOwner old = {store->mark().store_id, 9}, successor = {store->mark().store_id, 10};
+  const std::string half = absl::StrCat(kept_, "/", BackupName(successor, 5), ".partial");
+  std::ofstream(half.c_str()) << "being written";
+  const auto newest = AddBackup(folder_, kept_, {store->mark().store_id, 10}, 1'700'000'000'000);
+  ASSERT_TRUE(newest.ok()) << newest.status();
+  std::ofstream(half.c_str()) << "being written";
+  for (int i = 0; i < static_cast<int>(kBackupsKept) + 3; ++i)
+    ASSERT_TRUE(AddBackup(folder_, kept_, old, 1'900'000'000'000 + i).ok()) << i;
+  EXPECT_EQ(NewestBackup(kept_).value(), *newest);
+  EXPECT_TRUE(fs::exists(half));
+}
+
 TEST_F(BackupsTest, AClockThatWasSetBackLosesNoBackup) {
   auto store = Open();
-  const std::string id = store->mark().store_id;
+  const BackupOwner id = {store->mark().store_id, 1};
   for (int i = 0; i < static_cast<int>(kBackupsKept); ++i) ASSERT_TRUE(AddBackup(folder_, kept_, id, 1'900'000'000'000 + i).ok());
   const auto path = AddBackup(folder_, kept_, id, 1'700'000'000'000);
   ASSERT_TRUE(path.ok()) << path.status();
@@ -67,7 +82,8 @@ TEST_F(BackupsTest, AClockThatWasSetBackLosesNoBackup) {
 
 TEST_F(BackupsTest, WhatACrashLeftIsRemoved) {
   auto store = Open();
-  const std::string id = store->mark().store_id, half = absl::StrCat(kept_, "/", BackupName(id, 5), ".partial");
+  const BackupOwner id = {store->mark().store_id, 1};
+  const std::string half = absl::StrCat(kept_, "/", BackupName(id, 5), ".partial");
   std::ofstream(half) << "keys";
   std::ofstream(half + "-wal") << "keys";
   ASSERT_TRUE(AddBackup(folder_, kept_, id, 6).ok());
@@ -76,7 +92,7 @@ TEST_F(BackupsTest, WhatACrashLeftIsRemoved) {
 
 TEST_F(BackupsTest, AFolderThatIsMissingOrOpenToAllIsRefused) {
   auto store = Open();
-  const std::string id = store->mark().store_id;
+  const BackupOwner id = {store->mark().store_id, 1};
   EXPECT_EQ(AddBackup(folder_, folder_ + "/nowhere", id, 1).status().code(), absl::StatusCode::kNotFound);
   EXPECT_FALSE(fs::exists(folder_ + "/nowhere")) << "a share may be missing";
   chmod(kept_.c_str(), 0770);

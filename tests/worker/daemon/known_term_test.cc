@@ -42,14 +42,14 @@ class KnownTermTest : public testing::Test {
 TEST_F(KnownTermTest, WhoIsFollowedIsKnownAfterARestart) {
   {
     KnownTerm known = Loaded();
-    EXPECT_EQ(known.certificate(), "");
+    EXPECT_EQ(known.Proof(), "");
     EXPECT_TRUE(known.Follow(Of({2, kOneId})).ok());
   }
   KnownTerm known = Loaded();
-  EXPECT_EQ(known.certificate(), folder_.LoadTerm().value());
+  EXPECT_EQ(known.Proof(), folder_.LoadTerm().value());
   EXPECT_TRUE(known.Follow(Of({2, kOneId})).ok()) << "renewed";
   EXPECT_TRUE(known.Follow(Of({3, kOtherId})).ok());
-  EXPECT_EQ(TermOf(Certificate::FromPem(Loaded().certificate())->front())->number, 3);
+  EXPECT_EQ(TermOf(Certificate::FromPem(Loaded().Proof())->front())->number, 3);
 }
 
 TEST_F(KnownTermTest, NoLowerOneIsFollowedAndOfOneNumberTheFirst) {
@@ -68,7 +68,7 @@ TEST_F(KnownTermTest, OneOfAnotherClusterIsForgotten) {
   const auto shown = other.IssueCoordinator({9, kOneId}, key_.SigningRequest().value(), absl::Now(), absl::Hours(24));
   ASSERT_TRUE(folder_.SaveTerm(shown->ToPem()).ok());
   KnownTerm known = Loaded();
-  EXPECT_EQ(known.certificate(), "");
+  EXPECT_EQ(known.Proof(), "");
   EXPECT_TRUE(known.Follow(Of({1, kOtherId})).ok());
 }
 

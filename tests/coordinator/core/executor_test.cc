@@ -1,0 +1,47 @@
+// Work beside the loop: what may never end holds up nothing.
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "absl/synchronization/notification.h"
+#include "coordinator/core/loop.h"
+
+namespace motley::coordinator {
+namespace {
+
+constexpr absl::Duration kPatience = absl::Seconds(20);
+
+TEST(BackgroundExecutorTest, WhatRanApartIsContinuedOnTheLoop) {
+  TaskThread loop;
+  loop.Start();
+  BackgroundExecutor executor(loop);
+  absl::Notification worked, done;
+  executor.RunApart([&] { worked.Notify(); }, [&] { done.Notify(); });
+  EXPECT_TRUE(done.WaitForNotificationWithTimeout(kPatience));
+  EXPECT_TRUE(worked.HasBeenNotified());
+}
+
+TEST(BackgroundExecutorTest, WhatNeverEndsHoldsUpNeitherTheOthersNorTheEnd) {
+  const auto share_answers = std::make_shared<absl::Notification>(), ended = std::make_shared<absl::Notification>();
+  {
+    TaskThread loop;
+    loop.Start();
+    BackgroundExecutor executor(loop);
+    executor.RunApart(
+        [share_answers, ended] {
+          share_answers->WaitForNotification();
+          ended->Notify();
+        },
+        [] { ADD_FAILURE() << "nobody is there any more"; });
+    absl::Notification planned, tried, apart;
+    executor.Run([] {}, [&] { planned.Notify(); });
+    executor.RunAside([] {}, [&] { tried.Notify(); });
+    executor.RunApart([] {}, [&] { apart.Notify(); });
+    for (absl::Notification* each : {&planned, &tried, &apart}) EXPECT_TRUE(each->WaitForNotificationWithTimeout(kPatience));
+  }
+  share_answers->Notify();
+  EXPECT_TRUE(ended->WaitForNotificationWithTimeout(kPatience));
+}
+
+}  // namespace
+}  // namespace motley::coordinator
