@@ -8,8 +8,8 @@
 
 namespace motley::coordinator {
 
-// Why no generation may begin now: members look for the coordinator at several addresses, so another may be it, and none of them is
-// here. Empty: one may.
+// Why no generation may begin now: members look for the coordinator at several addresses, so another may be it, and none of them
+// is here. Empty: one may.
 std::string WhyNoWitness(const ClusterState& state);
 
 }  // namespace motley::coordinator

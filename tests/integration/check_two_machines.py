@@ -17,6 +17,7 @@ import netns
 
 PAGE = os.path.join(ROOT, "docs", "two-machines.md")
 HOSTS = ["a", "b"]
+STEPS = os.environ.get("MOTLEY_STEPS", "5")   # of the job that is listened to; 600 are ten thousand frames
 
 
 def files_of_page():
@@ -107,7 +108,7 @@ class TwoMachines:
 
     def motley(self, *arguments):
         return subprocess.run([*self.network.inside("a"), os.path.join(BIN, "motley"), "--coordinator", f"unix:{self.socket}", *arguments],
-                              capture_output=True, text=True, check=False, timeout=120)
+                              capture_output=True, text=True, check=False, timeout=600)
 
     def wait_for_ready(self, nodes):
         deadline = time.monotonic() + 30
@@ -157,6 +158,7 @@ def in_clear(frames, machines, shared):
     """Nothing of what the sessions say: neither the token, nor of the job whose text goes to b."""
     sessions = [frame for frame in frames if is_of_port(frame, 7073)]
     expect(len(sessions) > 100 and len(frames) > len(sessions), f"{len(frames)} frames, {len(sessions)} of sessions")
+    print(f"    {len(frames)} frames were listened to, {len(sessions)} of them at the workers' port", flush=True)
     # What is in clear by design: the name that is dialed, and the ranks' data. So it was listened to.
     expect(any(b"coordinator.motley" in frame for frame in sessions), "no TLS begins")
     expect(any(b"MOTLEY-h" in frame for frame in frames), "no ranks meet")
@@ -180,7 +182,7 @@ def as_the_page_says(top):
         doctor(machines, shared)
         done = machines.motley("submit", os.path.join(ROOT, "deploy", "examples", "gpt-text.toml"), "--wait", "--id", "two",
                                "--set", f"data.path={shared}/text", "--set", f"checkpoint.folder={shared}/checkpoints",
-                               "--set", "training.steps=5", "--set", "model.flavor=debug", "--set", "training.seq_len=32")
+                               "--set", f"training.steps={STEPS}", "--set", "model.flavor=debug", "--set", "training.seq_len=32")
         expect(done.returncode == 0, f"{done.stdout[-1000:]} {done.stderr[-1000:]}; {dict(machines.logs())}")
         plan = machines.motley("plan", "two").stdout
         expect("a/" in plan and "b/" in plan, f"both machines train: {plan}")
