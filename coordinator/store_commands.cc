@@ -98,6 +98,8 @@ int Restore(const Options& options, std::ostream& out, std::ostream& error) {
     out << "lost: " << Count(restored->lost_commits, "commit that was", "commits that were") << " made after it\n";
   out << "the generations of " << Count(restored->raised_jobs, "unfinished job") << " went up by " << restored->raised_by << "\n";
   if (!restored->aside.empty()) out << "the database from before is kept as " << restored->aside << "\n";
+  if (restored->term.number == 0)
+    out << "it is the same coordinator as before: the machine that wrote the backup must not run one (--take-over is for that)\n";
   if (restored->term.number > 0)
     out << "it takes the cluster over with " << ToText(restored->term)
         << ": nodes that find it leave the one from before, which ends when it meets one of them\n";

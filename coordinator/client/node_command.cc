@@ -69,6 +69,7 @@ Exit MakeToken(Context& context, const Options& options) {
                              FormatTime(response.expires_unix_ms()), "; not shown again. On the machine that joins:"));
     context.Say(
         absl::StrCat("  motley-worker --join TOKEN --coordinator ", DialedAs(response.workers_listen()), " --root FOLDER"));
+    context.Say("  (--coordinator again for each machine that may take the coordinator's place)");
   });
 }
 

@@ -37,13 +37,11 @@ struct BackupState {
   bool under_way = false;
   std::optional<absl::Duration> begun;  // the newest one, steady
   int64_t commits = -1;                 // that it held; -1: there was none since the start
-  std::string problem;                  // why it could not be made; empty: it could
 };
 
 // At the addresses at which members look for the cluster's coordinator (members/term).
 struct OtherCoordinators {
   bool asking = false;
-  std::string said;  // of one that has the same term, already
 };
 
 struct Core {

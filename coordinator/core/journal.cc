@@ -54,8 +54,9 @@ absl::Status Journal::Commit(Batch& batch) {
   if (absl::Status status = store_.Commit(batch); !status.ok()) return status;
   for (const EventRecord& event : batch.events) {
     metrics_.events.Add({{"kind", event.kind}});
-    LogInfo(absl::StrCat(event.kind, event.job.empty() ? "" : absl::StrCat(" job=", event.job.value()),
-                         event.epoch.value() == 0 ? "" : absl::StrCat(" generation=", event.epoch.value()), ": ", event.message));
+    (kind::IsTrouble(event.kind) ? LogWarning : LogInfo)(
+        absl::StrCat(event.kind, event.job.empty() ? "" : absl::StrCat(" job=", event.job.value()),
+                     event.epoch.value() == 0 ? "" : absl::StrCat(" generation=", event.epoch.value()), ": ", event.message));
     Wake({NewsKind::kEvents, JobId()});
     if (event.job.empty()) continue;
     Wake({NewsKind::kEvents, event.job});

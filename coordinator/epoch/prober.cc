@@ -170,14 +170,14 @@ Probe* FindProbeOf(Core& core, const NodeName& node, const std::string& id) {
 
 // The job moves over to the nodes of another build when most have it.
 void ChooseBuild(Core& core, const std::set<NodeName>& flapping) {
-  const std::string build = BuildOfMost(core.state, flapping);
+  const std::optional<std::string> build = BuildOfMost(core.state, flapping);
   const std::optional<std::string> before = std::exchange(core.state.rank_build, build);
   // After a restart nodes come one by one, and nothing begins until they have.
   const bool settled = !core.state.run || core.clock.Now() >= core.state.run->not_before;
-  if (!before || build == *before || !settled) return;
+  if (!before || build == before || !settled) return;
   EventRecord event;
   event.kind = kind::kRankBuildChanged;
-  event.message = absl::StrCat("ranks of build ", build, " train from now on, as most nodes have it; those of ",
+  event.message = absl::StrCat("ranks of build ", *build, " train from now on, as most nodes have it; those of ",
                                before->empty() ? "an unknown build" : *before, " wait");
   core.Emit(std::move(event));
 }

@@ -25,7 +25,7 @@ constexpr size_t kIdDigits = 16;
 constexpr int64_t kLargestCertificates = 64 << 10;
 
 constexpr char kHowBack[] =
-    "If this machine is to be the cluster's coordinator: motley-coordinator restore --take-over BACKUP "
+    "Only if this machine is to be the cluster's coordinator: motley-coordinator restore --take-over BACKUP "
     "(docs/coordinator-lost.md)";
 
 Term OwnOf(const std::vector<TermRecord>& terms) {
@@ -70,7 +70,10 @@ std::pair<std::string, Term> Highest(const ClusterAuthority& authority, const st
 
 absl::Status TakenOver(const Term& own, const std::string& who, const Term& higher) {
   return absl::AbortedError(absl::StrCat("another machine has taken the cluster over: ", who, " shows ", ToText(higher),
-                                         ", this coordinator has ", ToText(own), ". Nodes follow the higher one. ", kHowBack));
+                                         ", this coordinator has ", ToText(own),
+                                         ". Nodes follow the higher one; leave this one down (systemctl disable --now "
+                                         "motley-coordinator). ",
+                                         kHowBack));
 }
 
 // Written down, so that it is known at the next start, too, and the next take-over goes above it.
@@ -192,7 +195,7 @@ void MeetOthers(Core& core, const std::vector<ShownCertificate>& shown) {
   const std::string said =
       absl::StrCat("another coordinator of the same number runs at ", address, ": it shows ", ToText(term), ", this one has ",
                    ToText(core.term), "; each keeps the nodes that met it first. Stop one of both. ", kHowBack);
-  if (std::exchange(core.others.said, said) != said) core.Emit(NodeEvent(kind::kRivalCoordinator, NodeName(), said));
+  if (std::exchange(core.state.rival, said) != said) core.Emit(NodeEvent(kind::kRivalCoordinator, NodeName(), said));
 }
 
 }  // namespace motley::coordinator

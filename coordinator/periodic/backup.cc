@@ -16,11 +16,11 @@ constexpr absl::Duration kLongest = absl::Minutes(5);
 void Say(Core& core, const absl::Status& status) {
   const std::string problem = status.ok() ? "" : std::string(status.message());
   core.metrics.backup_failing.Set(status.ok() ? 0 : 1);
-  if (problem == core.backup.problem) return;
+  if (problem == core.state.backup_problem) return;
   EventRecord event;
   event.kind = problem.empty() ? kind::kBackupWorks : kind::kBackupFailed;
   event.message = problem.empty() ? "the store is backed up again" : absl::StrCat("the store could not be backed up: ", problem);
-  core.backup.problem = problem;
+  core.state.backup_problem = problem;
   core.Emit(std::move(event));
 }
 

@@ -57,6 +57,10 @@ inline constexpr char kRankBuildChanged[] = "rank_build_changed";
 inline constexpr char kTakenOver[] = "taken_over";                // another coordinator has a higher term: this one ends
 inline constexpr char kRivalCoordinator[] = "rival_coordinator";  // another one has the same term
 inline constexpr char kCoordinatorStarted[] = "coordinator_started";
+// What somebody has to do something about, by itself.
+inline bool IsTrouble(std::string_view kind) {
+  return kind == kBackupFailed || kind == kTakenOver || kind == kRivalCoordinator || kind == kStoreDamaged || kind == kStoreOlder;
+}
 }  // namespace kind
 
 struct LogRecord {

@@ -34,7 +34,7 @@ absl::StatusOr<JoinDecision> DecideJoin(const ClusterState& state, const JoinAtt
   const auto token = state.tokens.find(attempt.token_id);
   // Which of the two is wrong is not said: only who has the secret learns more.
   if (token == state.tokens.end() || !EqualSecrets(token->second.secret_hash, attempt.secret_hash)) {
-    return NotLetIn("the token is not known here: it was revoked, is long expired, or is another cluster's");
+    return NotLetIn("the token is not known here: it was mistyped or revoked, or is long expired");
   }
   if (attempt.unix_ms >= token->second.expires_unix_ms)
     return NotLetIn("the token expired at ", TimeOf(token->second.expires_unix_ms));
@@ -66,7 +66,10 @@ absl::Status CheckCaller(const ClusterState& state, const NodeName& said, const 
   const auto member = state.members.find(said);
   if (!identity) {
     if (member == state.members.end()) return absl::OkStatus();
-    return Denied("node ", said.value(), " is a member and comes by its certificate; this worker came without one");
+    return Denied("node ", said.value(),
+                  " is a member and comes by its certificate; this worker came without one: set worker.coordinator to the TLS "
+                  "address, or move its worker.toml "
+                  "away and join");
   }
   if (identity->node != said) {
     return Denied("the certificate is of node ", identity->node.value(), ", and the worker says to be ", said.value(),

@@ -104,6 +104,23 @@ void JudgeRefusedWorkers(absl::Duration now, const ClusterState& state, std::vec
   AppendSome(std::move(rows), "workers", findings);
 }
 
+// Whether the cluster is ready for the day on which the coordinator's machine is lost, where somebody has begun to make it so.
+void JudgeMoving(const ClusterState& state, std::vector<Finding>* findings) {
+  if (!state.rival.empty()) findings->push_back({FindingState::kWrong, "coordinators", state.rival});
+  if (!state.backup_problem.empty())
+    findings->push_back({FindingState::kWrong, "backups", absl::StrCat("the store is not backed up: ", state.backup_problem)});
+  const bool may_move = std::any_of(state.members.begin(), state.members.end(),
+                                    [](const auto& entry) { return entry.second.coordinators.size() > 1; });
+  std::vector<Finding> rows;
+  for (const auto& [name, member] : state.members) {
+    if (!may_move || member.coordinators.size() != 1) continue;
+    rows.push_back({FindingState::kWarning, absl::StrCat("node ", name.value()),
+                    absl::StrCat("its worker.coordinator names ", member.coordinators.front(),
+                                 " alone, others name several: it stays away when another machine takes over")});
+  }
+  AppendSome(std::move(rows), "coordinators", findings);
+}
+
 }  // namespace
 
 std::vector<Finding> JudgeNodes(absl::Duration now, const ClusterState& state) {
@@ -126,6 +143,7 @@ std::vector<Finding> JudgeNodes(absl::Duration now, const ClusterState& state) {
   JudgeCards(state, &findings);
   JudgeFiles(state, &findings);
   JudgeUsers(state, &findings);
+  JudgeMoving(state, &findings);
   JudgeRefusedWorkers(now, state, &findings);
   return findings;
 }

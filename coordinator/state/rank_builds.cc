@@ -37,7 +37,7 @@ std::set<NodeName> WithRanks(const ClusterState& state) {
 
 }  // namespace
 
-std::string BuildOfMost(const ClusterState& state, const std::set<NodeName>& flapping) {
+std::optional<std::string> BuildOfMost(const ClusterState& state, const std::set<NodeName>& flapping) {
   const std::set<NodeName> proven = Proven(state), ranks = WithRanks(state);
   // By build: how many nodes, and whether it is to be preferred where others have as many.
   std::map<std::string, std::pair<int, int>> votes;
@@ -51,7 +51,7 @@ std::string BuildOfMost(const ClusterState& state, const std::set<NodeName>& fla
   const auto most = std::max_element(votes.begin(), votes.end(), [](const auto& a, const auto& b) {
     return std::tie(a.second, a.first) < std::tie(b.second, b.first);
   });
-  return most == votes.end() ? state.rank_build.value_or("") : most->first;
+  return most == votes.end() ? state.rank_build : most->first;
 }
 
 HoldDecision DecideHoldOfBuild(const ClusterState& state, const NodeRecord& node) {

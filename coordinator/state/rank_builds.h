@@ -2,6 +2,7 @@
 // so those of one build train and the others wait. Pure functions of the state.
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
 
@@ -14,7 +15,7 @@ namespace motley::coordinator {
 // now (ClusterState::rank_build), else the last by name. While nodes are here on which the job has run, others do not count: a
 // job that trains is not moved for newcomers. `flapping` nodes do not count either. Without any node that counts: the one that
 // trains now.
-std::string BuildOfMost(const ClusterState& state, const std::set<NodeName>& flapping);
+std::optional<std::string> BuildOfMost(const ClusterState& state, const std::set<NodeName>& flapping);
 
 // Whether the node waits, since its ranks are of another build than the one that trains.
 HoldDecision DecideHoldOfBuild(const ClusterState& state, const NodeRecord& node);

@@ -9,6 +9,7 @@
 #include <memory>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/count.h"
@@ -133,6 +134,14 @@ absl::Status Raise(Database& database, const LedgerState& state, const MarkFile:
   return database.Execute("COMMIT; PRAGMA wal_checkpoint(TRUNCATE)");
 }
 
+// What is wrong with a backup, by the name that its user knows.
+absl::Status CheckSound(const absl::StatusOr<StoreSummary>& summary, const std::string& from) {
+  if (summary.ok() && summary->findings.empty()) return absl::OkStatus();
+  if (!summary.ok() && !absl::IsDataLoss(summary.status())) return summary.status();
+  const std::string why = summary.ok() ? summary->findings[0].text : "it is no whole database";
+  return absl::DataLossError(absl::StrCat("'", from, "' is damaged and was not put in place: ", why, "; take an older one"));
+}
+
 }  // namespace
 
 absl::StatusOr<StoreSummary> CheckStore(const std::string& folder) {
@@ -180,14 +189,14 @@ absl::StatusOr<RestoredStore> RestoreStore(const std::string& folder, const Rest
   MOTLEY_ASSIGN_OR_RETURN(StateFolder lock, StateFolder::Lock(folder));
   MOTLEY_RETURN_IF_ERROR(Remove(lock.Draft()));
   MOTLEY_RETURN_IF_ERROR(Copy(from, lock.Draft()));
+  const absl::Cleanup no_draft = [&lock] { Remove(lock.Draft()).IgnoreError(); };  // of one that was put in place there is none
   RestoredStore restored;
   {
-    MOTLEY_ASSIGN_OR_RETURN(const std::unique_ptr<Database> database, Database::Open(lock.Draft()));
-    MOTLEY_ASSIGN_OR_RETURN(restored.summary, Summarize(*database));
-    if (!restored.summary.findings.empty()) {
-      return absl::DataLossError(
-          absl::StrCat("'", from, "' is damaged and was not put in place: ", restored.summary.findings[0].text));
-    }
+    absl::StatusOr<std::unique_ptr<Database>> opened = Database::Open(lock.Draft());
+    const absl::StatusOr<StoreSummary> summary = opened.ok() ? Summarize(**opened) : opened.status();
+    MOTLEY_RETURN_IF_ERROR(CheckSound(summary, from));
+    const std::unique_ptr<Database> database = *std::move(opened);
+    restored.summary = *summary;
     MOTLEY_ASSIGN_OR_RETURN(const LedgerState state, ReadMark(*database));
     MOTLEY_ASSIGN_OR_RETURN(const MarkFile::Content file, MarkFile::Read(lock.Mark()));
     // A folder that is behind the backup knows nothing of what came after it.

@@ -140,7 +140,7 @@ absl::Status Join(const JoinOptions& options, bool foreground, std::ostream& out
     MOTLEY_RETURN_IF_ERROR(ReplaceFileDurably(path, WorkerToml(node), 0644));
     out << "written: " << path << "\n";
   }
-  if (config.file_roots.empty()) out << "[files] roots are none: this node refuses jobs until some are named there (--root)\n";
+  if (config.file_roots.empty()) out << "[files] roots are none: this node refuses jobs until some are named there\n";
   if (foreground) return absl::OkStatus();
   if (path != kUsualConfig || !FileExists(kSystemdRuns) || geteuid() != 0) {
     out << "start it: motley-worker --config " << path << "\n";

@@ -31,10 +31,10 @@ absl::StatusOr<KnownTerm> KnownTerm::Load(IdentityFolder folder) {
   if (pem.empty()) return KnownTerm(std::move(folder), Term(), "");
   absl::StatusOr<Term> term = TermIn(pem);
   if (!term.ok()) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        folder.path(), "/term.crt: ", std::string(term.status().message()),
-        "; it says which coordinator this node follows. Remove it if no coordinator was ever replaced by another: the "
-        "first one that answers counts then"));
+    return absl::FailedPreconditionError(
+        absl::StrCat(folder.path(), "/term.crt: ", std::string(term.status().message()),
+                     "; it says which coordinator this node follows. Remove it: the coordinator of the highest term that "
+                     "answers counts then"));
   }
   if (!IsBelieved(pem, identity.authorities)) return KnownTerm(std::move(folder), Term(), "");
   return KnownTerm(std::move(folder), *std::move(term), std::move(pem));

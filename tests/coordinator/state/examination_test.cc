@@ -355,6 +355,28 @@ TEST_F(ExaminationTest, WorkersOfDifferentUsersAreANote) {
       "(docs/two-machines.md)\n");
 }
 
+// Whether it is ready for the loss of the coordinator's machine, where somebody has begun to make it so.
+TEST_F(ExaminationTest, WhatStandsInTheWayOfATakeOverIsSaid) {
+  for (const char* name : {"a", "b"}) {
+    AddNode(name);
+    state_.members[NodeName(name)].coordinators = {"10.0.0.1:7073"};
+  }
+  Begin();
+  AnswerAll();
+  EXPECT_EQ(Text(FindingState::kWarning), "") << "nobody asked for it";
+  state_.members[NodeName("b")].coordinators.push_back("10.0.0.2:7073");
+  state_.backup_problem = "cannot look at /mnt/elsewhere";
+  state_.rival = "another coordinator of the same number runs at 10.0.0.2:7073";
+  Begin();
+  AnswerAll();
+  EXPECT_EQ(Text(FindingState::kWarning),
+            "node a: its worker.coordinator names 10.0.0.1:7073 alone, others name several: it stays away when another machine "
+            "takes over\n");
+  EXPECT_EQ(Text(FindingState::kWrong),
+            "coordinators: another coordinator of the same number runs at 10.0.0.2:7073\nbackups: the store is not backed up: "
+            "cannot look at /mnt/elsewhere\n");
+}
+
 TEST_F(ExaminationTest, AClockThatIsOffIsANote) {
   for (const char* name : {"a", "b"}) AddNode(name);
   state_.nodes.at(NodeName("a")).clock.Add(1'000'000, 1'000'020);

@@ -107,6 +107,7 @@ TEST_F(RankBuildsTest, AfterARestartTheNodesWithRanksDecideATie) {
 }
 
 TEST_F(RankBuildsTest, WithoutNodesItStays) {
+  EXPECT_EQ(BuildOfMost(state_, flapping_), std::nullopt) << "as at a coordinator's start";
   Node("a");
   Chosen();
   Node("a").connected = false;
