@@ -168,6 +168,7 @@ def cards(results, cluster):
 
 def observe(results):
     with ClusterWithCards() as cluster:
+        os.makedirs(cluster.path("backups"), mode=0o700)   # the coordinator makes none: a share may be missing
         cluster.start_coordinator(backup={"folder": cluster.path("backups"), "every": 1})
         for node, devices in {"n1": [PACED, PACED], "n2": [PACED]}.items():
             cluster.start_worker(node, devices)
