@@ -49,6 +49,12 @@ class CoordinatorOfTerm : public v1::WorkerService::Service {
     return shown_terms_;
   }
 
+  bool WaitForHellos(size_t count) const {
+    absl::MutexLock lock(&mutex_);
+    const auto there = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return shown_terms_.size() >= count; };
+    return mutex_.AwaitWithTimeout(absl::Condition(&there), absl::Seconds(20));
+  }
+
   grpc::Status Session(grpc::ServerContext*,
                        grpc::ServerReaderWriter<v1::CoordinatorMessage, v1::WorkerMessage>* stream) override {
     v1::WorkerMessage message;
@@ -159,9 +165,7 @@ TEST_F(MovedCoordinatorTest, TheOldOneAloneIsNotFollowed) {
   KnowTheSecond();
   const CoordinatorOfTerm old(authority_, {1, kOneId});
   const auto session = Dial({old.address()});
-  const absl::Time end = absl::Now() + absl::Seconds(20);
-  while (old.shown_terms().size() < 3 && absl::Now() < end) absl::SleepFor(absl::Milliseconds(5));
-  ASSERT_GE(old.shown_terms().size(), 3u) << "it is tried again and again";
+  ASSERT_TRUE(old.WaitForHellos(3)) << "it is tried again and again";
   EXPECT_EQ(old.shown_terms().back(), known_proof_) << "so that it ends";
   EXPECT_EQ(sessions(), 0u);
 }
