@@ -197,9 +197,9 @@ void UpdateHolds(Core& core) {
     if (!node.connected || node.drained) continue;
     HoldDecision hold = DecideHoldOfBuild(core.state, node);
     if (!hold.held) hold = DecideHold(now, core.state, node, config);
-    if (hold.held != node.held || (hold.held && hold.reason != node.reason)) {
+    if (hold.held || node.held) node.reason = hold.reason;
+    if (hold.held != node.held) {
       core.state.membership_changed = now;
-      node.reason = hold.reason;
       LogInfo(absl::StrCat("node ", name.value(), hold.held ? absl::StrCat(": ", hold.reason) : " may be used again"));
     }
     node.held = hold.held;

@@ -5,14 +5,12 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iterator>
 #include <map>
 #include <optional>
 
-#include "tests/common/base/temp_folder.h"
 #include "tests/worker/daemon/test_assignment.h"
 
 namespace motley::worker {
@@ -117,21 +115,6 @@ TEST_F(SupervisorTest, WhatTheRankSaysOfItsEndIsTheKind) {
   Start({TestAssignment("fail", 3)});
   EXPECT_THAT(WaitForEvent(Kind::kFailed).message, HasSubstr("matrix product"));
   WaitForNoChildren();
-}
-
-// An upgrade puts another build in its place, which the others' ranks may not understand.
-TEST_F(SupervisorTest, ARankWhoseProgramWasReplacedIsNotStarted) {
-  const TempFolder folder;
-  SupervisorConfig config;
-  config.devices.push_back(Offered("n1/gpu0"));
-  config.devices[0].rank_binary = folder.Write("motley-rank", "the build of before");
-  config.roots = FileRoots({"/data"});
-  supervisor_ = std::make_unique<Supervisor>(config, clock_, outbox_, metrics_);
-  std::filesystem::remove(config.devices[0].rank_binary);
-  folder.Write("motley-rank", "the next build");
-  Start({TestAssignment("train")});
-  EXPECT_THAT(WaitForEvent(Kind::kDied).message, HasSubstr("was replaced since this worker was started"))
-      << "the job goes on without the device, and does not fail";
 }
 
 TEST_F(SupervisorTest, ARankWithFilesOutsideTheRootsIsNotStarted) {
