@@ -39,6 +39,11 @@ Json ReportJson(const planner::Setting& setting, const FitReport& report) {
   }
   Json fewest = Json::array();
   for (const DeviceId& device : report.fewest) fewest.push_back(device.value());
+  Json ways = Json::array();
+  for (const planner::WayOut& way : report.ways) {
+    ways.push_back({{"what", way.what}, {"step_seconds", way.step_seconds}, {"runs_here", way.runs_here_seconds > 0}});
+    if (way.runs_here_seconds > 0) ways.back()["runs_here_seconds"] = way.runs_here_seconds;
+  }
   const auto largest = [](const planner::Largest& l) { return Json{{"value", l.value}, {"at_least", l.at_least}}; };
   return {{"cluster", setting.cluster.name},
           {"model", setting.workload.model_name},
@@ -53,7 +58,8 @@ Json ReportJson(const planner::Setting& setting, const FitReport& report) {
           {"kinds", std::move(kinds)},
           {"largest_global_batch", largest(report.batch)},
           {"longest_sequence", largest(report.sequence)},
-          {"fewest_devices", std::move(fewest)}};
+          {"fewest_devices", std::move(fewest)},
+          {"ways", std::move(ways)}};
 }
 
 std::string LargestText(const planner::Largest& largest) {
@@ -105,6 +111,7 @@ void PrintText(std::ostream& out, const Screen& screen, const planner::Setting& 
   }
   out << "\nlargest global batch: " << LargestText(report.batch) << "\n";
   out << "longest sequence: " << LargestText(report.sequence) << " (the model has " << w.model.max_positions << " positions)\n";
+  if (!report.ways.empty()) out << "what would work, the cheapest first:\n" << CleanText(planner::ToText(setting, report.ways));
   if (!report.fewest.empty()) out << "fewest cards that hold it: " << FewestText(setting, report.fewest) << "\n";
 }
 

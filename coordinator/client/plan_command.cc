@@ -135,7 +135,7 @@ Exit PlanOnLive(Context& context, const PlanFlags& flags) {
   }
   OfflineInput input;
   if (Exit exit = LoadLive(context, flags.id, flags.offline.offline, flags.save_inputs, &input); exit.code != 0) return exit;
-  return PlanWith(context, flags.offline, input);
+  return PlanWith(context, flags.offline, input, true);
 }
 
 Exit RunPlan(Context& context, PlanFlags flags) {

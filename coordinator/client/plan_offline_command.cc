@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <sstream>
 
@@ -15,6 +16,7 @@
 #include "coordinator/client/plan_report.h"
 #include "coordinator/client/plan_summary.h"
 #include "planner/answers/explain_plan.h"
+#include "planner/answers/node_worth.h"
 #include "planner/answers/plan_answer.h"
 #include "planner/answers/runs_here.h"
 #include "planner/answers/sensitivity.h"
@@ -37,17 +39,31 @@ std::vector<std::string> RepairsUsed(const OfflineInput& input) {
   return used;
 }
 
-// Planning again some twenty times; what takes longer than people like to wait says how far it is.
-planner::Sensitivity FindSensitivity(Context& context, const OfflineInput& input, const planner::PlanAnswer& result) {
-  const absl::Time start = absl::Now();
-  const auto progress = [&](const std::string& question, int done, int total) {
+// For what plans again many times: what takes longer than people like to wait says how far it is.
+std::function<void(const std::string&, int, int)> PlanningAgain(Context& context) {
+  return [&context, start = absl::Now()](const std::string& question, int done, int total) {
     const absl::Duration spent = absl::Now() - start;
     if (spent < absl::Seconds(1) || done == 0) return;
     context.err << absl::StrFormat("planning again: %s (%d of %d, about %.0f s left)\n", question, done + 1, total,
                                    absl::ToDoubleSeconds(spent) * (total - done) / done);
   };
-  return planner::FindSensitivity(*input.setting, result.evaluation.plan, input.book.get(), progress);
 }
+
+// A row for each strategy; on a large cluster some take minutes.
+std::vector<planner::ComparisonRow> CompareAll(Context& context, const planner::Setting& setting) {
+  const absl::Time start = absl::Now();
+  return planner::Compare(setting, [&](int done, int total) {
+    if (done == total || absl::Now() - start < absl::Seconds(1)) return;
+    context.err << absl::StrFormat("comparing strategies: %d of %d are done after %.0f s\n", done, total,
+                                   absl::ToDoubleSeconds(absl::Now() - start));
+  });
+}
+
+// What planning again tells of an answer.
+struct Explanation {
+  planner::Worth worth;
+  planner::Sensitivity sensitivity;
+};
 
 // What asks for more planning comes after what is known at once.
 void PrintText(Context& context, const PlanOfflineFlags& flags, const OfflineInput& input, const planner::PlanAnswer& result) {
@@ -75,8 +91,24 @@ void PrintMore(Context& context, const PlanOfflineFlags& flags, const planner::P
   PrintComparison(context.out, context.screen, rows);
 }
 
+// Prints each part for people as soon as it is known.
+Explanation Explain(Context& context, const OfflineInput& input, const planner::PlanAnswer& result) {
+  const planner::Plan& plan = result.evaluation.plan;
+  const auto print = [&context](const std::string& text) {
+    if (context.json || text.empty()) return;
+    PrintProse(context, CleanText(absl::StrCat("\n", text)));
+    context.out << std::flush;
+  };
+  Explanation out;
+  out.worth = planner::FindWorth(*input.setting, plan, input.book.get(), PlanningAgain(context));
+  print(planner::ToText(out.worth, plan));
+  out.sensitivity = planner::FindSensitivity(*input.setting, plan, input.book.get(), PlanningAgain(context));
+  print(planner::ToText(out.sensitivity));
+  return out;
+}
+
 Json ReportFor(const PlanOfflineFlags& flags, const OfflineInput& input, const planner::PlanAnswer& result,
-               const std::vector<planner::ComparisonRow>& rows, const planner::Sensitivity* sensitivity) {
+               const std::vector<planner::ComparisonRow>& rows, const Explanation* explanation) {
   Json report = ReportOf(result.evaluation.plan);
   report["runnable"] = ToJson(planner::FindRunsHere(*input.setting, result.evaluation.plan));
   report["lower_bound"] = ToJson(result.bound);
@@ -85,7 +117,8 @@ Json ReportFor(const PlanOfflineFlags& flags, const OfflineInput& input, const p
   if (flags.explain) {
     report["explanation"] = planner::ExplainPlan(*input.setting, result.evaluation, result.bound);
     report["repairs"] = RepairsUsed(input);
-    report["sensitivity"] = ToJson(*sensitivity);
+    report["worth"] = ToJson(explanation->worth);
+    report["sensitivity"] = ToJson(explanation->sensitivity);
   }
   if (flags.timing) report["planning_seconds"] = result.planning_seconds;
   return report;
@@ -125,16 +158,18 @@ Exit PlanOffline(Context& context, const PlanOfflineFlags& flags) {
   return PlanWith(context, flags, input);
 }
 
-Exit PlanWith(Context& context, const PlanOfflineFlags& flags, const OfflineInput& input) {
+Exit PlanWith(Context& context, const PlanOfflineFlags& flags, const OfflineInput& input, bool of_job) {
   Warn(context.err, input.warnings);
   if (Exit exit = CheckOutputs(flags); exit.code != 0) return exit;
   absl::StatusOr<planner::PlanAnswer> result = planner::AnswerPlan(*input.setting, input.book.get());
   if (!result.ok()) {
     // The other strategies' rows may show the way.
-    if (flags.compare && !context.json) PrintComparison(context.out, context.screen, planner::Compare(*input.setting));
+    if (flags.compare && !context.json) PrintComparison(context.out, context.screen, CompareAll(context, *input.setting));
     return FromPlanner(result.status());
   }
-  return ShowPlan(context, flags, input, *result, nullptr);
+  if (!of_job) return ShowPlan(context, flags, input, *result, nullptr);
+  const Json document = {{"plan", Json::parse(planner::ToJson(result->evaluation.plan))}};
+  return ShowPlan(context, flags, input, *result, &document);
 }
 
 Exit ShowPlan(Context& context, const PlanOfflineFlags& flags, const OfflineInput& input, const planner::PlanAnswer& result,
@@ -142,15 +177,12 @@ Exit ShowPlan(Context& context, const PlanOfflineFlags& flags, const OfflineInpu
   if (Exit exit = WritePictures(context, result.evaluation, flags.trace, flags.svg); exit.code != 0) return exit;
   if (!context.json) PrintText(context, flags, input, result);
   std::vector<planner::ComparisonRow> rows;
-  if (flags.compare || flags.explain) rows = planner::Compare(*input.setting);
+  if (flags.compare || flags.explain) rows = CompareAll(context, *input.setting);
   if (!context.json) PrintMore(context, flags, result.evaluation.plan, rows);
-  std::optional<planner::Sensitivity> sensitivity;
-  if (flags.explain) sensitivity = FindSensitivity(context, input, result);
-  if (!context.json) {
-    if (sensitivity) PrintProse(context, CleanText(absl::StrCat("\n", planner::ToText(*sensitivity))));
-    return {};
-  }
-  Json report = ReportFor(flags, input, result, rows, sensitivity ? &*sensitivity : nullptr);
+  std::optional<Explanation> explanation;
+  if (flags.explain) explanation = Explain(context, input, result);
+  if (!context.json) return {};
+  Json report = ReportFor(flags, input, result, rows, explanation ? &*explanation : nullptr);
   if (document == nullptr) {
     PrintPlan(context.out, result.evaluation.plan, std::move(report));
   } else {

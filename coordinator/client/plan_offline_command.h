@@ -22,8 +22,8 @@ void AddPlanningFlags(CLI::App& app, PlanOfflineFlags* flags);
 void AddShowingFlags(CLI::App& app, PlanOfflineFlags* flags);
 
 Exit PlanOffline(Context& context, const PlanOfflineFlags& flags);
-// Plans with what LoadOffline or LoadLive gave.
-Exit PlanWith(Context& context, const PlanOfflineFlags& flags, const OfflineInput& input);
+// Plans with what LoadOffline or LoadLive gave. `of_job`: JSON has the plan where that of the plan in force has it.
+Exit PlanWith(Context& context, const PlanOfflineFlags& flags, const OfflineInput& input, bool of_job = false);
 // A plan that is there, explained, compared and drawn as the flags ask. `document`: in JSON, what the report is added to;
 // nullptr: the plan's own.
 Exit ShowPlan(Context& context, const PlanOfflineFlags& flags, const OfflineInput& input, const planner::PlanAnswer& result,

@@ -103,6 +103,33 @@ Json ToJson(const planner::Sensitivity& sensitivity) {
            {{"mean", sensitivity.regret_mean}, {"worst", sensitivity.regret_worst}, {"trials", sensitivity.regret_trials}}}};
 }
 
+Json ToJson(const planner::Worth& worth) {
+  Json without = Json::array();
+  for (const planner::NodeWorth& node : worth.without) {
+    Json names = Json::array();
+    for (const NodeName& name : node.alike) names.push_back(name.value());
+    Json row = {{"without_any_of", std::move(names)}};
+    if (node.step_seconds > 0) {
+      row["step_seconds"] = node.step_seconds;
+    } else {
+      row["why_no_plan"] = std::string(node.status.message());
+    }
+    without.push_back(std::move(row));
+  }
+  Json json = {{"without", std::move(without)}};
+  if (worth.machine) {
+    json["best_machine"] = {{"node", worth.machine->node.value()}, {"step_seconds", worth.machine->step_seconds}};
+  } else if (!worth.no_machine.ok()) {
+    json["why_no_machine"] = std::string(worth.no_machine.message());
+  }
+  if (worth.runnable) {
+    json["runs_here"] = {{"strategy", worth.runnable->strategy}, {"step_seconds", worth.runnable->predicted.step_seconds}};
+  } else if (!worth.not_runnable.ok()) {
+    json["why_none_runs_here"] = std::string(worth.not_runnable.message());
+  }
+  return json;
+}
+
 Json ToJson(const planner::MemoryByPurpose& m) {
   return {{"parameters", m.parameters}, {"gradients", m.gradients},   {"optimizer", m.optimizer},
           {"gathered", m.gathered},     {"boundaries", m.boundaries}, {"saved", m.saved},

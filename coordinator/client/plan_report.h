@@ -6,6 +6,7 @@
 
 #include "coordinator/client/json.h"
 #include "coordinator/client/screen.h"
+#include "planner/answers/node_worth.h"
 #include "planner/answers/plan_answer.h"
 #include "planner/answers/sensitivity.h"
 #include "planner/plan/plan.h"
@@ -16,6 +17,8 @@ namespace motley::client {
 Json ReportOf(const planner::Plan& plan);
 Json ToJson(const planner::LowerBound& bound);
 Json ToJson(const planner::Sensitivity& sensitivity);
+// {"without": [{"without_any_of": [...], "step_seconds"}], "best_machine", "runs_here"}, or in their place why there is none.
+Json ToJson(const planner::Worth& worth);
 Json ToJson(const planner::MemoryByPurpose& memory);
 // {"ok": true, "step_seconds": ...}, or {"ok": false, "why": ...}.
 Json ToJson(const planner::RunsHere& runs);

@@ -192,6 +192,7 @@ absl::StatusOr<FitReport> FindFit(const Setting& setting, const LatencyBook* boo
     return FitsWith(setting, book, setting.cluster, workload);
   });
   report.sequence.at_least = false;  // the model's positions end there
+  if (!report.fits) report.ways = FindWaysOut(setting, book);
   if (report.fits && setting.request.strategy == "auto" && setting.request.pins.empty()) {
     report.fewest = FewestThatFit(setting, book);
   }

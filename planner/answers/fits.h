@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "planner/answers/ways_out.h"
 #include "planner/costs/memory_model.h"
 #include "planner/plan/plan.h"
 #include "planner/setting/setting.h"
@@ -43,6 +44,7 @@ struct FitReport {
   Largest batch, sequence;                    // with everything else as asked
   // The fewest cards that hold it, those with most memory first; empty where it does not fit or a strategy alone decides.
   std::vector<DeviceId> fewest;
+  std::vector<WayOut> ways;  // where it does not fit, what would
 };
 
 // Errors of the evaluation; not fitting is none.

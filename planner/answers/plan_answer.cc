@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "common/base/status_macros.h"
 #include "planner/answers/ways_out.h"
@@ -14,6 +15,7 @@
 #include "planner/pricing/worst_memory.h"
 #include "planner/setting/request_check.h"
 #include "planner/util/in_parallel.h"
+#include "planner/util/lack_of_memory.h"
 
 namespace motley::planner {
 namespace {
@@ -46,8 +48,8 @@ absl::StatusOr<Evaluation> PlanAndEvaluate(const Setting& setting, const Catalog
   plan.model = setting.workload.model_name;
   MOTLEY_ASSIGN_OR_RETURN(Evaluation evaluation, Price(setting, std::move(plan)));
   if (!evaluation.does_not_fit.empty()) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("strategy ", std::string(strategy.name), ": no plan fits: ", absl::StrJoin(evaluation.does_not_fit, "; ")));
+    return LackOfMemory(evaluation.lacking_bytes, absl::StrCat("strategy ", std::string(strategy.name),
+                                                               ": no plan fits: ", absl::StrJoin(evaluation.does_not_fit, "; ")));
   }
   CompleteUnused(setting, &evaluation.plan);
   KeepOneOfEach(&evaluation.plan.predicted.notes);
@@ -72,10 +74,12 @@ absl::StatusOr<PlanAnswer> AnswerPlan(const Setting& setting, const LatencyBook*
   return result;
 }
 
-std::vector<ComparisonRow> Compare(const Setting& setting) {
+std::vector<ComparisonRow> Compare(const Setting& setting, const ComparisonProgress& progress) {
   const LowerBound bound = FindLowerBound(setting);
   const std::vector<CatalogEntry>& strategies = Catalog();
   std::vector<ComparisonRow> rows(strategies.size());
+  absl::Mutex mutex;
+  int done = 0;
   InParallel(rows.size(), [&](size_t i) {
     const absl::Time start = absl::Now();
     ComparisonRow& row = rows[i];
@@ -90,6 +94,9 @@ std::vector<ComparisonRow> Compare(const Setting& setting) {
       row.runs = FindRunsHere(setting, row.plan);
     }
     row.planning_seconds = absl::ToDoubleSeconds(absl::Now() - start);
+    if (!progress) return;
+    const absl::MutexLock lock(&mutex);
+    progress(++done, static_cast<int>(rows.size()));
   });
   return rows;
 }

@@ -1,6 +1,7 @@
 // `motley plan --cluster ... --model ...` as a function: from files' contents to plans with predictions, bound and reasons.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -32,9 +33,11 @@ struct ComparisonRow {
   double planning_seconds = 0;
 };
 // One for each strategy of the catalog, in its order, at the request's fidelity, each with the price that it has as an answer.
+// `progress`, where given, is called after each, one call at a time, with how many are done of how many.
 // Unless the request is `runnable` their plans may be of the whole language and are priced idealised; `runs` says which of them
 // the engine runs, and how fast.
-std::vector<ComparisonRow> Compare(const Setting& setting);
+using ComparisonProgress = std::function<void(int done, int total)>;
+std::vector<ComparisonRow> Compare(const Setting& setting, const ComparisonProgress& progress = nullptr);
 
 // One strategy's plan, named, complete (every device of the setting is in a rank or unused, with a reason) and priced (price.h).
 // RESOURCE_EXHAUSTED also where the strategy's own model said that the plan fits and the ledger says it does not.

@@ -7,10 +7,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "common/base/status_macros.h"
 #include "planner/answers/plan_answer.h"
+#include "planner/answers/runs_here.h"
 #include "planner/strategies/catalog.h"
+#include "planner/util/lack_of_memory.h"
 #include "planner/util/quantity_text.h"
 
 namespace motley::planner {
@@ -22,7 +26,9 @@ constexpr int64_t kTryBudget = 20'000;
 constexpr const char* kQuickStrategies[] = {"cephalo", "poplar", "zorse", "hexiscale"};
 constexpr size_t kWithoutOffload = 1;  // of them: without offload and wide units the first fits nearly wherever others do
 constexpr int kMostExtraCards = 64;
-constexpr int kMostTries = 48;  // changed problems; enough for every kind of way on a usual cluster
+constexpr int kMostTries = 64;  // changed problems; enough for every kind of way on a usual cluster
+constexpr double kLeastReserve = 0.03;
+constexpr int64_t kShortestPart = 8;  // of the sequence: below it, it is another training
 constexpr int64_t kUsualHostBytes = int64_t{512} << 30;
 
 // What to change, as whoever asked says it: on the command line or in a job file.
@@ -33,7 +39,8 @@ constexpr Knob kStrategy = {"--strategy", "planner.strategy"},
                kFidelity = {"--fidelity published", "planner.fidelity = published"},
                kZeroStage = {"--zero-stage", "its ZeRO stage"}, kPin = {"--pin", "planner.pins"},
                kRecompute = {"--recompute none", "planner.recompute = none"}, kMaxTp = {"--max-tp", "planner.max_tp"},
-               kDtype = {"--dtype", "training.dtype"}, kHalfDtype = {"--dtype", "training.mixed_precision_param"},
+               kReserve = {"--memory-reserve", "planner.memory_reserve"}, kDtype = {"--dtype", "training.dtype"},
+               kHalfDtype = {"--dtype", "training.mixed_precision_param"},
                kGlobalBatch = {"--global-batch", "training.global_batch_size"}, kSeqLen = {"--seq-len", "training.seq_len"};
 
 class Finder {
@@ -46,8 +53,8 @@ class Finder {
   std::vector<WayOut> Find(size_t most) {
     using Way = std::optional<WayOut> (Finder::*)() const;
     std::vector<WayOut> ways;
-    for (const Way way :
-         {&Finder::Strategy, &Finder::Request, &Finder::Precision, &Finder::Batch, &Finder::Sequence, &Finder::Host}) {
+    for (const Way way : {&Finder::Strategy, &Finder::Request, &Finder::Reserve, &Finder::Batch, &Finder::Host,
+                          &Finder::Precision, &Finder::Sequence}) {
       if (ways.size() >= most) return ways;
       if (std::optional<WayOut> found = (this->*way)()) ways.push_back(*std::move(found));
     }
@@ -73,18 +80,41 @@ class Finder {
     return setting.costs.TotalElements() * setting.costs.StateBytesPerElement() > usable;
   }
 
-  // Step seconds of the changed problem; nothing when it does not fit, or cannot be posed.
-  std::optional<double> Try(const Cluster& cluster, const Workload& workload, PlanRequest request) const {
+  // Who stands for auto: the quick strategies, or itself beside them, which alone offloads what none of them does.
+  enum class Asked { kQuick, kAuto };
+  struct Tried {
+    double step_seconds = 0, runs_here_seconds = 0;  // as WayOut's
+  };
+
+  static WayOut Way(std::string what, const Tried& tried) {
+    return {std::move(what), tried.step_seconds, tried.runs_here_seconds};
+  }
+
+  // Where the tried plans do not run here, those that do are asked for, too.
+  std::optional<Tried> Try(const Cluster& cluster, const Workload& workload, const PlanRequest& request,
+                           Asked asked = Asked::kQuick) const {
+    std::optional<Tried> tried = TryAs(cluster, workload, request, asked);
+    if (!tried || tried->runs_here_seconds > 0 || request.runnable) return tried;
+    PlanRequest runnable = request;
+    runnable.runnable = true;
+    if (const auto again = TryAs(cluster, workload, std::move(runnable))) tried->runs_here_seconds = again->runs_here_seconds;
+    return tried;
+  }
+
+  // Of the changed problem; nothing when it does not fit, or cannot be posed.
+  std::optional<Tried> TryAs(const Cluster& cluster, const Workload& workload, PlanRequest request,
+                             Asked asked = Asked::kQuick) const {
     request.budget_nodes = std::min(request.budget_nodes, kTryBudget);
     request.exclude.clear();  // they are gone from the setting's cluster
     std::vector<std::string> strategies(std::begin(kQuickStrategies), std::end(kQuickStrategies));
-    if (!setting_.limits().offload) strategies.resize(kWithoutOffload);
+    if (request.runnable && request.from_job) strategies.resize(kWithoutOffload);
+    if (asked == Asked::kAuto) strategies.emplace_back("auto");
     if (request.strategy != "auto") strategies = {request.strategy};
     if (OutOfTime(&request)) return std::nullopt;
     const auto changed = Setting::Create(cluster, workload, std::move(request), book_);
     if (!changed.ok() || CannotFit(**changed) || tries_left_ == 0) return std::nullopt;
     --tries_left_;
-    std::optional<double> best;
+    std::optional<Tried> best;
     for (const std::string& name : strategies) {
       if (OutOfTime(&(*changed)->request)) break;
       const absl::StatusOr<CatalogEntry> strategy = FindInCatalog(name);
@@ -92,7 +122,12 @@ class Finder {
       const absl::StatusOr<Evaluation> evaluation = PlanAndEvaluate(**changed, *strategy);
       if (!evaluation.ok()) continue;
       const double seconds = evaluation->plan.predicted.step_seconds;
-      best = best ? std::min(*best, seconds) : seconds;
+      const RunsHere runs = FindRunsHere(**changed, evaluation->plan);
+      if (!best) best = Tried{seconds, 0};
+      best->step_seconds = std::min(best->step_seconds, seconds);
+      if (runs.status.ok() && runs.step_seconds > 0 &&
+          (best->runs_here_seconds == 0 || runs.step_seconds < best->runs_here_seconds))
+        best->runs_here_seconds = runs.step_seconds;
     }
     return best;
   }
@@ -113,9 +148,9 @@ class Finder {
       if (name == setting_.request.strategy) continue;
       PlanRequest request = setting_.request;
       request.strategy = name;
-      const std::optional<double> seconds = Try(setting_.cluster, setting_.workload, request);
-      if (!seconds || (best && best->step_seconds <= *seconds)) continue;
-      best = WayOut{Set(kStrategy, request.strategy), *seconds};
+      const std::optional<Tried> tried = Try(setting_.cluster, setting_.workload, request);
+      if (!tried || (best && best->step_seconds <= tried->step_seconds)) continue;
+      best = Way(Set(kStrategy, request.strategy), *tried);
     }
     return best;
   }
@@ -138,8 +173,25 @@ class Finder {
     request.pins.clear();
     request.recompute = RecomputePolicy::kAuto;
     request.max_tp = std::max(request.max_tp, PlanRequest().max_tp);
-    const std::optional<double> seconds = Try(setting_.cluster, setting_.workload, request);
-    return seconds ? std::optional(WayOut{what, *seconds}) : std::nullopt;
+    const std::optional<Tried> tried = Try(setting_.cluster, setting_.workload, request);
+    return tried ? std::optional(Way(what, *tried)) : std::nullopt;
+  }
+
+  // Down to what no allocator needs less of.
+  std::optional<WayOut> Reserve() const {
+    const double now = setting_.request.memory_reserve.value_or(1 - setting_.cluster.usable_memory);
+    for (const double reserve : {0.06, kLeastReserve}) {
+      if (reserve >= now) continue;
+      PlanRequest request = setting_.request;
+      request.memory_reserve = reserve;
+      const std::optional<Tried> tried = Try(setting_.cluster, setting_.workload, request);
+      if (!tried) continue;
+      const std::string value = absl::StrCat(reserve), percent = absl::StrCat(100 * reserve, "%");
+      return Way(absl::StrCat(Set(kReserve, setting_.request.from_job ? value : percent), " instead of ",
+                              setting_.request.from_job ? absl::StrCat(now) : absl::StrFormat("%.3g%%", 100 * now)),
+                 *tried);
+    }
+    return std::nullopt;
   }
 
   std::optional<WayOut> Precision() const {
@@ -147,46 +199,43 @@ class Finder {
     if (IsHalf(workload.dtype)) return std::nullopt;
     const bool to_half = workload.dtype == DType::kFloat32;
     workload.dtype = to_half ? DType::kFloat16 : DType::kFloat32;
-    const std::optional<double> seconds = Try(setting_.cluster, workload, setting_.request);
-    if (!seconds) return std::nullopt;
-    return WayOut{Set(to_half ? kHalfDtype : kDtype, std::string(DTypeName(workload.dtype))), *seconds};
+    const std::optional<Tried> tried = Try(setting_.cluster, workload, setting_.request);
+    if (!tried) return std::nullopt;
+    return Way(Set(to_half ? kHalfDtype : kDtype, std::string(DTypeName(workload.dtype))), *tried);
   }
 
-  // The largest value below `now` that fits, to an eighth: the next digit is not worth the planning. What fits at a value fits
-  // below, so the search bisects, between powers of two first.
-  std::optional<WayOut> Smaller(const Knob& knob, int64_t now,
-                                const std::function<std::optional<double>(int64_t)>& attempt) const {
-    if (now <= 1) return std::nullopt;
-    std::optional<double> seconds = attempt(1);
-    if (!seconds) return std::nullopt;
-    int64_t fits = 1, too_much = now;
+  // The largest value from `least` to below `now` that fits, to an eighth: the next digit is not worth the planning. What fits at
+  // a value fits below, so the search bisects, between powers of two first.
+  std::optional<WayOut> Smaller(const Knob& knob, int64_t least, int64_t now,
+                                const std::function<Workload(int64_t)>& with) const {
+    const auto holds = [&](int64_t value) { return TryAs(setting_.cluster, with(value), setting_.request).has_value(); };
+    if (now <= least || !holds(least)) return std::nullopt;
+    int64_t fits = least, too_much = now;
     while (too_much - fits > std::max<int64_t>(fits / 8, 1)) {
       const bool far = too_much / fits >= 4;
       const auto middle = far ? static_cast<int64_t>(std::sqrt(static_cast<double>(fits) * static_cast<double>(too_much)))
                               : fits + (too_much - fits) / 2;
-      if (const std::optional<double> result = attempt(middle)) {
-        fits = middle;
-        seconds = result;
-      } else {
-        too_much = middle;
-      }
+      (holds(middle) ? fits : too_much) = middle;
     }
-    return WayOut{absl::StrCat(Set(knob, fits), " instead of ", now), *seconds};
+    const std::optional<Tried> tried = Try(setting_.cluster, with(fits), setting_.request);
+    if (!tried) return std::nullopt;  // the time or the tries are spent
+    return Way(absl::StrCat(Set(knob, fits), " instead of ", now), *tried);
   }
 
   std::optional<WayOut> Batch() const {
-    return Smaller(kGlobalBatch, setting_.workload.global_batch, [this](int64_t batch) {
+    return Smaller(kGlobalBatch, 1, setting_.workload.global_batch, [this](int64_t batch) {
       Workload workload = setting_.workload;
       workload.global_batch = batch;
-      return Try(setting_.cluster, workload, setting_.request);
+      return workload;
     });
   }
 
   std::optional<WayOut> Sequence() const {
-    return Smaller(kSeqLen, setting_.workload.seq_len, [this](int64_t seq_len) {
+    const int64_t now = setting_.workload.seq_len;
+    return Smaller(kSeqLen, std::max<int64_t>(1, now / kShortestPart), now, [this](int64_t seq_len) {
       Workload workload = setting_.workload;
       workload.seq_len = seq_len;
-      return Try(setting_.cluster, workload, setting_.request);
+      return workload;
     });
   }
 
@@ -201,9 +250,9 @@ class Finder {
       changed = true;
     }
     if (!changed) return std::nullopt;
-    const std::optional<double> seconds = Try(cluster, setting_.workload, setting_.request);
-    if (!seconds) return std::nullopt;
-    return WayOut{"offloading, with host_memory_gib = 512 in the cluster's file for every node without", *seconds};
+    const std::optional<Tried> tried = Try(cluster, setting_.workload, setting_.request, Asked::kAuto);
+    if (!tried) return std::nullopt;
+    return Way("offloading, with host_memory_gib = 512 in the cluster's file for every node without", *tried);
   }
 
   // For each kind the fewest more cards; of equal numbers the one with the least memory first, which is the cheapest.
@@ -213,37 +262,30 @@ class Finder {
     std::stable_sort(kinds.begin(), kinds.end(), [this](int a, int b) { return Kind(a).memory_bytes < Kind(b).memory_bytes; });
     std::vector<std::pair<int, WayOut>> found;
     for (const int kind : kinds) {
-      for (int count = 1; count <= kMostExtraCards; count *= 2) {
-        std::optional<WayOut> way = Cards(kind, count);
-        if (!way) continue;
-        found.push_back(Fewer(kind, count, *std::move(way)));
-        break;
-      }
+      const std::optional<int> count = FewestCards(kind);
+      if (!count) continue;
+      std::string node;
+      const Cluster larger = WithMore(kind, *count, &node);
+      const std::optional<Tried> tried = Try(larger, setting_.workload, setting_.request);
+      if (tried) found.emplace_back(*count, Way(absl::StrCat(*count, " more ", Kind(kind).name, " on ", node), *tried));
     }
     std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     for (auto& [count, way] : found) ways->push_back(std::move(way));
   }
 
-  std::optional<WayOut> Cards(int kind, int count) const {
-    std::string node;
-    const Cluster larger = WithMore(kind, count, &node);
-    const std::optional<double> seconds = Try(larger, setting_.workload, setting_.request);
-    if (!seconds) return std::nullopt;
-    return WayOut{absl::StrCat(count, " more ", Kind(kind).name, " on ", node), *seconds};
-  }
-
-  // `count` fit and half of them do not.
-  std::pair<int, WayOut> Fewer(int kind, int count, WayOut best) const {
-    for (int too_few = count / 2; count - too_few > 1;) {
-      const int middle = too_few + (count - too_few) / 2;
-      if (std::optional<WayOut> way = Cards(kind, middle)) {
-        best = *std::move(way);
-        count = middle;
-      } else {
-        too_few = middle;
-      }
+  std::optional<int> FewestCards(int kind) const {
+    const auto holds = [&](int count) {
+      std::string node;
+      return TryAs(WithMore(kind, count, &node), setting_.workload, setting_.request).has_value();
+    };
+    int enough = 1;
+    while (enough <= kMostExtraCards && !holds(enough)) enough *= 2;
+    if (enough > kMostExtraCards) return std::nullopt;
+    for (int too_few = enough / 2; enough - too_few > 1;) {
+      const int middle = too_few + (enough - too_few) / 2;
+      (holds(middle) ? enough : too_few) = middle;
     }
-    return {count, std::move(best)};
+    return enough;
   }
 
   const CardKind& Kind(int kind) const { return setting_.cluster.kinds[kind]; }
@@ -300,7 +342,9 @@ absl::Status NothingFits(const Setting& setting, const LatencyBook* book, const 
                                         w.seq_len, ", ", std::string(DTypeName(w.dtype)));
   const std::string bytes =
       absl::StrCat("the training state is ", BytesText(state), ", the cards' usable memory ", BytesText(usable));
-  const std::string reason(why.message());
+  // Of auto it is the reason of whichever plan came nearest.
+  const bool nearest = setting.request.strategy == "auto" && LackingBytes(why).has_value();
+  const std::string reason = absl::StrCat(nearest ? "the nearest miss: " : "", why.message());
   std::string message;
   if (state > usable) {
     message = absl::StrCat(what, " does not fit: ", bytes, "; ", BytesText(state - usable), " are missing (", state - usable,
@@ -308,14 +352,26 @@ absl::Status NothingFits(const Setting& setting, const LatencyBook* book, const 
   } else {
     message = absl::StrCat(what, ": no plan: ", reason, "\n", bytes);
   }
-  const std::vector<WayOut> ways = FindWaysOut(setting, book, 3, left);
+  const std::vector<WayOut> ways = FindWaysOut(setting, book, kWaysShown, left);
   if (ways.empty()) {
     absl::StrAppend(&message, "\nno single change that was tried helps: a smaller model or more devices");
     return absl::ResourceExhaustedError(message);
   }
   absl::StrAppend(&message, state > usable ? "\nwhat would fit, the cheapest first:" : "\nwhat would work, the cheapest first:");
-  for (const WayOut& way : ways) absl::StrAppend(&message, "\n  ", way.what, ": ", SecondsText(way.step_seconds), " a step");
+  absl::StrAppend(&message, "\n", absl::StripSuffix(ToText(setting, ways), "\n"));
   return absl::ResourceExhaustedError(message);
+}
+
+std::string ToText(const Setting& setting, const std::vector<WayOut>& ways) {
+  std::string text;
+  for (const WayOut& way : ways) {
+    absl::StrAppend(&text, "  ", way.what, ": ", SecondsText(way.step_seconds), " a step");
+    const bool said = setting.request.runnable;  // then all of them run
+    if (!said && way.runs_here_seconds == 0) absl::StrAppend(&text, ", does not run here");
+    if (!said && way.runs_here_seconds > 0) absl::StrAppend(&text, "; runs here in ", SecondsText(way.runs_here_seconds));
+    absl::StrAppend(&text, "\n");
+  }
+  return text;
 }
 
 }  // namespace motley::planner

@@ -17,6 +17,7 @@
 #include "planner/pricing/prediction.h"
 #include "planner/scheduling/make_schedule.h"
 #include "planner/util/in_parallel.h"
+#include "planner/util/lack_of_memory.h"
 
 namespace motley::planner {
 
@@ -58,7 +59,7 @@ std::string WhoDoesWhat(const Plan& plan) {
 // A schedule that was mended may keep more in flight than the search took it to.
 absl::Status FitsAsScheduled(const Evaluation& evaluation) {
   if (evaluation.does_not_fit.empty()) return absl::OkStatus();
-  return absl::ResourceExhaustedError(evaluation.does_not_fit.front());
+  return LackOfMemory(evaluation.lacking_bytes, evaluation.does_not_fit.front());
 }
 
 class Fastest {

@@ -9,6 +9,7 @@
 #include "common/base/status_macros.h"
 #include "planner/pricing/evaluate.h"
 #include "planner/pricing/price.h"
+#include "planner/util/lack_of_memory.h"
 
 namespace motley::planner {
 namespace {
@@ -36,11 +37,17 @@ size_t ExpectedTasks(const Plan& plan) {
   return tasks;
 }
 
-// Empty: it fits. Searches count bytes in closed form.
-std::string LackingAsRun(const Setting& setting, const Plan& plan) {
-  if (!setting.request.runnable) return "";
+absl::Status LackOf(const Evaluation& evaluation) {
+  if (evaluation.does_not_fit.empty()) return absl::OkStatus();
+  return LackOfMemory(evaluation.lacking_bytes, absl::StrCat("no plan fits: ", absl::StrJoin(evaluation.does_not_fit, "; ")));
+}
+
+// OK: it fits. Searches count bytes in closed form.
+absl::Status LackAsRun(const Setting& setting, const Plan& plan) {
+  if (!setting.request.runnable) return absl::OkStatus();
   const absl::StatusOr<Evaluation> priced = Price(setting, plan);
-  return priced.ok() ? absl::StrJoin(priced->does_not_fit, "; ") : std::string(priced.status().message());
+  if (priced.ok()) return LackOf(*priced);
+  return absl::ResourceExhaustedError(absl::StrCat("no plan fits: ", priced.status().message()));
 }
 
 }  // namespace
@@ -56,7 +63,10 @@ absl::StatusOr<Plan> BestPlan(const Setting& setting, std::vector<LikedPlan> can
   Plan best;
   bool found = false;
   size_t simulated = 0, tasks = 0;
-  std::string lacking = "there is no plan to try";
+  absl::Status lack;  // the nearest miss
+  const auto note = [&lack](absl::Status why) {
+    if (lack.ok() || IsNearerMiss(why, lack)) lack = std::move(why);
+  };
   for (const Guess& guess : order) {
     if (found && (guess.too_big || guess.seconds >= kGuessError * best.predicted.step_seconds)) break;
     if (found && simulated >= simulations) break;
@@ -64,19 +74,20 @@ absl::StatusOr<Plan> BestPlan(const Setting& setting, std::vector<LikedPlan> can
     MOTLEY_ASSIGN_OR_RETURN(Evaluation evaluation, Evaluate(setting, std::move(candidates[guess.index].plan)));
     ++simulated;
     tasks += evaluation.graph.tasks.size();
-    if (!evaluation.does_not_fit.empty()) {
-      if (simulated == 1) lacking = absl::StrJoin(evaluation.does_not_fit, "; ");
+    if (absl::Status why = LackOf(evaluation); !why.ok()) {
+      note(std::move(why));
       continue;
     }
     if (found && evaluation.plan.predicted.step_seconds >= best.predicted.step_seconds) continue;
-    if (const std::string lack = LackingAsRun(setting, evaluation.plan); !lack.empty()) {
-      if (simulated == 1) lacking = lack;
+    if (absl::Status why = LackAsRun(setting, evaluation.plan); !why.ok()) {
+      note(std::move(why));
       continue;
     }
     best = std::move(evaluation.plan);
     found = true;
   }
-  if (!found) return absl::ResourceExhaustedError(absl::StrCat("no plan fits: ", lacking));
+  if (!found && lack.ok()) return absl::ResourceExhaustedError("no plan fits: there is no plan to try");
+  if (!found) return lack;
   return best;
 }
 

@@ -10,6 +10,7 @@
 #include "planner/split/group_split.h"
 #include "planner/split/group_tables.h"
 #include "planner/strategies/one_stage.h"
+#include "planner/util/lack_of_memory.h"
 #include "planner/util/quantity_text.h"
 
 namespace motley::planner {
@@ -49,7 +50,8 @@ class Search {
       }
     }
     if (best_seconds < std::numeric_limits<double>::infinity()) return best;
-    return absl::ResourceExhaustedError(
+    return LackOfMemory(
+        least.bytes,
         absl::StrCat(search_.strategy, ": equal batches and shards do not fit: ", NameOf(least.device), " lacks ",
                      BytesText(least.bytes), " (", least.bytes, " bytes) of its ", BytesText(setting_.UsableBytes(least.device)),
                      " usable for ", BatchOf(least.device), " samples one by one and 1/", setting_.num_devices(),

@@ -222,10 +222,10 @@ def plan_on_the_live_cluster(cluster):
     expect(devices <= {rank["device"] for rank in compared["report"]["ranks"]} | {d["device"] for d in compared["plan"]["unused"]},
            f"{devices} are not all in {compared['report']['ranks']}")
     hexiscale = cluster.motley("plan", "waited", "--strategy", "hexiscale", "--no-runnable")
-    expect(hexiscale["strategy"] == "hexiscale" and not hexiscale["predicted"].get("estimated"), f"{hexiscale['predicted']}")
+    expect(hexiscale["plan"]["strategy"] == "hexiscale" and not hexiscale["plan"]["predicted"].get("estimated"), f"{hexiscale['plan']}")
     # The same profile, the same strategy: the offline planner agrees with what the coordinator predicted.
     folder = cluster.path("saved inputs")
-    even = cluster.motley("plan", "waited", "--strategy", "even", "--save-inputs", folder)
+    even = cluster.motley("plan", "waited", "--strategy", "even", "--save-inputs", folder)["plan"]
     ratio = even["predicted"]["step_seconds"] / in_force["predicted"]["step_seconds"]
     expect(0.8 < ratio < 1.25, f"offline predicts {ratio:.3f} of what the coordinator predicts")
     training = cluster.job("waited")["spec"]["training"]

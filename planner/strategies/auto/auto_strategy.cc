@@ -31,6 +31,7 @@
 #include "planner/strategies/auto/auto_turns.h"
 #include "planner/strategies/catalog.h"
 #include "planner/util/in_parallel.h"
+#include "planner/util/lack_of_memory.h"
 
 namespace motley::planner {
 namespace {
@@ -94,7 +95,7 @@ class AutoSearch {
     if (absl::Status follows = FollowsRequest(setting_, plan, true); !follows.ok()) return {std::move(follows), std::nullopt};
     auto priced = Evaluate(setting_, std::move(plan));
     if (!priced.ok()) return {};
-    if (!priced->does_not_fit.empty()) return {absl::ResourceExhaustedError(priced->does_not_fit[0]), std::nullopt};
+    if (!priced->does_not_fit.empty()) return {LackOfMemory(priced->lacking_bytes, priced->does_not_fit[0]), std::nullopt};
     const double seconds = priced->plan.predicted.step_seconds;
     return {absl::OkStatus(), Candidate{std::move(origin), std::move(priced->plan), seconds, 0, false}};
   }
@@ -105,7 +106,7 @@ class AutoSearch {
     std::vector<Offered> offered(count);
     InParallel(count, [&](size_t i) { offered[count - 1 - i] = offer(count - 1 - i); });
     for (Offered& one : offered) {
-      if (why_not_.ok()) why_not_ = one.why_not;
+      if (!one.why_not.ok() && (why_not_.ok() || IsNearerMiss(one.why_not, why_not_))) why_not_ = one.why_not;
       if (one.candidate) candidates_.push_back(*std::move(one.candidate));
     }
   }
@@ -293,7 +294,7 @@ class AutoSearch {
   const Setting& setting_;
   SearchBudget budget_;
   std::vector<Candidate> candidates_;
-  absl::Status why_not_;
+  absl::Status why_not_;  // of what was offered, the nearest miss
 };
 
 }  // namespace

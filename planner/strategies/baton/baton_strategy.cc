@@ -27,6 +27,7 @@
 #include "planner/strategies/megatron/megatron_cut.h"
 #include "planner/util/in_parallel.h"
 #include "planner/util/infinity.h"
+#include "planner/util/lack_of_memory.h"
 #include "planner/util/quantity_text.h"
 
 namespace motley::planner {
@@ -359,9 +360,9 @@ absl::StatusOr<Plan> BatonSearch::Run() {
       return absl::ResourceExhaustedError(
           absl::StrCat("baton: no plan fits: ", units_.parts(), " partition units of a layer do not go round; lower --max-tp"));
     }
-    return absl::ResourceExhaustedError(absl::StrCat("baton: no plan fits: in the one that comes nearest ",
-                                                     setting_.cluster.devices[least_lack_->device].id.value(), " lacks ",
-                                                     BytesText(least_lack_->bytes)));
+    return LackOfMemory(least_lack_->bytes, absl::StrCat("baton: no plan fits: in the one that comes nearest ",
+                                                         setting_.cluster.devices[least_lack_->device].id.value(), " lacks ",
+                                                         BytesText(least_lack_->bytes)));
   }
   std::vector<LikedPlan> plans;
   for (const Candidate& candidate : best_) plans.push_back({candidate.seconds, MakePlan(candidate)});

@@ -15,6 +15,7 @@
 #include "planner/strategies/proportional_layers.h"
 #include "planner/util/at.h"
 #include "planner/util/infinity.h"
+#include "planner/util/lack_of_memory.h"
 #include "planner/util/quantity_text.h"
 
 namespace motley::planner {
@@ -338,10 +339,11 @@ absl::Status HexiscaleSearch::DoesNotFit() const {
                      "samples and as many stages as layers; pin fewer devices or raise the budget"));
   }
   const ClusterDevice& of = setting_.cluster.devices[At(device)];
-  return absl::ResourceExhaustedError(absl::StrCat("hexiscale: ", of.id.value(), " (", setting_.cluster.kinds[At(of.kind)].name,
-                                                   ") lacks ", BytesText(designer_.least_missing_bytes()),
-                                                   " in the layout that comes nearest; a higher --max-tp, ",
-                                                   "a shorter sequence or more devices would help"));
+  return LackOfMemory(
+      designer_.least_missing_bytes(),
+      absl::StrCat("hexiscale: ", of.id.value(), " (", setting_.cluster.kinds[At(of.kind)].name, ") lacks ",
+                   BytesText(designer_.least_missing_bytes()), " in the layout that comes nearest; a higher --max-tp, ",
+                   "a shorter sequence or more devices would help"));
 }
 
 }  // namespace motley::planner

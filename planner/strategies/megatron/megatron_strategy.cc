@@ -23,6 +23,7 @@
 #include "planner/strategies/megatron/megatron_cut.h"
 #include "planner/strategies/megatron/megatron_layers.h"
 #include "planner/util/infinity.h"
+#include "planner/util/lack_of_memory.h"
 #include "planner/util/quantity_text.h"
 
 namespace motley::planner {
@@ -354,9 +355,9 @@ absl::StatusOr<Plan> MegatronSearch::Run() {
     return absl::InvalidArgumentError("megatron: no uniform layout puts the pinned devices into their stages; drop a pin");
   }
   if (best_.empty()) {
-    return absl::ResourceExhaustedError(absl::StrCat("megatron: no plan fits: in the one that comes nearest ",
-                                                     setting_.cluster.devices[least_lack_->device].id.value(), " lacks ",
-                                                     BytesText(least_lack_->bytes)));
+    return LackOfMemory(least_lack_->bytes, absl::StrCat("megatron: no plan fits: in the one that comes nearest ",
+                                                         setting_.cluster.devices[least_lack_->device].id.value(), " lacks ",
+                                                         BytesText(least_lack_->bytes)));
   }
   std::vector<LikedPlan> plans;
   for (const Candidate& candidate : best_) plans.push_back({candidate.seconds, MakePlan(candidate)});

@@ -22,6 +22,7 @@
 #include "planner/strategies/catalog.h"
 #include "planner/strategies/poplar/poplar_probe.h"
 #include "planner/strategies/poplar/poplar_problem.h"
+#include "planner/util/lack_of_memory.h"
 #include "planner/util/quantity_text.h"
 
 namespace motley::planner {
@@ -265,20 +266,21 @@ Plan PoplarSearch::MakePlan(const std::vector<Group>& groups, int zero_stage, co
 }
 
 // What the most frugal way asks of the device that lacks least where one may be left out, of the one that lacks most where none
-// may.
+// may. Devices that lack nothing are no reason.
 absl::Status PoplarSearch::NothingFits() const {
   const int zero_stage = Stages().back();
   std::optional<std::pair<int64_t, int>> binding;
   for (const Group& group : WithShares(groups_, zero_stage, 0)) {
     const int64_t needs = PeakBytes(group, zero_stage, ways_.back(), setting_.num_devices(), 1);
     const std::pair<int64_t, int> lacks = {needs - Usable(group), group.devices.front()};
-    if (!binding || (tuned_ ? lacks.first < binding->first : lacks.first > binding->first)) binding = lacks;
+    const bool first = !binding || binding->first <= 0;
+    if (first || (lacks.first > 0 && (tuned_ ? lacks.first < binding->first : lacks.first > binding->first))) binding = lacks;
   }
   const char* const recomputation = ways_.back().all() ? "full" : "no";
-  return absl::ResourceExhaustedError(absl::StrCat("poplar: no plan fits: with ZeRO stage ", zero_stage, ", even shards and ",
-                                                   recomputation, " recomputation ",
-                                                   setting_.cluster.devices[binding->second].id.value(), " lacks ",
-                                                   BytesText(std::max<int64_t>(0, binding->first)), " for one sample"));
+  return LackOfMemory(std::max<int64_t>(0, binding->first),
+                      absl::StrCat("poplar: no plan fits: with ZeRO stage ", zero_stage, ", even shards and ", recomputation,
+                                   " recomputation ", setting_.cluster.devices[binding->second].id.value(), " lacks ",
+                                   BytesText(std::max<int64_t>(0, binding->first)), " for one sample"));
 }
 
 absl::StatusOr<Plan> PoplarSearch::Published() {

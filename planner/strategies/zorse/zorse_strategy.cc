@@ -28,6 +28,7 @@
 #include "planner/strategies/zorse/zorse_model.h"
 #include "planner/strategies/zorse/zorse_plan.h"
 #include "planner/util/in_parallel.h"
+#include "planner/util/lack_of_memory.h"
 #include "planner/util/quantity_text.h"
 
 namespace motley::planner {
@@ -280,13 +281,15 @@ absl::Status ZorseSearch::DoesNotFit() const {
   const std::string lacks = absl::StrCat(" lacks ", BytesText(nearest_.missing_bytes), " in the division that comes nearest");
   const char* const recomputation = recompute_ == RecomputePolicy::kNone ? "recomputation, " : "";
   if (nearest_.device < 0) {
-    return absl::ResourceExhaustedError(absl::StrCat("zorse: host memory of ", setting_.cluster.nodes[nearest_.node].name.value(),
-                                                     lacks, "; ", recomputation, "a smaller batch or more devices would help"));
+    return LackOfMemory(nearest_.missing_bytes,
+                        absl::StrCat("zorse: host memory of ", setting_.cluster.nodes[nearest_.node].name.value(), lacks, "; ",
+                                     recomputation, "a smaller batch or more devices would help"));
   }
   const ClusterDevice& device = setting_.cluster.devices[nearest_.device];
-  return absl::ResourceExhaustedError(absl::StrCat(
-      "zorse: ", device.id.value(), " (", setting_.cluster.kinds[device.kind].name, ")", lacks, "; ", recomputation,
-      "a shorter sequence, more devices", setting_.limits().offload ? " or known host memory for offload" : "", " would help"));
+  return LackOfMemory(nearest_.missing_bytes,
+                      absl::StrCat("zorse: ", device.id.value(), " (", setting_.cluster.kinds[device.kind].name, ")", lacks, "; ",
+                                   recomputation, "a shorter sequence, more devices",
+                                   setting_.limits().offload ? " or known host memory for offload" : "", " would help"));
 }
 
 }  // namespace

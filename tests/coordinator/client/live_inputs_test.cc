@@ -43,11 +43,11 @@ TEST_F(LivePlanTest, AloneItShowsThePlanInForce) {
 TEST_F(LivePlanTest, StrategiesPlanWithTheClustersOwnNumbers) {
   const Ran ran = Plan({"--strategy", "cephalo", "--explain", "-o", "json"});
   ASSERT_EQ(ran.code, 0) << ran.err;
-  const json document = json::parse(ran.out);
-  EXPECT_EQ(document["cluster"], "cluster-of-j");
-  EXPECT_EQ(document["global_batch"], 32);
-  EXPECT_NEAR(document["predicted"]["step_seconds"].get<double>() / live_seconds_, 1, 1e-9);
-  EXPECT_FALSE(document["predicted"].value("estimated", false));
+  const json document = json::parse(ran.out), plan = document["plan"];
+  EXPECT_EQ(plan["cluster"], "cluster-of-j");
+  EXPECT_EQ(plan["global_batch"], 32);
+  EXPECT_NEAR(plan["predicted"]["step_seconds"].get<double>() / live_seconds_, 1, 1e-9);
+  EXPECT_FALSE(plan["predicted"].value("estimated", false));
   EXPECT_THAT(document["report"]["explanation"].get<std::string>(), HasSubstr("job j: layers[0]"));
 }
 
@@ -68,6 +68,7 @@ TEST_F(LivePlanTest, ThePlanInForceIsShownAsAnyOther) {
   EXPECT_TRUE(document.contains("generation"));
   EXPECT_EQ(document["report"]["runnable"]["ok"], true);
   EXPECT_GT(document["report"]["sensitivity"]["relaxations"].size(), 0u);
+  EXPECT_GT(document["report"]["worth"]["without"].size(), 0u);
   EXPECT_NEAR(document["plan"]["predicted"]["step_seconds"].get<double>(), live_seconds_, 1e-12);
   for (const json& row : document["report"]["comparison"]) {
     if (row["strategy"] == "cephalo") EXPECT_NEAR(row["step_seconds"].get<double>() / live_seconds_, 1, 1e-9);
@@ -88,14 +89,14 @@ TEST(LivePlan, OnePlanHasOnePrice) {
     const json in_force = plan({"--compare"}), again = plan({"--strategy", strategy});
     const double seconds = job.plan.plan.predicted.step_seconds;
     EXPECT_NEAR(in_force["plan"]["predicted"]["step_seconds"].get<double>() / seconds, 1, 1e-9) << strategy;
-    EXPECT_NEAR(again["predicted"]["step_seconds"].get<double>() / seconds, 1, 1e-9) << strategy;
-    EXPECT_EQ(again["predicted"]["as_run"], true) << strategy;
+    EXPECT_NEAR(again["plan"]["predicted"]["step_seconds"].get<double>() / seconds, 1, 1e-9) << strategy;
+    EXPECT_EQ(again["plan"]["predicted"]["as_run"], true) << strategy;
     for (const json& row : in_force["report"]["comparison"]) {
       if (row["strategy"] == strategy) EXPECT_NEAR(row["step_seconds"].get<double>() / seconds, 1, 1e-9) << strategy;
     }
     // Of the whole language, where that is asked for: idealised, and how fast it would run.
     const json open = plan({"--strategy", strategy, "--no-runnable"});
-    EXPECT_EQ(open["predicted"]["as_run"], false) << strategy;
+    EXPECT_EQ(open["plan"]["predicted"]["as_run"], false) << strategy;
     if (open["report"]["runnable"]["ok"] == true) EXPECT_GT(open["report"]["runnable"]["step_seconds"], 0.0) << strategy;
   }
 }
@@ -139,7 +140,7 @@ TEST_F(LivePlanTest, FlagsOfTheRequestAndTheWorkloadHold) {
       Plan({"--strategy", "cephalo", "--exclude", "n3", "--global-batch", "16", "--memory-reserve", "30%", "-o", "json"});
   ASSERT_EQ(ran.code, 0) << ran.err;
   const json document = json::parse(ran.out);
-  EXPECT_EQ(document["global_batch"], 16);
+  EXPECT_EQ(document["plan"]["global_batch"], 16);
   EXPECT_THAT(ran.out, HasSubstr("excluded by request (n3)"));
   EXPECT_EQ(Plan({"--exclude", "n9"}).code, 66);
 }
@@ -158,7 +159,7 @@ TEST_F(LivePlanTest, SavedInputsGiveTheSamePlanWithoutTheCluster) {
                    out, err, {}),
             0)
       << err.str();
-  json a = json::parse(live.out), b = json::parse(out.str());
+  json a = json::parse(live.out)["plan"], b = json::parse(out.str());
   EXPECT_EQ(a["predicted"], b["predicted"]);
   EXPECT_EQ(a["pipelines"], b["pipelines"]);
 }

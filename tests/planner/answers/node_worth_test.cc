@@ -1,0 +1,150 @@
+#include "planner/answers/node_worth.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "planner/answers/plan_answer.h"
+#include "planner/cluster/cluster_file.h"
+#include "planner/costs/workload.h"
+
+namespace motley::planner {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+// Two alike nodes, a faster one, and an old one.
+constexpr char kLab[] = R"toml(
+name = "lab"
+[[node]]
+name = "a"
+gpus = ["RTX-3090"]
+nic_gbit_per_second = 10
+[[node]]
+name = "b"
+gpus = ["RTX-3090"]
+nic_gbit_per_second = 10
+[[node]]
+name = "ws"
+gpus = ["A6000", "A6000"]
+nic_gbit_per_second = 10
+[[node]]
+name = "old"
+gpus = ["P40"]
+nic_gbit_per_second = 10
+)toml";
+
+std::unique_ptr<Setting> SettingOf(const char* toml, PlanRequest request, const char* model = "gpt2-774m") {
+  auto workload = LoadModel(model);
+  workload->global_batch = 32;
+  workload->seq_len = 512;
+  workload->dtype = DType::kFloat16;
+  request.budget_nodes = 100'000;
+  auto setting = Setting::Create(*ParseCluster(toml, "test"), *workload, std::move(request), nullptr);
+  EXPECT_TRUE(setting.ok()) << setting.status();
+  return *std::move(setting);
+}
+
+Plan Answered(const Setting& setting) {
+  auto answer = AnswerPlan(setting);
+  EXPECT_TRUE(answer.ok()) << answer.status();
+  return answer->evaluation.plan;
+}
+
+double SecondsWithout(std::vector<std::string> nodes) {
+  PlanRequest request;
+  request.exclude = std::move(nodes);
+  return Answered(*SettingOf(kLab, request)).predicted.step_seconds;
+}
+
+TEST(NodeWorthTest, EachIsTheAnswerOfASeparatePlan) {
+  const auto setting = SettingOf(kLab, {});
+  int asked = 0;
+  const Worth worth = FindWorth(*setting, Answered(*setting), nullptr, [&](const std::string&, int done, int total) {
+    EXPECT_EQ(done, asked++);
+    EXPECT_LT(done, total);
+  });
+  ASSERT_EQ(worth.without.size(), 3u) << "a and b are alike";
+  EXPECT_EQ(worth.without[0].alike, (std::vector{NodeName("a"), NodeName("b")}));
+  const std::vector<std::string> names = {"b", "ws", "old"};
+  for (size_t i = 0; i < names.size(); ++i) {
+    EXPECT_NEAR(worth.without[i].step_seconds, SecondsWithout({names[i]}), 1e-9) << names[i];
+  }
+  ASSERT_TRUE(worth.machine);
+  EXPECT_EQ(worth.machine->node, NodeName("ws"));
+  EXPECT_NEAR(worth.machine->step_seconds, SecondsWithout({"a", "b", "old"}), 1e-9);
+}
+
+TEST(NodeWorthTest, TheBestMachineIsTheFastestOfAll) {
+  const auto setting = SettingOf(kLab, {});
+  const Worth worth = FindWorth(*setting, Answered(*setting), nullptr);
+  ASSERT_TRUE(worth.machine);
+  for (const char* node : {"a", "ws", "old"}) {
+    std::vector<std::string> others = {"a", "b", "ws", "old"};
+    std::erase(others, node);
+    EXPECT_LE(worth.machine->step_seconds, SecondsWithout(others) * (1 + 1e-9)) << node;
+  }
+}
+
+TEST(NodeWorthTest, SaysItForPeople) {
+  const auto setting = SettingOf(kLab, {});
+  const Plan best = Answered(*setting);
+  const std::string text = ToText(FindWorth(*setting, best, nullptr), best);
+  EXPECT_THAT(text, HasSubstr("without any one of a, b: "));
+  EXPECT_THAT(text, HasSubstr("% fewer"));
+  EXPECT_THAT(text, HasSubstr("best single machine: ws, "));
+}
+
+TEST(NodeWorthTest, WhereANodeIsNeededTheReasonStandsThere) {
+  const auto setting = SettingOf(R"toml(
+name = "two"
+[[node]]
+name = "a"
+gpus = ["A6000"]
+nic_gbit_per_second = 10
+[[node]]
+name = "small"
+gpus = ["T4"]
+nic_gbit_per_second = 10
+)toml",
+                                 {}, "llama-3b");
+  const Plan best = Answered(*setting);
+  const Worth worth = FindWorth(*setting, best, nullptr);
+  ASSERT_EQ(worth.without.size(), 2u);
+  EXPECT_EQ(worth.without[0].step_seconds, 0);
+  EXPECT_TRUE(absl::IsResourceExhausted(worth.without[0].status)) << worth.without[0].status;
+  EXPECT_THAT(ToText(worth, best), HasSubstr("without a: no plan: "));
+}
+
+TEST(NodeWorthTest, OneMachineAsksNothing) {
+  const auto setting = SettingOf("name = \"one\"\n[[node]]\nname = \"a\"\ngpus = [\"A6000\"]\n", {});
+  const Plan best = Answered(*setting);
+  const Worth worth = FindWorth(*setting, best, nullptr);
+  EXPECT_TRUE(worth.without.empty());
+  EXPECT_FALSE(worth.machine);
+  EXPECT_TRUE(worth.no_machine.ok());
+  if (!worth.runnable) EXPECT_EQ(ToText(worth, best), "");
+}
+
+TEST(NodeWorthTest, TheBestThatRunsHereIsThatOfRunnable) {
+  // ZeRO with offload is not run here.
+  const std::string cluster = std::string(kLab) + "host_memory_gib = 64\n";
+  PlanRequest request;
+  request.strategy = "zorse";
+  const auto setting = SettingOf(kLab, request);
+  const Plan best = Answered(*setting);
+  const Worth worth = FindWorth(*setting, best, nullptr);
+  if (FindRunsHere(*setting, best).status.ok()) {
+    EXPECT_FALSE(worth.runnable);
+    EXPECT_THAT(ToText(worth, best), Not(HasSubstr("runs here")));
+    return;
+  }
+  ASSERT_TRUE(worth.runnable);
+  request.runnable = true;
+  EXPECT_NEAR(worth.runnable->predicted.step_seconds, Answered(*SettingOf(kLab, request)).predicted.step_seconds, 1e-9);
+}
+
+}  // namespace
+}  // namespace motley::planner
