@@ -104,6 +104,18 @@ Exit ForgetNode(Context& context, const std::string& node) {
   });
 }
 
+Exit MeasureNode(Context& context, const std::string& node) {
+  v1::MeasureNodeRequest request;
+  request.set_node(node);
+  return CallAndSay(context, &Connection::Stub::MeasureNode, request, [&](const v1::MeasureNodeResponse& response) {
+    context.out << "node " << CleanLine(node) << " is measured again: "
+                << (response.job_id().empty()
+                        ? "the next job that uses it does so first"
+                        : absl::StrCat("job ", CleanLine(response.job_id()), " saves, measures and goes on"))
+                << "\n";
+  });
+}
+
 Exit RotateAuthority(Context& context) {
   return CallAndSay(
       context, &Connection::Stub::RotateAuthority, v1::RotateAuthorityRequest(),
@@ -126,14 +138,18 @@ Action AddNode(CLI::App& app) {
   revoke->add_option("TOKEN", options->id, "its id, as 'motley node tokens' has it")->required();
   CLI::App* forget = app.add_subcommand("forget", "the node is no member any more: its session ends at once");
   forget->add_option("NAME", options->node, "the node")->required();
+  CLI::App* measure =
+      app.add_subcommand("measure", "its devices are measured again: the job that uses it saves first and goes on");
+  measure->add_option("NODE", options->node, "the node")->required();
   CLI::App* rotate =
       app.add_subcommand("rotate-authority", "a new key for the cluster's certificate authority; members renew by themselves");
-  for (CLI::App* sub : {token, tokens, revoke, forget, rotate}) sub->fallthrough();
+  for (CLI::App* sub : {token, tokens, revoke, forget, measure, rotate}) sub->fallthrough();
   app.require_subcommand(1);
   return [=](Context& context) {
     if (token->parsed()) return MakeToken(context, *options);
     if (tokens->parsed()) return ListTokens(context);
     if (revoke->parsed()) return RevokeToken(context, options->id);
+    if (measure->parsed()) return MeasureNode(context, options->node);
     if (forget->parsed()) return ForgetNode(context, options->node);
     return RotateAuthority(context);
   };

@@ -16,7 +16,7 @@ struct Metrics {
   GaugeFamily nodes, devices, jobs;
   GaugeFamily step, steps_target, loss, validation_loss, grad_norm, learning_rate, tokens_per_second, tokens, training_tokens;
   GaugeFamily mfu, step_seconds;
-  GaugeFamily predicted_step_seconds, prediction_error_ratio, epoch;
+  GaugeFamily predicted_step_seconds, prediction_error_ratio, slow_rank, epoch;
   CounterFamily replans, pause_seconds, steps_repeated, checkpoints, checkpoint_failures;
   GaugeFamily checkpoint_bytes, checkpoint_free_bytes, last_checkpoint_timestamp, planner_seconds;
   GaugeFamily store_findings, backup_failing, last_backup_timestamp;

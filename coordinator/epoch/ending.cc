@@ -9,6 +9,7 @@
 #include "coordinator/epoch/prober.h"
 #include "coordinator/epoch/second_opinion.h"
 #include "coordinator/epoch/setup.h"
+#include "coordinator/epoch/steps.h"
 #include "coordinator/epoch/storage_blame.h"
 #include "coordinator/state/membership.h"
 
@@ -217,6 +218,7 @@ absl::Status FinishJob(Core& core, JobPhase phase, const std::string& reason, ab
   if (run.suspicion && !run.suspicion->reader.empty()) {
     core.Send(run.suspicion->reader, StopCommand{run.job, job.epoch, false, reason});
   }
+  WatchRanks(core, {});
   core.state.run.reset();
   // What alerts watch must not stand still for ever; the rest stays for the dashboards.
   Metrics& m = core.metrics;

@@ -61,10 +61,12 @@ absl::StatusOr<Missing> FindMissing(Core& core, const JobRun& run, const JobConf
   MOTLEY_ASSIGN_OR_RETURN(const Precision precision, PrecisionOf(config.training));
   for (const DeviceDescription& device : run.considered) {
     const std::string digest = ComputeProfileDigest(device, shape, config.training.seq_len, precision.compute);
-    if (!core.store.FindComputeProfile(digest).ok()) missing.compute.push_back(device.id);
+    if (run.prediction.Doubts(device.id) || !core.store.FindComputeProfile(digest).ok()) missing.compute.push_back(device.id);
   }
-  missing.collectives = run.considered.size() > 1 &&
-                        !core.store.FindCollectiveProfile(CollectiveProfileDigest(run.considered, shape, precision.master)).ok();
+  missing.collectives =
+      run.considered.size() > 1 &&
+      (run.prediction.doubts_together() ||
+       !core.store.FindCollectiveProfile(CollectiveProfileDigest(run.considered, shape, precision.master)).ok());
   return missing;
 }
 
@@ -191,6 +193,7 @@ absl::Status BeginProfiling(Core& core) {
     return absl::OkStatus();
   }
   MOTLEY_ASSIGN_OR_RETURN(const Missing missing, FindMissing(core, run, job.config));
+  run.measure_again.clear();
   if (missing.compute.empty() && !missing.collectives) return BeginPlanning(core);
 
   MOTLEY_ASSIGN_OR_RETURN(const ModelShape shape, ResolveModel(job.config));
@@ -242,6 +245,7 @@ absl::Status StoreProfiles(Core& core, const NodeName& node, const std::vector<D
       MeasuredSpeed speed = SpeedOf(profile, shape, job.config.training.seq_len);
       speed.model = ModelName(job.config.model);
       core.state.speeds[device.id] = speed;
+      core.state.run->prediction.Measured(device.id);
       lines.push_back(absl::StrCat(device.id.value(), " ", static_cast<int64_t>(speed.tokens_per_second), " tokens/s"));
       batch.compute_profiles.emplace_back(std::move(profile), speed);
       break;
@@ -249,6 +253,7 @@ absl::Status StoreProfiles(Core& core, const NodeName& node, const std::vector<D
   }
   if (!report.collectives.points.empty()) {
     CollectiveProfile profile = report.collectives;
+    core.state.run->prediction.Measured(DeviceId());
     // A note for people, for whose sake no plan on these devices is to fail.
     if (!planner::Validate(profile, "").ok()) profile.overlap.clear();
     profile.digest = CollectiveProfileDigest(devices, shape, precision.master);

@@ -12,6 +12,7 @@
 #include "coordinator/epoch/plan_sentence.h"
 #include "coordinator/epoch/planning_inputs.h"
 #include "coordinator/epoch/setup.h"
+#include "coordinator/epoch/steps.h"
 #include "coordinator/state/measured_speed.h"
 #include "coordinator/state/membership.h"
 #include "coordinator/state/transports.h"
@@ -193,6 +194,7 @@ absl::Status StartEpoch(Core& core, const std::string& reason) {
   run.resume_bytes = prepared.resume_bytes;
   run.epoch_steps = 0;
   run.recent_step_seconds.clear();
+  WatchRanks(core, ranks);
   run.typical_step_seconds = 0;
   run.saved_step = prepared.start_step;
   run.state_bytes = StateBytes(ranks.front());

@@ -1,6 +1,7 @@
 #include "coordinator/epoch/steps.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -103,7 +104,53 @@ void StoreStep(Core& core, JobRun& run, const JobRecord& job) {
   }
 }
 
+void WatchPrediction(Core& core, JobRun& run, const JobRecord& job, const StepStats& stats) {
+  if (!run.prediction.OnStep(stats.predicted_step_seconds, stats.step_seconds)) return;
+  EventRecord event;
+  event.job = job.id;
+  event.kind = kind::kPredictionOff;
+  event.epoch = job.epoch;
+  event.message = run.prediction.sentence();
+  core.Emit(std::move(event));
+}
+
+MetricLabels SlowLabels(const JobId& job, const DeviceId& device) {
+  return {{"job_id", job.value()}, {"node", NodeOf(device).value()}, {"device", device.value()}};
+}
+
+// Said when another rank is named than before, and when none is any more.
+void WatchSlowRank(Core& core, JobRun& run, const JobRecord& job, const StepReport& report) {
+  const DeviceId before = run.slow_rank.slow() ? run.slow_rank.slow()->device : DeviceId();
+  run.slow_rank.OnReport(report.rank, report.stats.step, report.stats.step_seconds, report.lanes);
+  const DeviceId now = run.slow_rank.slow() ? run.slow_rank.slow()->device : DeviceId();
+  if (now == before) return;
+  if (!before.empty()) core.metrics.slow_rank.Set(SlowLabels(job.id, before), 0);
+  if (!now.empty()) core.metrics.slow_rank.Set(SlowLabels(job.id, now), 1);
+  EventRecord event;
+  event.job = job.id;
+  event.kind = kind::kSlowRank;
+  event.device = now.empty() ? before : now;
+  event.node = NodeOf(event.device);
+  event.epoch = job.epoch;
+  event.message = now.empty() ? absl::StrCat(before.value(), " is as fast as predicted again") : run.slow_rank.Sentence(job.id);
+  core.Emit(std::move(event));
+}
+
 }  // namespace
+
+void WatchRanks(Core& core, const std::vector<RankAssignment>& ranks) {
+  JobRun& run = *core.state.run;
+  for (const DeviceId& device : run.slow_rank.devices()) core.metrics.slow_rank.Remove(SlowLabels(run.job, device));
+  std::vector<DeviceId> devices;
+  std::vector<LaneSeconds> predicted;
+  for (const RankAssignment& rank : ranks) {
+    devices.push_back(rank.device.id);
+    predicted.push_back(rank.predicted_lanes);
+    core.metrics.slow_rank.Set(SlowLabels(run.job, rank.device.id), 0);
+  }
+  run.slow_rank.Begin(std::move(devices), std::move(predicted), ranks.empty() ? 0 : ranks.front().predicted_step_seconds);
+  run.prediction.Begin(ranks.empty() ? std::vector<DeviceDescription>() : run.considered);
+}
 
 void OnStep(Core& core, const StepReport& report) {
   JobRun& run = *core.state.run;
@@ -113,6 +160,7 @@ void OnStep(Core& core, const StepReport& report) {
   rank.ready = true;
   rank.peak_bytes = report.peak_memory_bytes;
   rank.lateness_seconds = report.lateness_seconds;
+  WatchSlowRank(core, run, job, report);
   if (report.rank != 0 || report.stats.step <= job.step) return;
 
   StepStats stats = report.stats;
@@ -144,6 +192,7 @@ void OnStep(Core& core, const StepReport& report) {
   }
   run.last_step_at = core.clock.Now();
   SetMetrics(core, job, stats);
+  WatchPrediction(core, run, job, stats);
   core.journal.PublishStep(job.id, stats);
   LogStep(core, job, stats);
   StoreStep(core, run, job);

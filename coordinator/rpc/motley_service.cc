@@ -14,6 +14,7 @@
 #include "coordinator/rpc/list_events.h"
 #include "coordinator/rpc/list_jobs.h"
 #include "coordinator/rpc/list_nodes.h"
+#include "coordinator/rpc/measure_node.h"
 #include "coordinator/rpc/reactors.h"
 #include "coordinator/rpc/resume_job.h"
 #include "coordinator/rpc/rotate_authority.h"
@@ -78,6 +79,10 @@ grpc::ServerUnaryReactor* MotleyService::ListTokens(Context* context, const v1::
 grpc::ServerUnaryReactor* MotleyService::RevokeToken(Context* context, const v1::RevokeTokenRequest* request,
                                                      v1::RevokeTokenResponse* response) {
   return Call(*context, coordinator::RevokeToken, request, response);
+}
+grpc::ServerUnaryReactor* MotleyService::MeasureNode(Context* context, const v1::MeasureNodeRequest* request,
+                                                     v1::MeasureNodeResponse* response) {
+  return Call(*context, coordinator::MeasureNode, request, response);
 }
 grpc::ServerUnaryReactor* MotleyService::ForgetNode(Context* context, const v1::ForgetNodeRequest* request,
                                                     v1::ForgetNodeResponse* response) {

@@ -30,6 +30,7 @@ class MotleyService : public v1::Motley::CallbackService {
   grpc::ServerUnaryReactor* CreateToken(Context*, const v1::CreateTokenRequest*, v1::CreateTokenResponse*) override;
   grpc::ServerUnaryReactor* ListTokens(Context*, const v1::ListTokensRequest*, v1::ListTokensResponse*) override;
   grpc::ServerUnaryReactor* RevokeToken(Context*, const v1::RevokeTokenRequest*, v1::RevokeTokenResponse*) override;
+  grpc::ServerUnaryReactor* MeasureNode(Context*, const v1::MeasureNodeRequest*, v1::MeasureNodeResponse*) override;
   grpc::ServerUnaryReactor* ForgetNode(Context*, const v1::ForgetNodeRequest*, v1::ForgetNodeResponse*) override;
   grpc::ServerUnaryReactor* RotateAuthority(Context*, const v1::RotateAuthorityRequest*, v1::RotateAuthorityResponse*) override;
   grpc::ServerUnaryReactor* GetPlan(Context*, const v1::GetPlanRequest*, v1::GetPlanResponse*) override;

@@ -26,6 +26,7 @@ constexpr Grant kGrants[] = {
     {"/motley.v1.Motley/DeleteJob", true, false},
     {"/motley.v1.Motley/ListNodes", true, false},
     {"/motley.v1.Motley/DrainNode", true, false},
+    {"/motley.v1.Motley/MeasureNode", true, false},
     {"/motley.v1.Motley/CreateToken", true, false},
     {"/motley.v1.Motley/ListTokens", true, false},
     {"/motley.v1.Motley/RevokeToken", true, false},

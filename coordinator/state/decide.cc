@@ -321,7 +321,12 @@ Decision DecideActive(const DecideView& v) {
   if (v.changed() && (v.settled() || !AnyAdded(v))) {
     return {EndEpoch{true, Ending::kReplan, AnyAdded(v) ? "joined" : "drained", std::nullopt}, DescribeChange(v)};
   }
+  if (!v.run.measure_again.empty()) {
+    return {EndEpoch{true, Ending::kReplan, "measured_again", std::nullopt}, v.run.measure_again};
+  }
   if (!v.run.checkpoint_trouble.empty()) return {KeepOn{}, absl::StrCat("training; ", v.run.checkpoint_trouble)};
+  if (v.run.slow_rank.slow()) return {KeepOn{}, absl::StrCat("training; ", v.run.slow_rank.Sentence(v.job.id))};
+  if (!v.run.prediction.sentence().empty()) return {KeepOn{}, absl::StrCat("training; ", v.run.prediction.sentence())};
   return {KeepOn{}, "training"};
 }
 

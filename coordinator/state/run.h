@@ -16,7 +16,9 @@
 #include "common/session/profile.h"
 #include "common/session/session.h"
 #include "coordinator/state/job.h"
+#include "coordinator/state/prediction_watch.h"
 #include "coordinator/state/probe.h"
+#include "coordinator/state/slow_rank.h"
 #include "planner/live/planner.h"
 
 namespace motley::coordinator {
@@ -166,6 +168,9 @@ struct JobRun {
   // The devices' collectives are predicted in this epoch, from those that were last measured together, if any.
   bool predicts_collectives = false;
   std::vector<DeviceDescription> measured_together;
+  PredictionWatch prediction;
+  SlowRankWatch slow_rank;
+  std::string measure_again;  // why the epoch ends, so that a node is measured; empty: it need not
   // kPlanning
   int64_t planning_ticket = 0;  // the task whose answer counts
   std::optional<Prepared> prepared;

@@ -98,6 +98,7 @@ absl::Status SqliteStore::Write(Batch& batch) {
     const Row row = {drain.node.value()};
     MOTLEY_RETURN_IF_ERROR(drain.drained ? ledger_.Put(TableId::kDrained, row) : ledger_.Remove(TableId::kDrained, row));
   }
+  MOTLEY_RETURN_IF_ERROR(ForgetProfiles(batch.unmeasured));
   for (const auto& [profile, speed] : batch.compute_profiles)
     MOTLEY_RETURN_IF_ERROR(ledger_.Put(TableId::kProfiles, ToRow(profile, speed, ++newest_profile_)));
   for (const CollectiveProfile& profile : batch.collective_profiles)
@@ -126,6 +127,20 @@ absl::Status SqliteStore::WriteEpoch(const EpochRow& row) {
         absl::StrCat("generation ", row.epoch.value(), " of job ", row.job.value(), " is not above ", newest.Integer(0)));
   }
   return ledger_.Put(TableId::kEpochs, ToRow(row));
+}
+
+absl::Status SqliteStore::ForgetProfiles(const std::vector<DeviceId>& devices) {
+  if (devices.empty()) return absl::OkStatus();
+  MOTLEY_ASSIGN_OR_RETURN(std::vector<Row> keys,
+                          FindKeys(TableId::kProfiles, "SELECT kind, digest FROM profiles WHERE kind = ?", "collective"));
+  for (const DeviceId& device : devices) {
+    MOTLEY_ASSIGN_OR_RETURN(
+        std::vector<Row> own,
+        FindKeys(TableId::kProfiles, "SELECT kind, digest FROM profiles WHERE kind = 'compute' AND device = ?", device.value()));
+    for (Row& key : own) keys.push_back(std::move(key));
+  }
+  for (const Row& key : keys) MOTLEY_RETURN_IF_ERROR(ledger_.Remove(TableId::kProfiles, key));
+  return absl::OkStatus();
 }
 
 absl::Status SqliteStore::Forget(const JobId& job) {
@@ -269,11 +284,11 @@ absl::StatusOr<std::map<DeviceId, MeasuredSpeed>> SqliteStore::LoadSpeeds() {
   return speeds;
 }
 
-absl::StatusOr<std::vector<Row>> SqliteStore::FindKeys(TableId table, const std::string& query, int64_t limit) {
+absl::StatusOr<std::vector<Row>> SqliteStore::FindKeys(TableId table, const std::string& query, const Value& bound) {
   const TableSpec& spec = Spec(table);
   std::vector<Row> keys;
   Statement rows = database_->Prepare(query);
-  rows.Bind(limit);
+  std::visit([&rows](const auto& value) { rows.Bind(value); }, bound);
   while (true) {
     MOTLEY_ASSIGN_OR_RETURN(const bool found, rows.Step());
     if (!found) return keys;

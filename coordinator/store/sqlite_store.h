@@ -48,6 +48,7 @@ class SqliteStore : public Store {
   absl::Status WriteEpoch(const EpochRow& row);
   absl::Status WriteMembers(const Batch& batch);
   absl::Status Forget(const JobId& job);
+  absl::Status ForgetProfiles(const std::vector<DeviceId>& devices);
   // The rows of a SELECT of all columns of `table`, each checked against its hash. DATA_LOSS: one was altered since the start.
   template <typename F>
   absl::Status ReadRows(TableId table, Statement& rows, F use);
@@ -56,8 +57,8 @@ class SqliteStore : public Store {
   absl::StatusOr<std::vector<Record>> LoadAll(TableId table, Record (*record_of)(const Row&));
   absl::StatusOr<Row> FindRow(TableId table, Statement& row);  // NOT_FOUND: none
   absl::StatusOr<Row> FindProfile(const char* kind, const std::string& digest);
-  // The keys that a query of rows of `table` gives; its one parameter is the limit.
-  absl::StatusOr<std::vector<Row>> FindKeys(TableId table, const std::string& query, int64_t limit);
+  // The keys that a query of rows of `table` gives; its one parameter is `bound`.
+  absl::StatusOr<std::vector<Row>> FindKeys(TableId table, const std::string& query, const Value& bound);
 
   StateFolder folder_;
   std::unique_ptr<Database> database_;

@@ -55,6 +55,8 @@ struct Batch {
   std::vector<DrainRow> drains;
   std::vector<std::pair<ComputeProfile, MeasuredSpeed>> compute_profiles;
   std::vector<CollectiveProfile> collective_profiles;
+  // Of these devices what was measured of each goes; with any, what was measured of devices together, of which none is named.
+  std::vector<DeviceId> unmeasured;
   std::vector<JobId> forgotten;  // jobs that go, with their epochs and plan
   std::vector<AuthorityRecord> authorities;
   std::vector<int64_t> ended_authorities;  // by number: they sign and prove nothing more

@@ -19,6 +19,7 @@
 #include "worker/engine/profiler/collective_profiler.h"
 #include "worker/engine/profiler/compute_profiler.h"
 #include "worker/engine/profiler/link_profiler.h"
+#include "worker/engine/profiler/measurable.h"
 #include "worker/engine/profiler/overlap_profiler.h"
 #include "worker/engine/trainer.h"
 #include "worker/engine/transport/connect_communicator.h"
@@ -101,6 +102,7 @@ class EngineImpl : public Engine {
 
   absl::StatusOr<ComputeProfile> ProfileCompute(const RankAssignment& assignment) override {
     MOTLEY_RETURN_IF_ERROR(CheckAssignment(assignment));
+    MOTLEY_RETURN_IF_ERROR(CheckMeasurable(assignment));
     at::set_num_threads(assignment.device.threads);
     return Guarded("profiling compute", assignment, [&]() -> absl::StatusOr<ComputeProfile> {
       MOTLEY_ASSIGN_OR_RETURN(DeviceBackend * backend, Backend(assignment));

@@ -150,6 +150,13 @@ class FakeMotley : public v1::Motley::Service {
     if (nodes.erase(request->node()) == 0) return {grpc::StatusCode::NOT_FOUND, "no member is named '" + request->node() + "'"};
     return grpc::Status::OK;
   }
+  grpc::Status MeasureNode(grpc::ServerContext*, const v1::MeasureNodeRequest* request,
+                           v1::MeasureNodeResponse* response) override {
+    std::lock_guard lock(mutex);
+    if (!nodes.contains(request->node())) return {grpc::StatusCode::NOT_FOUND, "no node '" + request->node() + "'"};
+    response->set_job_id(measuring_job);
+    return grpc::Status::OK;
+  }
   grpc::Status RotateAuthority(grpc::ServerContext*, const v1::RotateAuthorityRequest*,
                                v1::RotateAuthorityResponse* response) override {
     std::lock_guard lock(mutex);
@@ -247,6 +254,7 @@ class FakeMotley : public v1::Motley::Service {
   v1::CreateTokenResponse new_token;
   std::vector<v1::CreateTokenRequest> tokens_asked;
   std::map<std::string, v1::Token> tokens;
+  std::string measuring_job;
   std::vector<std::string> revoked, forgotten;  // what was asked for, also in vain
   int64_t authority = 1;
   std::vector<v1::Event> events;

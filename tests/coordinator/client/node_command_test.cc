@@ -157,6 +157,17 @@ TEST(NodeCommand, ANodeIsForgotten) {
   EXPECT_EQ(Motley(fake, {"node", "forget"}).code, 64);
 }
 
+TEST(NodeCommand, ANodeIsMeasuredAgain) {
+  FakeMotley fake;
+  fake.nodes["b"].set_name("b");
+  EXPECT_EQ(Motley(fake, {"node", "measure", "b"}).out, "node b is measured again: the next job that uses it does so first\n");
+  fake.measuring_job = "train";
+  EXPECT_EQ(Motley(fake, {"node", "measure", "b"}).out, "node b is measured again: job train saves, measures and goes on\n");
+  EXPECT_EQ(nlohmann::json::parse(Motley(fake, {"node", "measure", "b", "-o", "json"}).out)["job_id"], "train");
+  EXPECT_EQ(Motley(fake, {"node", "measure", "c"}).code, 66);
+  EXPECT_EQ(Motley(fake, {"node", "measure"}).code, 64);
+}
+
 TEST(NodeCommand, TheAuthorityChanges) {
   FakeMotley fake;
   const Ran ran = Motley(fake, {"node", "rotate-authority"});

@@ -103,6 +103,18 @@ TEST_F(Profiling, WhatWasUpgradedIsMeasuredAgain) {
   EXPECT_THAT(Measured().ranks, IsEmpty()) << "as it was";
 }
 
+TEST_F(Profiling, WhatIsDoubtedIsMeasuredAgain) {
+  Measured();
+  Report();
+  run_.prediction.Begin(run_.considered);
+  for (int step = 0; step < PredictionWatch::kStepsToDoubt; ++step) run_.prediction.OnStep(20, 1);
+  const ProfileCommand command = Measured();
+  EXPECT_THAT(command.compute_devices, ElementsAre(DeviceId("n1/gpu0"), DeviceId("n1/gpu1")));
+  EXPECT_TRUE(command.collectives);
+  Report();
+  EXPECT_THAT(Measured().ranks, IsEmpty()) << "once";
+}
+
 TEST_F(Profiling, EveryRankIsToldWhichLinksAreMeasured) {
   EXPECT_THAT(Measured().ranks[0].link_pairs, IsEmpty()) << "one class: the first two";
   AddCard(2);

@@ -89,6 +89,30 @@ TEST_F(SqliteStoreTest, WhatWasCommittedIsThereAfterReopening) {
   EXPECT_EQ(store->FindComputeProfile("nope").status().code(), absl::StatusCode::kNotFound);
 }
 
+TEST_F(SqliteStoreTest, WhatWasMeasuredOfADeviceIsForgotten) {
+  {
+    auto store = Open();
+    Batch batch;
+    for (const std::string name : {"n1/gpu0", "n2/gpu0"}) {
+      ComputeProfile profile;
+      profile.device = DeviceId(name);
+      profile.digest = "digest of " + name;
+      batch.compute_profiles.emplace_back(profile, MeasuredSpeed());
+    }
+    CollectiveProfile together;
+    together.digest = "together";
+    batch.collective_profiles.push_back(together);
+    ASSERT_TRUE(store->Commit(batch).ok());
+    Batch forget;
+    forget.unmeasured = {DeviceId("n1/gpu0")};
+    ASSERT_TRUE(store->Commit(forget).ok());
+  }
+  auto store = Open();
+  EXPECT_EQ(store->FindComputeProfile("digest of n1/gpu0").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_TRUE(store->FindComputeProfile("digest of n2/gpu0").ok());
+  EXPECT_EQ(store->FindCollectiveProfile("together").status().code(), absl::StatusCode::kNotFound);
+}
+
 // A process that is killed right after Commit returned: what it acknowledged is there.
 TEST_F(SqliteStoreTest, ACommitOutlivesKill) {
   int ready[2];

@@ -28,8 +28,12 @@ class ComputePacer : public LanePacer {
   void End(std::optional<double> flops) override;  // sleeps until the declared end
   absl::Duration begin() const override { return start_; }
   absl::Duration end() const override { return lane_end_; }
-  // Called at least every 100 ms while End sleeps.
+  // Called by Beat and End, and at least every 100 ms while End sleeps.
   void set_heartbeat(std::function<void()> heartbeat) { heartbeat_ = std::move(heartbeat); }
+  // Something has moved, also where a stream's marks tell the time.
+  void Beat() {
+    if (heartbeat_) heartbeat_();
+  }
   // Seconds that declared instructions took in all (busy), and how late the host made them.
   double busy_seconds() const { return busy_seconds_; }
   double lateness_seconds() const { return lateness_seconds_; }

@@ -65,5 +65,20 @@ TEST(ComputePacer, BeatsDuringALongInstruction) {
   EXPECT_GE(beats, 3);
 }
 
+TEST(ComputePacer, BeatsWhereTheHostIsLateWithEveryPiece) {
+  FakeClock clock;
+  for (const DeviceDescription& device : {Emulated(), DeviceDescription()}) {
+    ComputePacer pacer(device, clock);
+    int beats = 0;
+    pacer.set_heartbeat([&] { ++beats; });
+    for (int piece = 0; piece < 5; ++piece) {
+      pacer.Begin();
+      clock.Advance(absl::Seconds(20));
+      pacer.End(2e6);
+    }
+    EXPECT_EQ(beats, 5);
+  }
+}
+
 }  // namespace
 }  // namespace motley::engine
