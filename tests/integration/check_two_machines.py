@@ -31,15 +31,24 @@ def files_of_page():
     return {"join": join[0], **{name: re.sub(r"^    ", "", body, flags=re.MULTILINE) for name, body in found.items()}}
 
 
-# Every frame that a host sends or receives, each behind its length.
-LISTEN = """import socket, struct, sys
+# Every frame that a host sends or receives, each behind its length; at the end, how many there was no room for.
+LISTEN = """import signal, socket, struct, sys
+SO_RCVBUFFORCE, SOL_PACKET, PACKET_STATISTICS = 33, 263, 6
 line = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.ntohs(3))
-line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 << 20)
-with open(sys.argv[1], "wb", buffering=0) as file:
+line.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 512 << 20)
+line.settimeout(0.2)
+ended = []
+signal.signal(signal.SIGTERM, lambda *_: ended.append(1))
+with open(sys.argv[1], "wb") as file:
     print("listening", flush=True)
     while True:
-        frame = line.recv(1 << 16)
+        try:
+            frame = line.recv(1 << 16)
+        except TimeoutError:
+            if ended: break
+            continue
         file.write(struct.pack("<I", len(frame)) + frame)
+print(struct.unpack("II", line.getsockopt(SOL_PACKET, PACKET_STATISTICS, 8))[1])
 """
 
 
@@ -66,8 +75,12 @@ class Eavesdropper:
         self.process.stdout.readline()
 
     def heard(self):
-        self.process.kill()
-        self.process.wait()
+        """Every frame until the line is silent for a moment."""
+        self.process.terminate()
+        lost = self.process.communicate(timeout=60)[0]
+        expect(self.process.returncode == 0, "the listener failed")
+        if int(lost):
+            print(f"    {int(lost)} frames were lost", flush=True)
         return list(frames_of(self.path))
 
 
