@@ -30,7 +30,7 @@
 #include "coordinator/rpc/endpoint.h"
 #include "coordinator/rpc/health_service.h"
 #include "coordinator/rpc/listening_socket.h"
-#include "coordinator/rpc/motley_service.h"
+#include "coordinator/rpc/people_servers.h"
 #include "coordinator/rpc/report_limits.h"
 #include "coordinator/rpc/worker_service.h"
 #include "coordinator/store/sqlite_store.h"
@@ -38,9 +38,6 @@
 
 namespace motley::coordinator {
 namespace {
-
-// Of a request from people: a plan of 1 MiB, 256 KiB for the rest of its job, and room for the words around them.
-constexpr int kMaxRequestBytes = (1 << 20) + (256 << 10) + (16 << 10);
 
 // A worker has one. Of each a message may be under way, whose sender nobody knows yet.
 constexpr int kMostStreamsOfWorkers = 8;
@@ -66,9 +63,8 @@ struct Server::Parts {
         executor(loop),
         core(config, clock, *store, executor, registry, [this](std::function<void()> task) { loop.Post(std::move(task)); }),
         runner(core, PeriodicJobs()),
-        motley(TaskPoster(loop, TaskKind::kPeople), core, people_busy),
+        people(TaskPoster(loop, TaskKind::kPeople), core, people_busy),
         workers(TaskPoster(loop, TaskKind::kWorkers), core, workers_busy),
-        people_health(TaskPoster(loop, TaskKind::kPeople), core, people_busy, Role::kPerson, v1::Motley::service_full_name()),
         workers_health(TaskPoster(loop, TaskKind::kWorkers), core, workers_busy, Role::kWorker,
                        v1::WorkerService::service_full_name()) {}
 
@@ -82,11 +78,11 @@ struct Server::Parts {
   Core core;
   Runner runner;
   BusyPeers people_busy, workers_busy;
-  MotleyService motley;
+  PeopleServers people;
   WorkerSessions workers;
-  HealthService people_health, workers_health;
-  RefusingService people_refusing{Role::kPerson}, workers_refusing{Role::kWorker};
-  Endpoint people_endpoint, workers_endpoint;
+  HealthService workers_health;
+  RefusingService workers_refusing{Role::kWorker};
+  Endpoint workers_endpoint;
   // Until the acceptor has them.
   std::vector<ListeningSocket> people_sockets, own_workers_sockets, workers_sockets;
   std::string socket_address, people_address, workers_address, workers_socket_address;
@@ -125,8 +121,7 @@ absl::Status Server::Parts::Bind() {
 }
 
 absl::Status Server::Parts::Serve() {
-  MOTLEY_ASSIGN_OR_RETURN(people_endpoint,
-                          StartEndpoint({Role::kPerson, {&motley, &people_health}, &people_refusing, kMaxRequestBytes, true}));
+  MOTLEY_RETURN_IF_ERROR(people.Start());
   const bool by_tls = WorkersUseTls(config);
   EndpointOptions for_workers = {
       Role::kWorker, {&workers, &workers_health}, &workers_refusing, static_cast<int>(kMaxReportBytes), false, nullptr};
@@ -137,12 +132,14 @@ absl::Status Server::Parts::Serve() {
   FitConnections(DescriptorLimit(), &people_most, &workers_most);
   std::vector<Acceptor::Server> servers;
   servers.push_back({"people", {}, people_most, &people_busy});
-  servers.back().doors.push_back({std::move(people_sockets), std::move(people_endpoint.acceptor), false});
+  const auto by_account = [this](int fd) -> grpc::experimental::ExternalConnectionAcceptor& { return people.For(fd); };
+  servers.back().doors.push_back({std::move(people_sockets), nullptr, by_account, false});
   servers.push_back({"workers", {}, workers_most, &workers_busy});
   std::vector<ListeningSocket>& plain = by_tls ? own_workers_sockets : workers_sockets;
   if (!by_tls) std::move(own_workers_sockets.begin(), own_workers_sockets.end(), std::back_inserter(workers_sockets));
-  servers.back().doors.push_back({std::move(plain), std::move(workers_endpoint.acceptor), false});
-  if (by_tls) servers.back().doors.push_back({std::move(workers_sockets), std::move(workers_endpoint.tls_acceptor), true});
+  servers.back().doors.push_back({std::move(plain), std::move(workers_endpoint.acceptor), nullptr, false});
+  if (by_tls)
+    servers.back().doors.push_back({std::move(workers_sockets), std::move(workers_endpoint.tls_acceptor), nullptr, true});
   acceptor = std::make_unique<Acceptor>(std::move(servers));
   return absl::OkStatus();
 }
@@ -207,9 +204,8 @@ Server::~Server() {
   parts_->acceptor.reset();
   // The loop turns while calls are being cancelled: their last callbacks run on it.
   const auto deadline = std::chrono::system_clock::now() + std::chrono::seconds(1);
-  for (Endpoint* endpoint : {&parts_->people_endpoint, &parts_->workers_endpoint}) {
-    if (endpoint->server != nullptr) endpoint->server->Shutdown(deadline);
-  }
+  parts_->people.Shutdown(deadline);
+  if (parts_->workers_endpoint.server != nullptr) parts_->workers_endpoint.server->Shutdown(deadline);
   parts_->executor.Stop();
   parts_->loop.Stop();
 }

@@ -58,12 +58,19 @@ Exit List(Context& context, const ListFlags& flags) {
     context.out << "no jobs; motley submit FILE starts one\n";
     return {};
   }
-  Table table({"JOB", "NAME", "STATE", "STEP", "LOSS", "GENERATION", "SUBMITTED", "REASON"});
-  for (const v1::Job& job : response->jobs()) {
-    table.Add({job.id(), job.spec().name(), FormatState(job.state()),
-               absl::StrCat(job.step(), "/", job.spec().training().steps()),
-               job.has_last_step() ? absl::StrFormat("%.4f", job.last_step().loss()) : "-", absl::StrCat(job.epoch()),
-               FormatTime(job.submitted_unix_ms()), job.reason()});
+  const auto& jobs = response->jobs();
+  const bool owned = std::any_of(jobs.begin(), jobs.end(), [](const v1::Job& job) { return !job.owner().empty(); });
+  const auto row = [owned](std::vector<std::string> cells, const std::string& owner) {
+    if (owned) cells.insert(cells.begin() + 2, owner.empty() ? "-" : owner);
+    return cells;
+  };
+  Table table(row({"JOB", "NAME", "STATE", "STEP", "LOSS", "GENERATION", "SUBMITTED", "REASON"}, "OWNER"));
+  for (const v1::Job& job : jobs) {
+    table.Add(
+        row({job.id(), job.spec().name(), FormatState(job.state()), absl::StrCat(job.step(), "/", job.spec().training().steps()),
+             job.has_last_step() ? absl::StrFormat("%.4f", job.last_step().loss()) : "-", absl::StrCat(job.epoch()),
+             FormatTime(job.submitted_unix_ms()), job.reason()},
+            job.owner()));
   }
   table.Spare({"GENERATION", "NAME", "SUBMITTED"}).Print(context.out, context.screen);
   return {};

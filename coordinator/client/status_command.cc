@@ -84,7 +84,8 @@ void Print(const v1::GetJobResponse& response, std::ostream& out, const Screen& 
                       FormatSeconds(job.last_step().remaining_seconds()), " left"));
   }
   PrintTransports(wire::FromProto(response.transports()), out, screen);
-  out << "submitted   " << FormatTime(job.submitted_unix_ms()) << "\n";
+  out << "submitted   " << FormatTime(job.submitted_unix_ms()) << (job.owner().empty() ? "" : " by " + CleanLine(job.owner()))
+      << "\n";
   out << "started     " << FormatTime(job.started_unix_ms()) << "\n";
   out << "finished    " << FormatTime(job.finished_unix_ms()) << "\n";
   line(absl::StrCat("checkpoint  ", job.newest_checkpoint().empty() ? "none yet" : CleanLine(job.newest_checkpoint())));

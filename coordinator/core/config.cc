@@ -74,6 +74,7 @@ std::map<std::string, Key> Keys(Config* config) {
         }}},
       {"server.listen", {"\"host:port\" or \"\"", Text(&config->listen)}},
       {"server.metrics", {"\"host:port\" or \"\"", Text(&config->metrics)}},
+      {"server.owners", Flag(&config->owners)},
       {"server.insecure", Flag(&config->insecure)},
       {"workers.listen", {"\"host:port\"", Text(&config->workers_listen)}},
       {"workers.socket",

@@ -39,6 +39,12 @@ struct BackupState {
   int64_t commits = -1;                 // that it held; -1: there was none since the start
 };
 
+// Who asks for what the loop does now, where jobs have owners.
+struct CallingAccount {
+  int64_t uid = -1;  // -1: nobody that is known
+  std::string name;
+};
+
 // At the addresses at which members look for the cluster's coordinator (members/term).
 struct OtherCoordinators {
   bool asking = false;
@@ -67,6 +73,7 @@ struct Core {
   Term term;                                  // that this coordinator shows (members/term)
   std::optional<absl::Status> ended;          // why it is the cluster's coordinator no more; the process ends
   OtherCoordinators others;
+  CallingAccount caller;
   RefusedJoins refused_joins;
   std::map<NodeName, Renewal> renewals;  // the newest of each member
   BackupState backup;

@@ -136,7 +136,7 @@ bool Acceptor::Take(const Listener& listener) {
     if (listener.handshakes != nullptr) listener.handshakes->Add(fd, clock_.Now());
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
     connection.fd = fd;
-    listener.door->grpc->HandleNewConnection(&connection);
+    (listener.door->choose ? listener.door->choose(fd) : *listener.door->grpc).HandleNewConnection(&connection);
   }
   return true;
 }

@@ -4,6 +4,7 @@
 #include <grpcpp/server_builder.h>
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -44,6 +45,8 @@ class Acceptor {
   struct Door {
     std::vector<ListeningSocket> sockets;
     std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> grpc;
+    // Who takes a connection, where it is not always the same.
+    std::function<grpc::experimental::ExternalConnectionAcceptor&(int fd)> choose = nullptr;
     bool by_tls = false;  // so many handshakes at a time as HandshakeBound says; others wait in the kernel's queue
   };
   struct Server {

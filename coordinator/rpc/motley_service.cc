@@ -1,7 +1,11 @@
 #include "coordinator/rpc/motley_service.h"
 
 #include <memory>
+#include <string>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "coordinator/rpc/check_cluster.h"
 #include "coordinator/rpc/clean_message.h"
 #include "coordinator/rpc/delete_job.h"
@@ -15,6 +19,7 @@
 #include "coordinator/rpc/list_jobs.h"
 #include "coordinator/rpc/list_nodes.h"
 #include "coordinator/rpc/measure_node.h"
+#include "coordinator/rpc/permission.h"
 #include "coordinator/rpc/reactors.h"
 #include "coordinator/rpc/resume_job.h"
 #include "coordinator/rpc/rotate_authority.h"
@@ -26,11 +31,56 @@
 
 namespace motley::coordinator {
 
+namespace {
+
+template <typename Request>
+std::string MethodOf() {
+  return absl::StrCat("/", v1::Motley::service_full_name(), "/", absl::StripSuffix(Request::descriptor()->name(), "Request"));
+}
+
+template <typename Request>
+std::string JobOf(const Request& request) {
+  if constexpr (requires { request.job_id(); }) return request.job_id();
+  return "";
+}
+
+template <typename Request>
+std::string SubjectOf(const Request& request) {
+  if constexpr (requires { request.node(); }) return request.node();
+  return JobOf(request);
+}
+
+// The end of a stream that may not begin.
+template <typename Message>
+class RefusedSource : public StreamSource<Message> {
+ public:
+  explicit RefusedSource(absl::Status why) : why_(std::move(why)) {}
+  absl::StatusOr<Pull> Next(Core&, Message*) override { return why_; }
+  Topic topic() const override { return {NewsKind::kEvents, JobId()}; }
+
+ private:
+  const absl::Status why_;
+};
+
+}  // namespace
+
 template <typename Request, typename Response>
 grpc::ServerUnaryReactor* MotleyService::Call(const Context& context, absl::Status (*handler)(Core&, const Request&, Response*),
                                               const Request* request, Response* response) {
   return new UnaryReactor(loop_, busy_, context, [this, handler, request, response] {
-    const absl::Status status = handler(core_, *request, response);
+    if (!core_.config.owners) {
+      const absl::Status status = handler(core_, *request, response);
+      CleanTexts(*response);
+      return status;
+    }
+    const std::string method = MethodOf<Request>();
+    absl::Status status = CheckPermission(core_.state, person_, method, JobOf(*request));
+    if (status.ok()) {
+      core_.caller = {person_.uid ? static_cast<int64_t>(*person_.uid) : -1, person_.name};
+      status = handler(core_, *request, response);
+      core_.caller = {};
+    }
+    Audit(person_, method, SubjectOf(*request), status);
     CleanTexts(*response);
     return status;
   });
@@ -84,6 +134,7 @@ grpc::ServerUnaryReactor* MotleyService::MeasureNode(Context* context, const v1:
                                                      v1::MeasureNodeResponse* response) {
   return Call(*context, coordinator::MeasureNode, request, response);
 }
+
 grpc::ServerUnaryReactor* MotleyService::ForgetNode(Context* context, const v1::ForgetNodeRequest* request,
                                                     v1::ForgetNodeResponse* response) {
   return Call(*context, coordinator::ForgetNode, request, response);
@@ -102,6 +153,12 @@ grpc::ServerUnaryReactor* MotleyService::GetPlanningInputs(Context* context, con
 }
 grpc::ServerWriteReactor<v1::CheckClusterUpdate>* MotleyService::CheckCluster(Context* context,
                                                                               const v1::CheckClusterRequest* request) {
+  // Nodes look at paths that it names. It is about no job, so nothing is read that the loop changes.
+  if (absl::Status may = CheckPermission(ClusterState(), person_, MethodOf<v1::CheckClusterRequest>(), "");
+      core_.config.owners && !may.ok()) {
+    return new StreamReactor<v1::CheckClusterUpdate>(loop_, core_, busy_, *context,
+                                                     std::make_unique<RefusedSource<v1::CheckClusterUpdate>>(std::move(may)));
+  }
   return new StreamReactor<v1::CheckClusterUpdate>(loop_, core_, busy_, *context, std::make_unique<CheckClusterSource>(*request));
 }
 grpc::ServerWriteReactor<v1::JobUpdate>* MotleyService::WatchJob(Context* context, const v1::WatchJobRequest* request) {

@@ -3,9 +3,12 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <utility>
+
 #include "coordinator/core/core.h"
 #include "coordinator/core/loop.h"
 #include "coordinator/rpc/busy_peers.h"
+#include "coordinator/rpc/person.h"
 #include "coordinator/rpc/roles.h"
 #include "proto/motley/v1/motley.grpc.pb.h"
 
@@ -14,7 +17,8 @@ namespace motley::coordinator {
 class MotleyService : public v1::Motley::CallbackService {
  public:
   // All must outlive the gRPC server.
-  MotleyService(TaskPoster loop, Core& core, BusyPeers& busy) : loop_(loop), core_(core), busy_(busy) {
+  MotleyService(TaskPoster loop, Core& core, BusyPeers& busy, Person person)
+      : loop_(loop), core_(core), busy_(busy), person_(std::move(person)) {
     for (const int method : NotGranted(Role::kPerson, v1::Motley::service_full_name())) MarkMethodGeneric(method);
   }
 
@@ -51,6 +55,7 @@ class MotleyService : public v1::Motley::CallbackService {
   const TaskPoster loop_;
   Core& core_;
   BusyPeers& busy_;
+  const Person person_;  // who calls
 };
 
 }  // namespace motley::coordinator

@@ -14,27 +14,28 @@ namespace {
 struct Grant {
   std::string_view method;
   bool person, worker;
+  Need need = Need::kSee;  // of people, where jobs have owners
 };
 
 constexpr Grant kGrants[] = {
-    {"/motley.v1.Motley/SubmitJob", true, false},
+    {"/motley.v1.Motley/SubmitJob", true, false, Need::kAct},
     {"/motley.v1.Motley/GetJob", true, false},
     {"/motley.v1.Motley/ListJobs", true, false},
     {"/motley.v1.Motley/WatchJob", true, false},
-    {"/motley.v1.Motley/StopJob", true, false},
-    {"/motley.v1.Motley/ResumeJob", true, false},
-    {"/motley.v1.Motley/DeleteJob", true, false},
+    {"/motley.v1.Motley/StopJob", true, false, Need::kOwn},
+    {"/motley.v1.Motley/ResumeJob", true, false, Need::kOwn},
+    {"/motley.v1.Motley/DeleteJob", true, false, Need::kOwn},
     {"/motley.v1.Motley/ListNodes", true, false},
-    {"/motley.v1.Motley/DrainNode", true, false},
-    {"/motley.v1.Motley/MeasureNode", true, false},
-    {"/motley.v1.Motley/CreateToken", true, false},
-    {"/motley.v1.Motley/ListTokens", true, false},
-    {"/motley.v1.Motley/RevokeToken", true, false},
-    {"/motley.v1.Motley/ForgetNode", true, false},
-    {"/motley.v1.Motley/RotateAuthority", true, false},
+    {"/motley.v1.Motley/DrainNode", true, false, Need::kAdmin},
+    {"/motley.v1.Motley/MeasureNode", true, false, Need::kAdmin},
+    {"/motley.v1.Motley/CreateToken", true, false, Need::kAdmin},
+    {"/motley.v1.Motley/ListTokens", true, false, Need::kAdmin},
+    {"/motley.v1.Motley/RevokeToken", true, false, Need::kAdmin},
+    {"/motley.v1.Motley/ForgetNode", true, false, Need::kAdmin},
+    {"/motley.v1.Motley/RotateAuthority", true, false, Need::kAdmin},
     {"/motley.v1.Motley/GetPlan", true, false},
     {"/motley.v1.Motley/GetPlanningInputs", true, false},
-    {"/motley.v1.Motley/CheckCluster", true, false},
+    {"/motley.v1.Motley/CheckCluster", true, false, Need::kAct},
     {"/motley.v1.Motley/ListEvents", true, false},
     {"/motley.v1.Motley/TailLogs", true, false},
     {"/motley.v1.Motley/TraceStep", true, false},
@@ -63,6 +64,11 @@ std::string_view RoleName(Role role) { return role == Role::kPerson ? "people" :
 bool IsGranted(Role role, std::string_view method) {
   const auto* grant = std::find_if(std::begin(kGrants), std::end(kGrants), [&](const Grant& g) { return g.method == method; });
   return grant != std::end(kGrants) && (role == Role::kPerson ? grant->person : grant->worker);
+}
+
+Need NeedOf(std::string_view method) {
+  const auto* grant = std::find_if(std::begin(kGrants), std::end(kGrants), [&](const Grant& g) { return g.method == method; });
+  return grant == std::end(kGrants) ? Need::kAdmin : grant->need;
 }
 
 std::vector<int> NotGranted(Role role, const std::string& service) {

@@ -15,6 +15,10 @@ std::string_view RoleName(Role role);  // "people", "workers"
 
 // `method` as gRPC names it: "/motley.v1.Motley/SubmitJob". What the table does not hold is granted to nobody.
 bool IsGranted(Role role, std::string_view method);
+// What a person must be for a method: anybody who gets in, somebody who is known, the job's owner, one who looks after the
+// cluster.
+enum class Need { kSee, kAct, kOwn, kAdmin };
+Need NeedOf(std::string_view method);
 // Indices, within a service of the generated code, of the methods that the role was not granted. A server hands those to its
 // RefusingService (grpc::Service::MarkMethodGeneric).
 std::vector<int> NotGranted(Role role, const std::string& service);

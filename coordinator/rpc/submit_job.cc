@@ -71,6 +71,7 @@ absl::Status SubmitJob(Core& core, const v1::SubmitJobRequest& request, v1::Subm
   }
   MOTLEY_RETURN_IF_ERROR(CheckRoomForJob(core.state, job.config, core.config.waiting_job_bytes));
   job.submitted_unix_ms = core.journal.UnixMs();
+  job.owner_uid = core.caller.uid, job.owner = core.caller.name;
   // A job of this id that the store lost may have left ranks behind.
   if (auto seen = core.state.foreign_epochs.find(job.id); seen != core.state.foreign_epochs.end()) job.epoch = seen->second;
   job.reason = "submitted";

@@ -94,6 +94,7 @@ v1::Job View(const JobStatus& job) {
   out.set_newest_checkpoint(job.newest_checkpoint);
   out.set_predicted_step_seconds(job.predicted_step_seconds);
   out.set_error_code(static_cast<int>(job.error_code));
+  out.set_owner(job.owner);
   return out;
 }
 

@@ -36,6 +36,8 @@ struct JobStatus {
   std::string data_digest;  // what the first storage check saw; a node that sees other data is left out
   int64_t data_bytes = 0;   // the same
   absl::StatusCode error_code = absl::StatusCode::kOk;  // of a failed job, where it is known
+  int64_t owner_uid = -1;                               // of the account that submitted it, where jobs have owners; -1: not known
+  std::string owner;                                    // its name then
 };
 
 struct JobRecord : JobStatus {

@@ -35,7 +35,9 @@ Row ToRow(const JobRecord& job) {
           job.data_digest,
           int64_t{job.plannings_begun},
           job.data_bytes,
-          static_cast<int64_t>(job.error_code)};
+          static_cast<int64_t>(job.error_code),
+          job.owner_uid,
+          job.owner};
 }
 
 Row ToRow(const EpochRow& epoch) { return {epoch.job.value(), epoch.epoch.value(), epoch.unix_ms, RanksToJson(epoch.ranks)}; }
@@ -108,6 +110,8 @@ absl::StatusOr<JobRecord> JobOf(const Row& row) {
   job.plannings_begun = static_cast<int>(IntegerAt(row, 14));
   job.data_bytes = IntegerAt(row, 15);
   job.error_code = static_cast<absl::StatusCode>(IntegerAt(row, 16));
+  job.owner = TextAt(row, 18);
+  job.owner_uid = job.owner.empty() ? -1 : IntegerAt(row, 17);
   return job;
 }
 

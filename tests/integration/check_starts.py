@@ -5,18 +5,21 @@ usage: check_starts.py [COUNT [AT_ONCE]]
 """
 import argparse
 import os
+import pwd
+import shutil
 import socket
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from unittest import mock
 
-from harness import CPU_DEVICE, Results, TestCluster, expect
+from harness import CPU_DEVICE, Results, TestCluster, expect, job_sections
 from cluster import samples
 
-CANNOT_CREATE = 73
+CANNOT_CREATE, NO_PERMISSION = 73, 77
 NOBODY = NOBODYS_GROUP = 65534
 NODES = {f"n{i}": [CPU_DEVICE] for i in range(1, 4)}
 
@@ -141,6 +144,56 @@ def closed_to_others():
         os.umask(before)
 
 
+def as_account(cluster, uid, group, *arguments):
+    """motley as another account; the program is opened here, whose folder that one may not come to."""
+    def become():
+        os.setgroups([])
+        os.setgid(group)
+        os.setuid(uid)
+
+    program = os.open(cluster.program("motley"), os.O_RDONLY)
+    try:
+        return subprocess.run(["motley", "--coordinator", f"unix:{cluster.socket}", *arguments], executable=f"/proc/self/fd/{program}",
+                              pass_fds=[program], preexec_fn=become, cwd="/", capture_output=True, text=True, timeout=60, check=False)
+    finally:
+        os.close(program)
+
+
+def jobs_have_owners():
+    """Two accounts of the socket's group, the admin, and by TCP."""
+    if os.geteuid() != 0:
+        return "only root makes other users"
+    with TestCluster() as cluster, tempfile.TemporaryDirectory() as open_folder:
+        cluster.start_coordinator(server={"socket": cluster.socket, "listen": cluster.address, "metrics": cluster.metrics_address,
+                                          "owners": True})
+        os.chmod(cluster.top, 0o711)
+        os.chmod(open_folder, 0o755)
+        path = shutil.copy(cluster.job_file("theirs", job_sections(cluster)), open_folder)
+        os.chmod(path, 0o644)
+        group, one, other = os.stat(cluster.socket).st_gid, NOBODY, NOBODY - 1
+
+        def by(uid, *arguments):
+            return as_account(cluster, uid, group, *arguments)
+
+        submitted = by(one, "submit", path, "--id", "theirs")
+        expect(submitted.returncode == 0, f"{submitted.stdout} {submitted.stderr}")
+        name = pwd.getpwuid(one).pw_name
+        listed = by(other, "list")
+        expect(listed.returncode == 0 and name in listed.stdout and "OWNER" in listed.stdout, f"{listed.stdout} {listed.stderr}")
+        for words, done in (([f"theirs is {name}'s job", "motley-admin"], by(other, "stop", "theirs")),
+                            (["that is for members of group motley-admin"], by(one, "node", "token")),
+                            (["by TCP is not known and may only look"], cluster.run_motley("stop", "theirs"))):
+            expect(done.returncode == NO_PERMISSION and all(word in done.stderr for word in words), f"{done.returncode}: {done.stderr}")
+        stopped = by(one, "stop", "theirs")
+        expect(stopped.returncode == 0, f"{stopped.stdout} {stopped.stderr}")
+        deleted = as_account(cluster, 0, 0, "delete", "theirs")
+        expect(deleted.returncode == 0, f"root may: {deleted.stdout} {deleted.stderr}")
+        with open(cluster.coordinator.log_path, encoding="utf-8") as file:
+            log = file.read()
+        expect("audit: root (0) DeleteJob theirs: done" in log, f"no line of the audit: {log[-500:]}")
+    return None
+
+
 def main():
     parser = argparse.ArgumentParser(description="fresh clusters, several at once")
     parser.add_argument("count", nargs="?", type=int, default=10)
@@ -153,6 +206,7 @@ def main():
     results.run("a proxy in the environment is not asked", proxy_of_the_site)
     results.run("an addresses file in a folder that is not there", folder_that_is_not_there)
     results.run("files are closed to other accounts, the socket is open to the group", closed_to_others)
+    results.run("jobs have owners", jobs_have_owners)
     results.exit()
 
 

@@ -120,7 +120,7 @@ TEST_F(MembersStoreTest, AFileOfVersionSixKeepsItsJobsAndTakesMembers) {
     JobRecord job;
     job.id = JobId("old");
     job.step = 12;
-    ASSERT_TRUE(ledger.Put(TableId::kJobs, ToRow(job)).ok());
+    ASSERT_TRUE(ledger.Put(TableId::kJobs, RowOfVersion(6, job)).ok());
     ASSERT_TRUE(ledger.Put(TableId::kDrained, {std::string("n3")}).ok());
     ASSERT_TRUE(ledger.Seal().ok());
     ASSERT_TRUE((*MarkFile::Open(folder_ + "/coordinator.mark"))->Write(ledger.state().mark).ok());

@@ -78,7 +78,7 @@ TEST_F(SecretTest, AFileOfVersionFiveGetsOne) {
     JobRecord job;
     job.id = JobId("old");
     job.step = 12;
-    ASSERT_TRUE(ledger.Put(TableId::kJobs, ToRow(job)).ok());
+    ASSERT_TRUE(ledger.Put(TableId::kJobs, RowOfVersion(5, job)).ok());
     ASSERT_TRUE(ledger.Seal().ok());
     ASSERT_TRUE((*MarkFile::Open(folder_ + "/coordinator.mark"))->Write(ledger.state().mark).ok());
   }

@@ -8,6 +8,8 @@
 #include <memory>
 #include <string>
 
+#include "coordinator/store/records.h"
+#include "coordinator/store/row.h"
 #include "coordinator/store/sqlite_store.h"
 
 namespace motley::coordinator {
@@ -24,6 +26,13 @@ class StoreTest : public testing::Test {
     auto store = SqliteStore::Open(folder_);
     EXPECT_TRUE(store.ok()) << store.status();
     return store.ok() ? *std::move(store) : nullptr;
+  }
+  // As that version of the schema wrote it: without the columns that came later.
+  static Row RowOfVersion(int64_t version, const JobRecord& job) {
+    Row row = ToRow(job);
+    const auto& columns = Spec(TableId::kJobs).columns;
+    while (columns[row.size() - 1].since > version) row.pop_back();
+    return row;
   }
   std::string folder_;
 };
