@@ -23,7 +23,7 @@ Metrics::Metrics(MetricsRegistry& r)
       step_seconds(r.Gauge("motley_job_step_seconds", "Measured time of the newest step")),
       predicted_step_seconds(r.Gauge("motley_job_predicted_step_seconds", "Simulated time of a step")),
       prediction_error_ratio(r.Gauge("motley_job_prediction_error_ratio", "Measured over predicted step time, minus one")),
-      slow_rank(r.Gauge("motley_job_slow_device", "1: its own work takes longer than predicted and the others wait for it")),
+      slow_rank(r.Gauge("motley_job_slow_device", "1: all other devices of the job wait for it")),
       epoch(r.Gauge("motley_job_generation", "How many times the job was planned")),
       replans(r.Counter("motley_job_replans_total", "Generations after the first, by cause")),
       pause_seconds(

@@ -1,4 +1,5 @@
-// Which rank makes a job slower than predicted: the one whose own work takes longer, while the others wait for it.
+// Which rank makes a job slower than predicted: the one that waits for nobody while all others wait. Not the one whose own work
+// takes long: an emulated device that is told late of a transfer's end counts that as its own.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +25,8 @@ class SlowRankWatch {
   // Over the newest kWindow steps; it stays named until it is not slow any more.
   struct Slow {
     DeviceId device;
-    double own_seconds = 0, predicted_seconds = 0;  // of a step, its own work: what its compute lane did, and its host
-    double step_seconds = 0;                        // of the job, meanwhile
+    int steps = 0;            // in which all others waited for it
+    double step_seconds = 0;  // of the job, meanwhile
   };
   const std::optional<Slow>& slow() const { return slow_; }
   // For people; empty: nobody is slow.
@@ -36,18 +37,18 @@ class SlowRankWatch {
  private:
   struct Step {
     double seconds = 0;
-    std::vector<double> own;  // by rank
+    std::optional<size_t> held_up_by;  // rank
   };
   struct Reports {
     double seconds = 0;
-    std::vector<std::optional<double>> own;
+    std::vector<std::optional<double>> waited;  // longer than predicted, by rank
     size_t missing = 0;
   };
-  std::optional<size_t> WhoHoldsUp(const Step& step) const;
+  std::optional<size_t> WhoHoldsUp(const Reports& reports) const;
   void Judge();
 
   std::vector<DeviceId> devices_;
-  std::vector<double> predicted_own_;
+  std::vector<double> predicted_wait_;
   double predicted_step_seconds_ = 0;
   std::map<int64_t, Reports> open_;  // steps of which reports are missing, the newest few
   std::deque<Step> window_;
