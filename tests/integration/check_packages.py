@@ -105,6 +105,18 @@ def in_parts(unpacked):
         expect(done.returncode == MISSING_FILE and "is damaged" in done.stderr, f"a cut loader: {done.returncode}: {done.stderr!r}")
 
 
+def as_its_readme_says(unpacked):
+    """The commands of README.txt as they stand, but for ports, which others may have."""
+    with open(os.path.join(unpacked, "README.txt"), encoding="utf-8") as file:
+        commands = [line.strip() for line in file if line.startswith("    ")]
+    expect(commands[-2:] == ["motley nodes", "motley doctor"], f"README.txt ends with {commands[-2:]}")
+    script = "\n".join(commands[:-2]).replace("motley-coordinator ", "motley-coordinator --workers 127.0.0.1:0 --metrics 127.0.0.1:0 ")
+    wait = "\nfor _ in $(seq 100); do motley nodes | grep -q ready && break; sleep 0.2; done\nmotley nodes && motley doctor\nsaid=$?\n"
+    with tempfile.TemporaryDirectory() as home:
+        done = run("bash", "-c", f"{script}{wait}kill %1 %2; wait; exit $said", cwd=unpacked, env={**os.environ, "HOME": home})
+        expect(done.returncode == 0 and "a/cpu0" in done.stdout, f"status {done.returncode}: {done.stdout}{done.stderr}")
+
+
 def says_what_is_bundled(unpacked):
     with open(os.path.join(unpacked, "share", "doc", "motley", "bundled.spdx.json"), encoding="utf-8") as file:
         spdx = json.load(file)
@@ -153,6 +165,7 @@ def main():
                 name = "the tarball trains with its own libraries"
             results.run(name, without_a_system, unpacked[0])
             results.run("the tarball beside other libraries", beside_other_libraries, unpacked[0])
+            results.run("the tarball as its README says", as_its_readme_says, unpacked[0])
             results.run("a tarball in parts says so", in_parts, unpacked[0])
             results.run("what is bundled", says_what_is_bundled, unpacked[0])
             results.run("the example for Slurm, with a stand-in for srun", slurm_example.two_allocations, unpacked[0])
