@@ -6,7 +6,8 @@ if(NOT cublas)
   return()
 endif()
 set(prefix ${CMAKE_INSTALL_PREFIX}/${MOTLEY_RANK_LIBRARIES})
-file(GLOB torch_libraries ${MOTLEY_TORCH_DIR}/torch/lib/libtorch_cuda*.so ${MOTLEY_TORCH_DIR}/torch/lib/libtorch_nvshmem.so
+# Not libtorch_cuda_linalg.so: Motley decomposes no matrix on a card, and what that asks for is not fetched.
+file(GLOB torch_libraries ${MOTLEY_TORCH_DIR}/torch/lib/libtorch_cuda.so ${MOTLEY_TORCH_DIR}/torch/lib/libtorch_nvshmem.so
      ${MOTLEY_TORCH_DIR}/torch/lib/libcaffe2_nvrtc.so)
 file(INSTALL ${torch_libraries} DESTINATION ${prefix}/torch/lib)
 file(GLOB folders ${MOTLEY_TORCH_DIR}/nvidia/*/lib)

@@ -26,6 +26,8 @@ bring_libraries() {
     if [[ $path == missing ]]; then echo "a program needs $name, which is not found"; return 1; fi
     install -m 644 "$path" "$folder/lib/$name" || return
   done < <(libraries_of "$folder")
+  # `lib/ld-linux-x86-64.so.2 --list PROGRAM` says where a program finds its libraries.
+  chmod 755 "$folder"/lib/ld-*
 }
 
 make_launchers() {

@@ -49,7 +49,7 @@ installs_cards() {
     if [[ -z $cublas && -e $cards ]]; then echo "installed without cuBLAS"; return 1; fi
   done
   [[ $(cd "$cards" && find . -type f | sort | tr '\n' ' ') == "./lib/motley/nvidia/cu13/lib/libcublas.so.13 \
-./lib/motley/nvidia/nccl/lib/libnccl.so.2 ./lib/motley/torch/lib/libtorch_cuda.so ./lib/motley/torch/lib/libtorch_cuda_linalg.so " ]] ||
+./lib/motley/nvidia/nccl/lib/libnccl.so.2 ./lib/motley/torch/lib/libtorch_cuda.so " ]] ||
     { find "$cards" -type f; return 1; }
 }
 
