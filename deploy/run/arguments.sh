@@ -1,6 +1,6 @@
 # What each command of ./run takes, said once: for --help, and to refuse what it does not take.
 
-COMMANDS=(setup build demo up down test bench format doctor clean help)
+COMMANDS=(setup build demo up down test pack package bench format doctor clean help)
 
 # The flags of a command; "FLAG=" takes a value.
 flags_of() {
@@ -9,6 +9,7 @@ flags_of() {
     down) echo "--delete-checkpoints" ;;
     setup) echo "--libtorch= --gpu" ;;
     test) echo "--asan --libtorch=" ;;
+    pack) echo "--gpu" ;;
     clean) echo "--cache --delete-checkpoints" ;;
   esac
 }
@@ -68,6 +69,21 @@ Builds everything and runs every check that CI runs: unit tests, PyTorch as orac
 
   --asan                instead the unit tests of coordinator, worker, planner and common code under the address sanitizer
   --libtorch VERSION    instead the engine's unit tests with that version of PyTorch (./run setup --help lists them)
+TEXT
+      ;;
+    pack) cat <<'TEXT'
+usage: ./run pack [--gpu]
+
+Builds, then makes build/motley-VERSION-debian12-x86_64.tar.gz: programs, libtorch, all libraries and the C library. It runs from
+any folder, without root, on any x86_64 Linux.
+
+  --gpu    with NVIDIA's libraries besides, as ./run setup --gpu fetched them, and -gpu in the name
+TEXT
+      ;;
+    package) cat <<'TEXT'
+usage: ./run package
+
+Builds, then makes four Debian packages (coordinator, worker, client, libtorch) in build/packages, which apt takes as a source.
 TEXT
       ;;
     bench) cat <<'TEXT'

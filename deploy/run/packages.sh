@@ -26,6 +26,8 @@ TEST_PACKAGES=(
   zsh fish man-db systemd
   # builds grpcurl, which Debian does not have
   golang-go
+  # what makes Debian packages, and reads the compose file
+  dpkg-dev python3-yaml
 )
 
 is_debian() { command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; }

@@ -164,6 +164,7 @@ test_all() {
     leave_out "Prometheus rules and dashboards" "no promtool, and it could not be fetched"
   fi
   suite "installed tree" tests/integration/check_install.sh
+  suite "packages" python3 tests/integration/check_packages.py
   suite "fresh starts" python3 tests/integration/check_starts.py
   suite "command line" python3 tests/integration/check_cli.py
   suite "examples" python3 tests/integration/check_examples.py

@@ -37,6 +37,22 @@ exposure_is_low() {
 
 unit_says() { grep -qxF "$2" "$folder/usr/lib/systemd/system/$1.service"; }
 
+# With wheels that look as ./run setup --gpu leaves them, and with those of a machine without cards.
+installs_cards() {
+  local wheels=$folder/wheels cards=$folder/cards
+  mkdir -p "$wheels/torch/lib" "$wheels/nvidia/cu13/lib" "$wheels/nvidia/cu13/include" "$wheels/nvidia/nccl/lib"
+  touch "$wheels/torch/lib/"{libtorch_cuda.so,libtorch_cuda_linalg.so,libtorch_python.so} "$wheels/nvidia/cu13/include/cublas.h"
+  for cublas in "" libcublas.so.13; do
+    if [[ -n $cublas ]]; then touch "$wheels/nvidia/cu13/lib/$cublas" "$wheels/nvidia/nccl/lib/libnccl.so.2"; fi
+    cmake -DMOTLEY_TORCH_DIR="$wheels" -DMOTLEY_RANK_LIBRARIES=lib/motley -DCMAKE_INSTALL_PREFIX="$cards" \
+      -P deploy/cmake/install_cards.cmake || return
+    if [[ -z $cublas && -e $cards ]]; then echo "installed without cuBLAS"; return 1; fi
+  done
+  [[ $(cd "$cards" && find . -type f | sort | tr '\n' ' ') == "./lib/motley/nvidia/cu13/lib/libcublas.so.13 \
+./lib/motley/nvidia/nccl/lib/libnccl.so.2 ./lib/motley/torch/lib/libtorch_cuda.so " ]] ||
+    { find "$cards" -type f; return 1; }
+}
+
 # With the installed configuration and the units' UMask; state and addresses as a machine without the service's users allows.
 start_installed() {
   local state="$folder/state" coordinator worker code=1
@@ -73,9 +89,11 @@ for second in "$build"-*/; do
   check "$rank brings its libtorch" brings_libtorch "$rank"
   check "motley-rank keeps its libtorch beside $rank" brings_libtorch motley-rank
 done
+check "NVIDIA's libraries, where they were fetched" installs_cards
 for file in usr/etc/motley/coordinator.toml usr/etc/motley/worker.toml usr/share/motley/prometheus/alerts.yml \
             usr/share/motley/grafana/dashboards/job.json usr/share/motley/examples/gpt-text.toml \
-            usr/share/doc/motley/LICENSE usr/share/doc/motley/NOTICE usr/share/doc/motley/design.md; do
+            usr/share/motley/proto/motley/v1/worker.proto usr/share/motley/config/worker.toml \
+            usr/lib/sysusers.d/motley-worker.conf usr/share/doc/motley/LICENSE usr/share/doc/motley/NOTICE usr/share/doc/motley/design.md; do
   check "$file" test -s "$folder/$file"
 done
 for file in man/man1/motley.1 bash-completion/completions/motley zsh/site-functions/_motley fish/vendor_completions.d/motley.fish; do

@@ -16,6 +16,7 @@ every_alert_has_a_test() {
 
 check "check rules" promtool check rules alerts.yml
 check "check config" promtool check config prometheus.yml
+check "check config of the containers" promtool check config prometheus-compose.yml
 check "test rules" promtool test rules alerts_test.yml
 check "every alert has a test that fires it" every_alert_has_a_test
 exit $failed

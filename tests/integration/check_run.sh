@@ -14,7 +14,7 @@ unknown_benchmark() { status_is 64 "$root/run" bench nothing; }
 # Asked for help, a command does nothing else: the fakes would say so.
 help_of_every_command() {
   local command
-  for command in setup build demo up down test bench format doctor clean; do
+  for command in setup build demo up down test pack package bench format doctor clean; do
     PATH=$(fakes):$PATH status_is 0 "$root/run" "$command" --help && says "^usage: ./run $command" &&
       ! says "was called" || { echo "$command --help"; return 1; }
     status_is 0 "$root/run" help "$command" && says "^usage: ./run $command" || { echo "help $command"; return 1; }
@@ -23,7 +23,7 @@ help_of_every_command() {
 
 unknown_flag() {
   local command
-  for command in setup build demo up down test bench format doctor clean; do
+  for command in setup build demo up down test pack package bench format doctor clean; do
     PATH=$(fakes):$PATH status_is 64 "$root/run" "$command" --helq && says "did you mean '--help'" &&
       ! says "was called" || { echo "$command --helq"; return 1; }
   done

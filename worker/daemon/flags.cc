@@ -12,6 +12,7 @@
 #include "common/base/build_info.h"
 #include "common/base/landlock.h"
 #include "common/rpc/tls_credentials.h"
+#include "worker/daemon/config_flags.h"
 #include "worker/daemon/join_command.h"
 #include "worker/daemon/nvml_cards.h"
 #include "worker/daemon/offer.h"
@@ -53,10 +54,17 @@ std::optional<int> RunJoin(const JoinOptions& options, bool foreground) {
   return ExitCode(status);
 }
 
-std::string RankBesideThisProgram() {
+// Empty: defaults and flags say it all.
+absl::StatusOr<WorkerConfig> Load(const std::string& path) {
+  if (path.empty()) return WorkerConfig();
+  return LoadWorkerConfig(path);
+}
+
+// `name` as seen from the folder of this program.
+std::string BesideThisProgram(const char* name) {
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-  return (self.parent_path() / "motley-rank").string();
+  return (self.parent_path() / name).lexically_normal().string();
 }
 
 }  // namespace
@@ -84,53 +92,52 @@ int ExitCode(const absl::Status& status) {
 FlagsResult ParseFlags(int argc, char** argv) {
   CLI::App app("motley-worker: offers this node's devices to a coordinator and runs their ranks.");
   app.set_version_flag("--version", BuildInfo("motley-worker"));
-  std::string path, node, addresses;
-  std::vector<std::string> coordinators;
+  std::string path, addresses;
   bool probe = false, check = false, foreground = false;
+  ConfigFlags keys;
   JoinOptions join;
-  app.add_option("--config", path, "TOML file (docs/worker.md); required, except with --probe");
-  app.add_option("--node", node, "Name of this node, instead of worker.name");
-  app.add_option("--coordinator", coordinators,
-                 "host:port, instead of worker.coordinator; repeated: other machines that may take the cluster over");
+  app.add_option("--config", path, "TOML file (docs/worker.md); required, except with --coordinator or --probe");
+  keys.AddTo(app);
   app.add_option("--addresses", addresses, "File in which to say, as JSON, which addresses were taken (with port 0, say)");
   app.add_flag("--probe", probe, "Print this node's cards as the [[node]] of a cluster file (docs/clusters.md), and end");
   app.add_flag("--check", check, "Print what the configuration would offer on this machine now, and end");
-  const std::string joins = "with --join: ";
   app.add_option("--join", join.token, "Become a node of the cluster whose coordinator gave this token ('motley node token')");
   app.add_option("--join-file", join.token_file, "The same with a file that holds the token, or - for stdin");
-  app.add_option("--root", join.roots, joins + "a folder that jobs may read and write; may be repeated");
-  app.add_option("--data-address", join.data_address, joins + "numeric address for tensors; default: the way to the coordinator");
-  app.add_option("--identity", join.identity, joins + "folder for key and certificate; default: /var/lib/motley/worker");
-  app.add_flag("--foreground", foreground, joins + "run the worker then, and start no service");
+  app.add_flag("--foreground", foreground, "with --join: run the worker then, and start no service");
   app.get_option("--join")->excludes("--join-file");
   try {
     app.parse(argc, argv);
     const bool joining = !join.token.empty() || !join.token_file.empty();
-    if (joining && coordinators.empty()) throw CLI::RequiredError("--coordinator");
+    if (joining && keys.coordinators.empty()) throw CLI::RequiredError("--coordinator");
     if (joining && path.empty()) path = kUsualConfig;
-    if (!joining && (foreground || !join.roots.empty() || !join.data_address.empty() || !join.identity.empty()))
-      throw CLI::RequiredError("--join");
-    if (!probe && path.empty()) throw CLI::RequiredError("--config");
+    if (!joining && foreground) throw CLI::RequiredError("--join");
+    if (joining && !foreground && keys.HasMoreThanJoinWrites()) {
+      throw CLI::ValidationError(
+          "--join writes node, coordinators, data address, identity and roots into the configuration; other flags"
+          " count with --foreground alone");
+    }
+    if (!probe && path.empty() && keys.coordinators.empty()) throw CLI::RequiredError("--config or --coordinator");
     if (joining) {
-      join.coordinators = coordinators, join.node = node.empty() ? HostName() : node, join.config = path;
-      if (join.identity.empty()) join.identity = IdentityFolderOf(WorkerConfig());
+      join.coordinators = keys.coordinators, join.node = keys.node.empty() ? HostName() : keys.node, join.config = path;
+      join.identity = keys.identity.empty() ? IdentityFolderOf(WorkerConfig()) : keys.identity;
+      join.data_address = keys.data_address, join.roots = keys.roots;
+      join.as_installed = BesideThisProgram("../share/motley/config/worker.toml");
       if (const std::optional<int> code = RunJoin(join, foreground)) return {std::nullopt, *code};
     }
   } catch (const CLI::ParseError& error) {
     return {std::nullopt, app.exit(error) == 0 ? 0 : EX_USAGE};
   }
-  if (probe) return {std::nullopt, Probe(node.empty() ? HostName() : node)};
-  absl::StatusOr<WorkerConfig> config = LoadWorkerConfig(path);
+  if (probe) return {std::nullopt, Probe(keys.node.empty() ? HostName() : keys.node)};
+  absl::StatusOr<WorkerConfig> config = Load(path);
   absl::Status status = config.status();
   if (status.ok()) {
-    if (!node.empty()) config->name = node;
-    if (!coordinators.empty()) config->coordinators = coordinators;
+    keys.Apply(*config);
     config->addresses_file = addresses;
     if (config->name.empty()) config->name = HostName();
-    if (config->rank_binary.empty()) config->rank_binary = RankBesideThisProgram();
+    if (config->rank_binary.empty()) config->rank_binary = BesideThisProgram("motley-rank");
     status = Validate(*config);
     if (!status.ok()) {
-      std::cerr << "motley-worker: " << path << ": " << status.message() << "\n";
+      std::cerr << "motley-worker: " << (path.empty() ? "" : path + ": ") << status.message() << "\n";
       return {std::nullopt, EX_CONFIG};
     }
     if (check) return {std::nullopt, Check(*config)};

@@ -16,7 +16,8 @@ struct FlagsResult {
   int exit_code = 0;
 };
 
-// Reads --config, fills defaults (host name, motley-rank beside the program), validates. Prints what is wrong.
+// Reads --config, puts the flags of config_flags.h in, fills defaults (host name, motley-rank beside the program), validates.
+// Prints what is wrong.
 FlagsResult ParseFlags(int argc, char** argv);
 
 // 78 configuration (no member and no token that counts included), 66 no such file, 69 unavailable, 75 the name

@@ -29,6 +29,7 @@ constexpr char kSystemdRuns[] = "/run/systemd/system";
 constexpr char kDropIn[] = "/etc/systemd/system/motley-worker.service.d/files.conf";
 constexpr char kServiceUser[] = "motley-worker";
 constexpr int64_t kLargestTokenFile = 4 << 10;
+constexpr int64_t kLargestInstalled = 1 << 20;
 
 absl::StatusOr<JoinToken> ReadToken(const JoinOptions& options) {
   if (options.token_file.empty()) return ParseJoinToken(options.token);
@@ -41,13 +42,20 @@ absl::StatusOr<JoinToken> ReadToken(const JoinOptions& options) {
   return ParseJoinToken(text);
 }
 
+bool IsKept(const std::string& path, const std::string& as_installed) {
+  if (!FileExists(path)) return false;
+  const absl::StatusOr<std::string> there = ReadSmallFile(path, kLargestInstalled);
+  const absl::StatusOr<std::string> installed = ReadSmallFile(as_installed, kLargestInstalled);
+  return !there.ok() || !installed.ok() || *there != *installed;
+}
+
 // The configuration of the node as it will be. Before anything is asked for: a token is good for one join, and half a join is
 // none.
-absl::StatusOr<WorkerConfig> CheckBefore(const JoinedNode& node, const std::string& path) {
+absl::StatusOr<WorkerConfig> CheckBefore(const JoinedNode& node, const std::string& path, bool kept) {
   MOTLEY_RETURN_IF_ERROR(CheckName("--node", node.name));
   MOTLEY_RETURN_IF_ERROR(CheckNumericAddress("--data-address", node.data_address));
   MOTLEY_RETURN_IF_ERROR(FileRoots::Validate(node.roots));
-  if (FileExists(path)) {
+  if (kept) {
     MOTLEY_ASSIGN_OR_RETURN(WorkerConfig there, LoadWorkerConfig(path));
     if (there.name.empty()) there.name = HostName();
     MOTLEY_RETURN_IF_ERROR(CheckKept(there, node, path));
@@ -130,12 +138,13 @@ absl::Status Join(const JoinOptions& options, bool foreground, std::ostream& out
   if (node.data_address.empty()) {
     MOTLEY_ASSIGN_OR_RETURN(node.data_address, LocalEndOfWay(node.coordinators.front()));
   }
-  MOTLEY_ASSIGN_OR_RETURN(const WorkerConfig config, CheckBefore(node, path));
+  const bool kept = IsKept(path, options.as_installed);
+  MOTLEY_ASSIGN_OR_RETURN(const WorkerConfig config, CheckBefore(node, path, kept));
   MOTLEY_ASSIGN_OR_RETURN(const absl::Time until, JoinAtOneOf(node, token, out));
   out << "a member now; key and certificate are in " << node.identity << ", good until "
       << absl::FormatTime("%Y-%m-%d %H:%M UTC", until, absl::UTCTimeZone()) << " and renewed by themselves\n";
-  if (FileExists(path)) {
-    out << "kept as it is, flags for it do not count: " << path << "\n";
+  if (kept) {
+    out << (foreground ? "kept as it is: " : "kept as it is, flags for it do not count: ") << path << "\n";
   } else {
     MOTLEY_RETURN_IF_ERROR(ReplaceFileDurably(path, WorkerToml(node), 0644));
     out << "written: " << path << "\n";

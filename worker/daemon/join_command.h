@@ -15,7 +15,8 @@ struct JoinOptions {
   // host:port of its workers' sessions, the present one first; others may be it one day.
   std::vector<std::string> coordinators;
   std::string node;          // the name that it wants
-  std::string config;        // where worker.toml is written; one that is there is kept
+  std::string config;        // where worker.toml is written; one that is there is kept,
+  std::string as_installed;  // unless it is the same as this one: a file that came with the program is nobody's choice
   std::string identity;      // folder of key and certificate
   std::string data_address;  // empty: this machine's end of the way to the coordinator
   std::vector<std::string> roots;

@@ -97,6 +97,17 @@ TEST_F(JoinCommandTest, AConfigurationOfThisNodeIsKept) {
   EXPECT_TRUE(IdentityFolder(options_.identity).Load().ok());
 }
 
+// The package's own worker.toml names another coordinator; nobody chose that.
+TEST_F(JoinCommandTest, AConfigurationAsItWasInstalledIsReplaced) {
+  const std::string installed = "[worker]\ncoordinator = '127.0.0.1:7073'\n";
+  options_.as_installed = folder_.Write("share/worker.toml", installed);
+  folder_.Write("etc/worker.toml", installed + "stop_seconds = 7\n");
+  EXPECT_THAT(WordsBefore(absl::StatusCode::kFailedPrecondition), HasSubstr("is there already"));
+  folder_.Write("etc/worker.toml", installed);
+  ASSERT_EQ(Run(), absl::OkStatus());
+  EXPECT_EQ(LoadWorkerConfig(options_.config)->coordinators, std::vector<std::string>{coordinator_.address()});
+}
+
 TEST_F(JoinCommandTest, AnothersConfigurationIsRefusedBeforeTheTokenIsUsed) {
   const auto refusal = [&](const std::string& text, absl::StatusCode code = absl::StatusCode::kFailedPrecondition) {
     folder_.Write("etc/worker.toml", text);
