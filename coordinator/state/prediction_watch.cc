@@ -20,7 +20,8 @@ void PredictionWatch::Begin(const std::vector<DeviceDescription>& devices) {
 bool PredictionWatch::OnStep(double predicted_seconds, double measured_seconds) {
   if (devices_.empty() || predicted_seconds <= 0 || !sentence_.empty()) return false;
   const double off = measured_seconds / predicted_seconds - 1;
-  steps_off_ = std::abs(off) > kMostOff ? steps_off_ + 1 : 0;
+  const bool matters = std::abs(measured_seconds - predicted_seconds) > kLeastOffSeconds;
+  steps_off_ = std::abs(off) > kMostOff && matters ? steps_off_ + 1 : 0;
   if (steps_off_ < kStepsToDoubt) return false;
   doubted_ = devices_;
   doubts_together_ = devices_.size() > 1;

@@ -15,7 +15,8 @@ class PredictionWatch {
  public:
   // Of a generation that begins. A declared speed is no measurement: with one among `devices` nothing is doubted.
   void Begin(const std::vector<DeviceDescription>& devices);
-  // Of each step. True once a generation: when kStepsToDoubt in a row were off by more than kMostOff, either way.
+  // Of each step. True once a generation: when kStepsToDoubt in a row were off by more than kMostOff, either way, and by more
+  // than what a host adds to the shortest of steps.
   bool OnStep(double predicted_seconds, double measured_seconds);
   // Of `device` there is a new measurement; of all of them together, where it is empty.
   void Measured(const DeviceId& device);
@@ -27,7 +28,7 @@ class PredictionWatch {
   const std::string& sentence() const { return sentence_; }
 
   static constexpr int kStepsToDoubt = 10;
-  static constexpr double kMostOff = 1.0 / 3;
+  static constexpr double kMostOff = 1.0 / 3, kLeastOffSeconds = 0.01;
 
  private:
   std::set<DeviceId> devices_;  // of the generation; empty: nothing is watched

@@ -2,33 +2,33 @@
 import os
 import signal
 import statistics
-import subprocess
-import sys
 import threading
 import time
 
-from harness import TestCluster, expect
+from harness import TestCluster, expect, state_of
 from faults_common import PACED, paced_job, rank_of, stop_job
 
 SLOW_NODES = {"n1": [PACED], "n2": [PACED], "n3": [PACED]}
-CPU = {"kind": "cpu", "threads": 1, "memory_bytes": 2 << 30}
+CPU = {"kind": "cpu", "memory_bytes": 2 << 30}
 MOST_STEPS_TO_NAME = 20
-BUSY_PROCESSES = 4
 
 
 class Stopped:
-    """A process that is stopped 1 s of each 1.25 s."""
+    """A process that is stopped again and again: by default 1 s of each 1.25 s."""
 
-    def __init__(self, pid):
-        self.pid, self.ended = pid, threading.Event()
+    def __init__(self, pid, stopped=1.0, runs=0.25):
+        self.pid, self.stopped, self.runs, self.ended = pid, stopped, runs, threading.Event()
         self.thread = threading.Thread(target=self.run)
 
     def run(self):
-        while not self.ended.is_set():
-            os.kill(self.pid, signal.SIGSTOP)
-            time.sleep(1)
-            os.kill(self.pid, signal.SIGCONT)
-            self.ended.wait(0.25)
+        try:
+            while not self.ended.is_set():
+                os.kill(self.pid, signal.SIGSTOP)
+                time.sleep(self.stopped)
+                os.kill(self.pid, signal.SIGCONT)
+                self.ended.wait(self.runs)
+        except ProcessLookupError:
+            pass  # it has ended
 
     def __enter__(self):
         self.thread.start()
@@ -65,19 +65,23 @@ def seconds_of_steps(cluster, generation):
     return [r["step_seconds"] for r in cluster.steps("spoiled") if int(r["generation"]) == generation]
 
 
+def measuring_rank(cluster):
+    """Of n1; None: it does not run yet."""
+    try:
+        return rank_of(cluster, "n1")
+    except AssertionError:
+        return None
+
+
 def spoiled_profile():
-    """Measured beside four busy processes: said within ten steps of the quiet machine, and right after the next measurement."""
-    busy = []
+    """Measured while something took three quarters of the time: said within ten steps, and right after the next measurement."""
     with TestCluster() as cluster:
-        try:
-            cluster.start({"n1": [CPU]})
-            busy += [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(BUSY_PROCESSES * os.cpu_count())]
-            paced_job(cluster, "spoiled", training__steps=100000, checkpoint__interval=0, training__dtype="float32")
-            cluster.wait_for_state("spoiled", "RUNNING", 180)
-        finally:
-            for process in busy:
-                process.kill()
-                process.wait()
+        cluster.start({"n1": [CPU]})
+        paced_job(cluster, "spoiled", training__steps=100000, checkpoint__interval=0, training__dtype="float32",
+                  training__seq_len=128, training__global_batch_size=64)
+        with Stopped(cluster.wait_for(lambda: measuring_rank(cluster), 30, "a rank that measures", poll_seconds=0.01), 0.045, 0.015):
+            cluster.wait_for(lambda: state_of(cluster.job("spoiled")) not in {"QUEUED", "PROFILING"}, 120, "the end of the measurement")
+        cluster.wait_for_state("spoiled", "RUNNING", 60)
         cluster.wait_for(lambda: cluster.event_messages("prediction_off"), 60, "an event prediction_off")
         job = cluster.job("spoiled")
         print(f"    predicted {job['predicted_step_seconds']:.4f} s; {job['reason'][:90]}", flush=True)

@@ -46,6 +46,11 @@ TEST(PredictionWatchTest, AStepAsPredictedBeginsTheCountAnew) {
   }
 }
 
+TEST(PredictionWatchTest, WhatAHostAddsToAShortStepIsNotDoubted) {
+  PredictionWatch watch = Watching();
+  for (int step = 0; step < 30; ++step) EXPECT_FALSE(watch.OnStep(0.0055, 0.0085));
+}
+
 TEST(PredictionWatchTest, DeclaredSpeedsAndUnknownPredictionsAreNotDoubted) {
   PredictionWatch declared;
   declared.Begin({Device("a/gpu0", 1e9), Device("b/cpu0")});
