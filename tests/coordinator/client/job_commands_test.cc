@@ -100,7 +100,9 @@ TEST(DeleteTest, NamesWhatStays) {
   AddStopped(fake);
   const Ran ran = Motley(fake, {"delete", "j"});
   EXPECT_EQ(ran.code, 0) << ran.err;
-  EXPECT_EQ(ran.out, "job j is deleted\nits checkpoints stay in /checkpoints/j; a new job of this id would go on from them\n");
+  EXPECT_EQ(ran.out,
+            "job j is deleted\nits checkpoints stay in /checkpoints/j; a new job of this id would go on from "
+            "them, and 'motley export --checkpoint' exports them\n");
   EXPECT_EQ(Motley(fake, {"delete", "j"}).code, 66);
   AddStopped(fake);
   fake.lose_answers = 1;
