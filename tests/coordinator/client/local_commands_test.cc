@@ -38,6 +38,12 @@ TEST(ConfigCommandTest, CheckAndShow) {
   EXPECT_EQ(bad.code, 65);
   EXPECT_NE(bad.err.find("motley: " + file + ":3: unknown key 'foo'"), std::string::npos) << bad.err;
   EXPECT_NE(bad.err.find("motley: " + file + ":2: training.steps must be"), std::string::npos) << bad.err;
+  folder.Write("j.toml", "[planner]\nstrategy = \"Zorse\"\npins = \"here\"\n[training]\nsteps = 0\n");
+  const Ran words = Motley(fake, {"config", "check", file});
+  EXPECT_EQ(words.code, 65);
+  EXPECT_NE(words.err.find("motley: " + file + ":2: planner.strategy: "), std::string::npos) << words.err;
+  EXPECT_NE(words.err.find("motley: " + file + ":3: planner.pins: 'here' must be"), std::string::npos) << words.err;
+  EXPECT_NE(words.err.find("motley: " + file + ":5: training.steps must be"), std::string::npos) << words.err;
   EXPECT_EQ(Motley(fake, {"config", "check", folder / "absent"}).code, 66);
   EXPECT_EQ(Motley(fake, {"config", "check", folder / ""}).code, 66) << "a directory";
 }
