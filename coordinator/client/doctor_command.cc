@@ -7,10 +7,11 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/duration_text.h"
 #include "common/base/version.h"
-#include "common/job/job_file.h"
 #include "coordinator/client/doctor_report.h"
 #include "coordinator/client/json.h"
+#include "coordinator/client/load_job.h"
 #include "coordinator/client/waiting.h"
 
 namespace motley::client {
@@ -82,7 +83,7 @@ absl::StatusOr<v1::ClusterCheck> Ask(Context& context, const v1::CheckClusterReq
   if (absl::Status status = connection->Follow(std::move(stream)); !status.ok()) return status;
   if (!result) {
     return absl::DeadlineExceededError(
-        absl::StrCat("the coordinator did not end its examination within ", absl::FormatDuration(kLongest), "; look at its log"));
+        absl::StrCat("the coordinator did not end its examination within ", DurationText(kLongest), "; look at its log"));
   }
   return *std::move(result);
 }

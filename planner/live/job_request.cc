@@ -158,12 +158,12 @@ absl::Status CheckCouldFit(const std::vector<DeviceDescription>& devices, const 
     if (usable > most) most = usable, largest = device.id.value();
   }
   if (state <= room) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat(
-      "the model does not fit: its training state is ", BytesText(state), ", the usable memory of ",
-      Count(devices.size(), "device"), " beside the buffers for one layer ", BytesText(room), "; ", BytesText(state - room), " (",
-      state - room, " bytes) are missing. ", largest, " is the largest with ", BytesText(most),
-      "; nothing was measured. Add devices or memory, or train a "
-      "smaller model (`motley estimate` says what fits)"));
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the model does not fit: its training state is ", BytesText(state), ", the usable memory of ",
+                   Count(devices.size(), "device"), " beside the buffers for one layer ", BytesText(room), "; ",
+                   BytesText(state - room), " are missing. ", largest, " is the largest with ", BytesText(most),
+                   "; nothing was measured. Add devices or memory, or train a "
+                   "smaller model (`motley estimate` says what fits)"));
 }
 
 }  // namespace motley::planner

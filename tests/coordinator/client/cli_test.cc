@@ -101,8 +101,9 @@ TEST(CliTest, SilenceIsSaidBeforeItIsGivenUp) {
                           {.connect = absl::Milliseconds(300), .silence = absl::Milliseconds(100)});
   close(listening);
   EXPECT_EQ(code, 69);
-  EXPECT_NE(err.str().find(absl::StrCat("no answer from ", where, " yet; waiting 200ms more\n")), std::string::npos) << err.str();
-  EXPECT_NE(err.str().find("waited 300ms"), std::string::npos) << err.str();
+  EXPECT_NE(err.str().find(absl::StrCat("no answer from ", where, " yet; waiting 200 ms more\n")), std::string::npos)
+      << err.str();
+  EXPECT_NE(err.str().find("waited 300 ms"), std::string::npos) << err.str();
 }
 
 TEST(CliTest, AUrlIsWrongUsageAndSaysWhatToWrite) {
