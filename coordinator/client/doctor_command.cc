@@ -22,6 +22,7 @@ constexpr absl::Duration kLongest = absl::Minutes(5);
 
 struct DoctorFlags {
   std::string data, folder, job;
+  std::vector<std::string> overrides;
   bool rates = false;
 };
 
@@ -102,7 +103,7 @@ Exit Examine(Context& context, const DoctorFlags& flags) {
   request.set_rates_beside_job(flags.rates);
   if (!flags.job.empty()) {
     if (Exit exit = RefuseDirectory(flags.job); exit.code != 0) return exit;
-    const absl::StatusOr<JobFile> file = LoadJobFile(flags.job, {});
+    const absl::StatusOr<JobFile> file = LoadJob(flags.job, flags.overrides);
     if (!file.ok()) return FromJobFile(file.status());
     request.set_data_path(file->config.data.path);
     request.set_checkpoint_folder(file->config.checkpoint.folder);
@@ -128,7 +129,14 @@ Action AddDoctor(CLI::App& app) {
              "--folder", flags->folder,
              "every node writes a small file there and reads what another wrote, as for checkpoint.folder; made if missing")
           ->type_name("FOLDER");
-  app.add_option("--job", flags->job, "takes both paths from a job file")->type_name("FILE")->excludes(data)->excludes(folder);
+  CLI::Option* job = app.add_option("--job", flags->job, "takes both paths from a job file")
+                         ->type_name("FILE")
+                         ->excludes(data)
+                         ->excludes(folder);
+  app.add_option("--set", flags->overrides, "section.key=value instead of the job file's, as for submit; may be given again")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false)
+      ->needs(job);
   app.add_flag("--rates", flags->rates, "measure the links although a job uses them");
   app.footer(
       "It looks at the coordinator, the nodes, their clocks, the ports between them and how fast their links are. Exit 65 when "

@@ -37,6 +37,14 @@ TEST(ResumeTest, WithoutSettingsItSendsNone) {
   EXPECT_FALSE(fake.resumed.at(0).has_changes());
 }
 
+TEST(ResumeTest, SaysBehindWhomItWaits) {
+  FakeMotley fake;
+  AddStopped(fake).set_reason("waits for job other, which has the cluster");
+  const Ran ran = Motley(fake, {"resume", "j"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_NE(ran.out.find("\nit is queued: waits for job other, which has the cluster\n"), std::string::npos) << ran.out;
+}
+
 TEST(ResumeTest, MistakesAreNamed) {
   FakeMotley fake;
   AddStopped(fake);
