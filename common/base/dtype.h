@@ -25,25 +25,25 @@ inline int64_t SizeOfBytes(DType dtype) {
   return 4;
 }
 inline bool IsHalf(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16; }
+// The one table of spellings, for files and flags alike; what Motley writes has the long ones.
+struct DTypeSpelling {
+  DType dtype;
+  std::string_view name, abbreviation;
+};
+inline constexpr DTypeSpelling kDTypeSpellings[] = {{DType::kFloat32, "float32", "fp32"},
+                                                    {DType::kFloat64, "float64", "fp64"},
+                                                    {DType::kFloat16, "float16", "fp16"},
+                                                    {DType::kBFloat16, "bfloat16", "bf16"}};
 inline std::string_view DTypeName(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat64:
-      return "float64";
-    case DType::kFloat32:
-      return "float32";
-    case DType::kFloat16:
-      return "float16";
-    case DType::kBFloat16:
-      return "bfloat16";
+  for (const DTypeSpelling& spelling : kDTypeSpellings) {
+    if (spelling.dtype == dtype) return spelling.name;
   }
   return "float32";
 }
-// Long and short names: float32 or fp32, float16 or fp16, bfloat16 or bf16, float64 or fp64.
 inline absl::StatusOr<DType> ParseDType(std::string_view name) {
-  if (name == "float32" || name == "fp32") return DType::kFloat32;
-  if (name == "float64" || name == "fp64") return DType::kFloat64;
-  if (name == "float16" || name == "fp16") return DType::kFloat16;
-  if (name == "bfloat16" || name == "bf16") return DType::kBFloat16;
+  for (const DTypeSpelling& spelling : kDTypeSpellings) {
+    if (name == spelling.name || name == spelling.abbreviation) return spelling.dtype;
+  }
   return absl::InvalidArgumentError("dtype '" + std::string(name) + "' is not known; use float32, float16, bfloat16 or float64");
 }
 

@@ -107,6 +107,8 @@ using CheckpointFilter = std::function<absl::Status(const CheckpointManifest& ma
 absl::StatusOr<FoundCheckpoint> FindNewestCheckpoint(const std::string& root, const std::set<std::string>& left_out,
                                                      const CheckpointFilter& wanted = {},
                                                      std::vector<std::string>* not_one = nullptr);
+// Of a path that people gave: one checkpoint's folder, or one of several, whose newest it is.
+absl::StatusOr<FoundCheckpoint> FindCheckpointAt(const std::string& folder, const std::set<std::string>& left_out);
 // Deletes what older epochs left unfinished and, unless `keep_latest` is 0, published checkpoints beyond the newest
 // `keep_latest` up to `newest_step`, the one just published. Only those count whose structure verifies, and of this job:
 // another one's stay as they are. Those of older epochs that are not below what a newer one saved go, too, or they would push

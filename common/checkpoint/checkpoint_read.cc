@@ -162,4 +162,13 @@ absl::StatusOr<FoundCheckpoint> FindNewestCheckpoint(const std::string& root, co
                                           "; restore one, or remove the folder to begin again"));
 }
 
+absl::StatusOr<FoundCheckpoint> FindCheckpointAt(const std::string& folder, const std::set<std::string>& left_out) {
+  absl::StatusOr<CheckpointManifest> manifest = ReadManifest(folder);
+  if (absl::IsNotFound(manifest.status())) return FindNewestCheckpoint(folder, left_out);
+  MOTLEY_RETURN_IF_ERROR(manifest.status());
+  MOTLEY_RETURN_IF_ERROR(VerifyStructure(folder, *manifest));
+  if (left_out.contains(folder)) return absl::DataLossError(absl::StrCat(folder, " is damaged"));
+  return FoundCheckpoint{folder, *std::move(manifest), {}, {}};
+}
+
 }  // namespace motley

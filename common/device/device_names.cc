@@ -16,7 +16,7 @@ namespace {
 constexpr size_t kTellingBeginning = 4;  // letters; fewer begin too many names
 
 // Other names, normalised: as people say them, and as the makers' drivers name the boards.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 27> kOtherNames = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 28> kOtherNames = {{
     {"a100", "a10040gb"},
     {"a100sxm440gb", "a10040gb"},
     {"a100sxm480gb", "a10080gb"},
@@ -33,6 +33,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 27> kOtherNa
     {"p100pcie12gb", "p100"},
     {"rtx306012gb", "rtx3060"},
     {"rtx308010gb", "rtx3080"},
+    {"rtx8000", "quadrortx8000"},
     {"rtxa4000", "a4000"},
     {"rtxa4500", "a4500"},
     {"rtxa5000", "a5000"},
@@ -116,12 +117,14 @@ std::string_view NearestGpuName(std::string_view name) {
 absl::StatusOr<GpuSpec> FindGpu(std::string_view name) {
   const std::string wanted = Normalise(name);
   if (const GpuSpec* gpu = Named(wanted)) return *gpu;
+  const std::string nearest(NearestGpuName(name));
+  const std::string wrong = absl::StrCat("GPU model '", std::string(name), "' is not in the device table");
+  if (!nearest.empty()) {
+    return absl::NotFoundError(absl::StrCat(wrong, "; did you mean '", nearest, "'? `motley cards` lists all"));
+  }
   std::vector<std::string> known;
   for (const GpuSpec& gpu : GpuTable()) known.emplace_back(gpu.name);
-  const std::string nearest(NearestGpuName(name));
-  return absl::NotFoundError(absl::StrCat("GPU model '", std::string(name), "' is not in the device table",
-                                          nearest.empty() ? "" : absl::StrCat("; did you mean '", nearest, "'?"),
-                                          " Known: ", absl::StrJoin(known, ", ")));
+  return absl::NotFoundError(absl::StrCat(wrong, "; known: ", absl::StrJoin(known, ", ")));
 }
 
 }  // namespace motley

@@ -17,7 +17,7 @@ constexpr double kGB = 1e9;
 // lists fp32 and memory as the authors' machines had them. Data sheets of workstation cards name one tensor rate alone, with
 // sparsity: fp16 up to Ampere, fp8 of Ada, fp4 of Blackwell; fp16 here is a half, a quarter, an eighth of it, and tf32 half of
 // fp16, as in the white papers of the same chips. AMD's fp32 is that of its matrix cores.
-constexpr std::array<GpuSpec, 52> kTable = {{
+constexpr std::array<GpuSpec, 57> kTable = {{
     {"B200", 75 * kTera, 1100 * kTera, 2250 * kTera, 2250 * kTera, 179 * kGiB, 7700 * kGB, 900 * kGB, kPcie5,
      "NVIDIA Blackwell data sheet (HGX B200, 180 GB; sparse rates halved); nvidia-smi shows 183,359 MiB"},
     {"GH200", 66.9 * kTera, 494.7 * kTera, 989.4 * kTera, 989.4 * kTera, 96 * kGiB, 4000 * kGB, 450 * kGB, 450 * kGB,
@@ -85,18 +85,26 @@ constexpr std::array<GpuSpec, 52> kTable = {{
     {"P100", 9.3 * kTera, 0, 18.7 * kTera, 0, 12 * kGiB, 549 * kGB, kPcie3, kPcie3,
      "Cephalo table 3; NVIDIA P100 PCIe 12 GB data sheet"},
     {"P40", 11.8 * kTera, 0, 0, 0, 24 * kGiB, 346 * kGB, kPcie3, kPcie3, "Cephalo table 3; NVIDIA P40 data sheet"},
+    {"GTX-1080", 8.9 * kTera, 0, 0, 0, 8 * kGiB, 320 * kGB, kPcie3, kPcie3,
+     "NVIDIA GeForce GTX 1080 white paper, at boost clock; fp16 runs at 1/64 of fp32 and counts as none"},
     {"GTX-1080-Ti", 11.3 * kTera, 0, 0, 0, 11 * kGiB, 484 * kGB, kPcie3, kPcie3,
      "NVIDIA's specifications; fp16 runs at 1/64 of fp32 and counts as none"},
     {"RTX-2080-Ti", 13.4 * kTera, 0, 53.8 * kTera, 0, 11 * kGiB, 616 * kGB, kPcie3, kPcie3,
      "NVIDIA Turing white paper (reference board)"},
+    {"Quadro-RTX-8000", 16.3 * kTera, 0, 130.5 * kTera, 0, 48 * kGiB, 672 * kGB, kPcie3, kPcie3,
+     "NVIDIA Quadro RTX 8000 data sheet (without NVLink bridge)"},
     {"RTX-3060", 12.7 * kTera, 12.7 * kTera, 25.5 * kTera, 25.5 * kTera, 12 * kGiB, 360 * kGB, kPcie4, kPcie4,
      "NVIDIA Ampere GA102 white paper, scaled to the 3060's units and clock (12 GB board; one of 8 GB has its name)"},
+    {"RTX-3070", 20.3 * kTera, 20.3 * kTera, 40.6 * kTera, 40.6 * kTera, 8 * kGiB, 448 * kGB, kPcie4, kPcie4,
+     "NVIDIA Ampere GA102 white paper, appendix A"},
     {"RTX-3080", 29.8 * kTera, 29.8 * kTera, 59.5 * kTera, 59.5 * kTera, 10 * kGiB, 760 * kGB, kPcie4, kPcie4,
      "NVIDIA Ampere GA102 white paper (10 GB board; one of 12 GB has its name)"},
     {"RTX-3080-Ti", 34.1 * kTera, 34.1 * kTera, 68.2 * kTera, 68.2 * kTera, 12 * kGiB, 912 * kGB, kPcie4, kPcie4,
      "NVIDIA Ampere GA102 white paper, scaled to the 3080 Ti's units and clock"},
     {"RTX-3090", 35.6 * kTera, 35.6 * kTera, 71.2 * kTera, 71.2 * kTera, 24 * kGiB, 936 * kGB, kPcie4, kPcie4,
      "NVIDIA Ampere GA102 white paper"},
+    {"RTX-3090-Ti", 40 * kTera, 40 * kTera, 80 * kTera, 80 * kTera, 24 * kGiB, 1008 * kGB, kPcie4, kPcie4,
+     "NVIDIA Ampere GA102 white paper, scaled to the 3090 Ti's units and clock"},
     {"RTX-4070-Ti", 40.1 * kTera, 40.1 * kTera, 80.2 * kTera, 80.2 * kTera, 12 * kGiB, 504 * kGB, kPcie4, kPcie4,
      "NVIDIA Ada white paper"},
     {"RTX-4080", 48.7 * kTera, 48.7 * kTera, 97.5 * kTera, 97.5 * kTera, 16 * kGiB, 716.8 * kGB, kPcie4, kPcie4,
@@ -108,6 +116,7 @@ constexpr std::array<GpuSpec, 52> kTable = {{
     {"RTX-5090", 104.8 * kTera, 104.8 * kTera, 209.5 * kTera, 209.5 * kTera, 32 * kGiB, 1792 * kGB, kPcie5, kPcie5,
      "NVIDIA RTX Blackwell white paper"},
     {"Titan-RTX", 16.3 * kTera, 0, 130.5 * kTera, 0, 24 * kGiB, 672 * kGB, kPcie3, kPcie3, "NVIDIA Turing white paper"},
+    {"Titan-V", 13.8 * kTera, 0, 110 * kTera, 0, 12 * kGiB, 653 * kGB, kPcie3, kPcie3, "NVIDIA's specifications of the Titan V"},
     {"MI300X", 163.4 * kTera, 653.7 * kTera, 1307.4 * kTera, 1307.4 * kTera, 192 * kGiB, 5300 * kGB, 448 * kGB, kPcie5,
      "AMD Instinct MI300X data sheet; the link is its seven Infinity Fabric links together, 64 GB/s to each peer"},
     {"MI250-GCD", 45.25 * kTera, 0, 181.05 * kTera, 181.05 * kTera, 64 * kGiB, 1638.4 * kGB, 150 * kGB, kPcie4,

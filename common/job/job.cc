@@ -70,6 +70,10 @@ absl::Status ValidateValidation(const DataSection& data) {
   return absl::OkStatus();
 }
 
+std::string SourceOf(const ModelSection& model) {
+  return model.config.empty() ? "model.config_json" : absl::StrCat("model.config ", model.config);
+}
+
 }  // namespace
 
 std::vector<std::string> Listed(std::string_view text) {
@@ -81,16 +85,11 @@ std::vector<std::string> Listed(std::string_view text) {
   return entries;
 }
 
-absl::Status Validate(const JobConfig& config) {
+std::vector<std::string> ProblemsBesideRanges(const JobConfig& config, bool in_range) {
   std::vector<std::string> problems;
   const auto add = [&](const absl::Status& status) {
-    if (!status.ok()) problems.push_back(std::string(status.message()));
+    for (const absl::string_view line : absl::StrSplit(status.message(), '\n', absl::SkipEmpty())) problems.emplace_back(line);
   };
-  JobConfig copy = config;  // the table points into a mutable value
-  for (const JobField& field : JobFields(copy)) {
-    if (std::string complaint = field.Complaint(); !complaint.empty()) problems.push_back(std::move(complaint));
-  }
-  const bool in_range = problems.empty();
   add(ValidateName(config.name));
   const absl::StatusOr<ModelShape> model = ResolveModel(config);
   add(model.status());
@@ -104,6 +103,16 @@ absl::Status Validate(const JobConfig& config) {
   if (!checkpoint.initial.empty() && !InitialIsJob(checkpoint)) {
     add(ValidatePath("checkpoint.initial", checkpoint.initial, "a folder of checkpoints, or a job"));
   }
+  return problems;
+}
+
+absl::Status Validate(const JobConfig& config) {
+  std::vector<std::string> problems;
+  JobConfig copy = config;  // the table points into a mutable value
+  for (const JobField& field : JobFields(copy)) {
+    if (std::string complaint = field.Complaint(); !complaint.empty()) problems.push_back(std::move(complaint));
+  }
+  for (std::string& problem : ProblemsBesideRanges(config, problems.empty())) problems.push_back(std::move(problem));
   return problems.empty() ? absl::OkStatus() : absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
 }
 
@@ -122,8 +131,7 @@ bool InitialIsJob(const CheckpointSection& checkpoint) {
 absl::StatusOr<ModelShape> ResolveModel(const JobConfig& config) {
   const ModelSection& model = config.model;
   if (!model.config_json.empty()) {
-    const std::string source = model.config.empty() ? "model.config_json" : absl::StrCat("model.config ", model.config);
-    return ParseHfConfig(model.config_json, source);
+    return ParseHfConfig(model.config_json, SourceOf(model), config.training.seq_len);
   }
   if (!model.config.empty()) {
     return absl::InvalidArgumentError(
@@ -134,6 +142,12 @@ absl::StatusOr<ModelShape> ResolveModel(const JobConfig& config) {
   if (shape.ok()) return shape;
   return absl::InvalidArgumentError(
       absl::StrCat("model.name ", Quoted(model.name), ", model.flavor ", Quoted(model.flavor), ": ", shape.status().message()));
+}
+
+std::vector<std::string> TrainingNotes(const JobConfig& config) {
+  if (config.model.config_json.empty()) return {};
+  absl::StatusOr<HfModel> model = ParseHfModel(config.model.config_json, SourceOf(config.model), config.training.seq_len);
+  return model.ok() ? std::move(model->notes) : std::vector<std::string>();
 }
 
 std::string ModelName(const ModelSection& model) {

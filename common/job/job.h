@@ -107,10 +107,14 @@ absl::StatusOr<Precision> PrecisionOf(const TrainingSection& training);
 // Ranges and combinations; INVALID_ARGUMENT has a line for each field at fault: its path, its value and what is allowed. Reads no
 // files.
 absl::Status Validate(const JobConfig& config);
+// Its lines but for those that JobField::Complaint gives; `in_range`: there are none of these.
+std::vector<std::string> ProblemsBesideRanges(const JobConfig& config, bool in_range);
 // The entries of a text such as planner.exclude: "n3, n2/gpu1".
 std::vector<std::string> Listed(std::string_view text);
 // The model that the config names: config_json, or name and flavor. (The path in `config` is read by the loader.)
 absl::StatusOr<ModelShape> ResolveModel(const JobConfig& config);
+// What its config.json says and no job does: dropout.
+std::vector<std::string> TrainingNotes(const JobConfig& config);
 // For people: "gpt2 124M", or the path of the config file.
 std::string ModelName(const ModelSection& model);
 // checkpoint.initial names a job rather than a folder.

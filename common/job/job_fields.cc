@@ -2,10 +2,12 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/clean_text.h"
+#include "common/base/dtype.h"
 #include "nlohmann/json.hpp"
 
 namespace motley {
@@ -25,6 +27,12 @@ JobField Text(std::string_view section, std::string_view key, std::string& value
 
 JobField WithHint(JobField field, std::string_view hint) {
   field.hint = hint;
+  return field;
+}
+
+JobField NameOfType(std::string_view section, std::string_view key, std::string& value, std::vector<std::string_view> choices) {
+  JobField field = Text(section, key, value, std::move(choices));
+  field.names_dtype = true;
   return field;
 }
 
@@ -76,6 +84,13 @@ std::string JobField::ValueText() const {
   return NumberText(*std::get<double*>(value));
 }
 
+void JobField::SetText(std::string text) const {
+  std::string& value_text = *std::get<std::string*>(value);
+  value_text = std::move(text);
+  if (!names_dtype) return;
+  if (const absl::StatusOr<DType> dtype = ParseDType(value_text); dtype.ok()) value_text = std::string(DTypeName(*dtype));
+}
+
 std::string JobField::Complaint() const {
   if (const auto* text = std::get_if<std::string*>(&value)) {
     if ((*text)->size() > max_bytes) {
@@ -117,10 +132,10 @@ std::vector<JobField> JobFields(JobConfig& c) {
       Integer("training", "global_batch_size", c.training.global_batch_size, 1, kMostSamples),
       Number("training", "max_norm", c.training.max_norm, 0),
       Integer("training", "seed", c.training.seed, 0),
-      WithHint(Text("training", "dtype", c.training.dtype, {"float32", "float64"}),
+      WithHint(NameOfType("training", "dtype", c.training.dtype, {"float32", "float64"}),
                " (the type of weights and moments; to compute in a half type set training.mixed_precision_param)"),
-      Text("training", "mixed_precision_param", c.training.mixed_precision_param, {"", "float32", "bfloat16", "float16"}),
-      WithHint(Text("training", "mixed_precision_reduce", c.training.mixed_precision_reduce, {"float32"}),
+      NameOfType("training", "mixed_precision_param", c.training.mixed_precision_param, {"", "float32", "bfloat16", "float16"}),
+      WithHint(NameOfType("training", "mixed_precision_reduce", c.training.mixed_precision_reduce, {"float32"}),
                " (a sum over microbatches and ranks in a half type loses what is small)"),
       Text("optimizer", "name", c.optimizer.name, {"AdamW"}),
       MoreThan(Number("optimizer", "lr", c.optimizer.lr, 0)),

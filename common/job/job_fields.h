@@ -24,10 +24,13 @@ struct JobField {
   std::vector<std::string_view> choices;  // texts: the values allowed; empty = any
   size_t max_bytes = 0;                   // texts: the longest allowed
   std::string_view hint;                  // texts: where to look, behind a value that is not allowed
+  bool names_dtype = false;               // texts: in any spelling of common/base/dtype.h
 
   std::string Path() const;       // "training.steps"
   std::string TypeName() const;   // "an integer", "a number", "a string"
   std::string ValueText() const;  // as TOML would write it
+  // Of a field that holds a text. A type's name becomes the long one.
+  void SetText(std::string text) const;
   // "" or what is wrong: "training.steps must be at least 1, got 0".
   std::string Complaint() const;
 };

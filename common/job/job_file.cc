@@ -2,13 +2,16 @@
 
 #include <toml++/toml.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <set>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "common/base/clean_text.h"
 #include "common/base/files.h"
 #include "common/base/nearest.h"
@@ -28,6 +31,16 @@ std::string DidYouMean(std::string_view word, const std::vector<std::string>& kn
   return absl::StrCat("; known are ", absl::StrJoin(known, ", "));
 }
 
+// Whole: "name" is not found in "model.name", nor "model.config" in "model.config_json".
+size_t FindPath(std::string_view sentence, std::string_view path) {
+  const auto joins = [](char c) { return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.'; };
+  for (size_t at = sentence.find(path); at != std::string_view::npos; at = sentence.find(path, at + 1)) {
+    const size_t end = at + path.size();
+    if ((at == 0 || !joins(sentence[at - 1])) && (end == sentence.size() || !joins(sentence[end]))) return at;
+  }
+  return std::string_view::npos;
+}
+
 // One load: collects every problem before it gives up, so that a user mends a file in one go.
 class Loader {
  public:
@@ -40,9 +53,9 @@ class Loader {
   void ReadText(std::string_view text);
   void Override(const std::string& assignment);
   absl::Status MakePathsAbsolute();
-  absl::Status ReadModelConfig();
+  void ReadModelConfig();
   void CheckRanges();
-  absl::StatusOr<JobFile> Finish();
+  absl::StatusOr<JobFile> Finish(const JobCheck& check);
 
  private:
   void ReadSection(const std::string& section, const toml::table& table);
@@ -52,14 +65,49 @@ class Loader {
   std::vector<std::string> Sections() const;
   std::vector<std::string> KeysOf(std::string_view section) const;
   std::string UnknownKey(const std::string& section, const std::string& key) const;
-  void Problem(std::string where, std::string what) { problems_.push_back(absl::StrCat(where, ": ", what)); }
+  void Problem(const std::string& where, const std::string& what) { problems_.push_back(absl::StrCat(where, ": ", what)); }
+  // Of a value that is wrong by itself.
+  void Problem(const JobField& field, const std::string& where, const std::string& what);
+  // Where the first value that a sentence names was given.
+  std::string OriginOf(const std::string& sentence) const;
+  int64_t PlaceOf(const std::string& problem) const;
   std::string Line(const toml::node& node) const { return absl::StrCat(path_, ":", node.source().begin.line); }
 
   std::string path_;
   JobFile file_;
   std::vector<JobField> fields_;
   std::vector<std::string> problems_;
+  std::set<std::string> wrong_;  // paths of values that are wrong by themselves
+  bool read_ = true;             // the file is TOML
+  absl::Status unread_;          // why the model's config.json was not
 };
+
+void Loader::Problem(const JobField& field, const std::string& where, const std::string& what) {
+  wrong_.insert(field.Path());
+  Problem(where, what);
+}
+
+std::string Loader::OriginOf(const std::string& sentence) const {
+  std::string origin = path_;
+  size_t first = std::string::npos;
+  for (const auto& [path, from] : file_.origins) {
+    const size_t at = FindPath(sentence, path);
+    if (from == kDefault || at >= first) continue;
+    first = at;
+    origin = from;
+  }
+  return origin;
+}
+
+// In the order of the file; behind it what has no line of its own, and what was said beside the file.
+int64_t Loader::PlaceOf(const std::string& problem) const {
+  constexpr int64_t kNoLine = int64_t{1} << 40;
+  absl::string_view rest = problem;
+  if (!absl::ConsumePrefix(&rest, path_)) return kNoLine + 1;
+  int64_t line = 0;
+  const bool numbered = absl::ConsumePrefix(&rest, ":") && absl::SimpleAtoi(rest.substr(0, rest.find(':')), &line);
+  return numbered ? line : kNoLine;
+}
 
 JobField* Loader::Find(std::string_view path) {
   for (JobField& field : fields_) {
@@ -94,9 +142,9 @@ std::string Loader::UnknownKey(const std::string& section, const std::string& ke
 }
 
 bool Loader::Assign(const JobField& field, const toml::node& node) {
-  if (auto* const* text = std::get_if<std::string*>(&field.value)) {
+  if (std::holds_alternative<std::string*>(field.value)) {
     if (!node.is_string()) return false;
-    **text = node.as_string()->get();
+    field.SetText(node.as_string()->get());
   } else if (auto* const* integer = std::get_if<int64_t*>(&field.value)) {
     if (!node.is_integer()) return false;
     **integer = node.as_integer()->get();
@@ -113,7 +161,7 @@ bool Loader::Assign(const JobField& field, const toml::node& node) {
 void Loader::ReadValue(const std::string& section, const std::string& key, const toml::node& node) {
   JobField* field = Find(absl::StrCat(section, ".", key));
   if (field == nullptr) return Problem(Line(node), UnknownKey(section, key));
-  if (!Assign(*field, node)) return Problem(Line(node), absl::StrCat(field->Path(), " must be ", field->TypeName()));
+  if (!Assign(*field, node)) return Problem(*field, Line(node), absl::StrCat(field->Path(), " must be ", field->TypeName()));
   file_.origins[field->Path()] = Line(node);
 }
 
@@ -134,7 +182,7 @@ void Loader::ReadText(std::string_view text) {
       } else if (JobField* field = Find(name); field != nullptr && Assign(*field, node)) {
         file_.origins[name] = Line(node);
       } else if (field != nullptr) {
-        Problem(Line(node), absl::StrCat(name, " must be ", field->TypeName()));
+        Problem(*field, Line(node), absl::StrCat(name, " must be ", field->TypeName()));
       } else {
         std::vector<std::string> known = Sections();
         known.insert(known.begin(), "name");
@@ -142,6 +190,7 @@ void Loader::ReadText(std::string_view text) {
       }
     }
   } catch (const toml::parse_error& error) {
+    read_ = false;
     Problem(absl::StrCat(path_, ":", error.source().begin.line), absl::StrCat("not TOML: ", std::string(error.description())));
   }
 }
@@ -161,8 +210,8 @@ void Loader::Override(const std::string& assignment) {
   int64_t whole = 0;  // the parsers write into their target even when they fail
   double number = 0;
   bool good = true;
-  if (auto* const* text = std::get_if<std::string*>(&field->value)) {
-    **text = value;
+  if (std::holds_alternative<std::string*>(field->value)) {
+    field->SetText(value);
   } else if (auto* const* integer = std::get_if<int64_t*>(&field->value)) {
     if ((good = absl::SimpleAtoi(digits, &whole))) **integer = whole;
   } else if (auto* const* flag = std::get_if<bool*>(&field->value)) {
@@ -170,7 +219,7 @@ void Loader::Override(const std::string& assignment) {
   } else {
     if ((good = absl::SimpleAtod(digits, &number))) *std::get<double*>(field->value) = number;
   }
-  if (!good) return Problem(where, absl::StrCat(path, " must be ", field->TypeName()));
+  if (!good) return Problem(*field, where, absl::StrCat(path, " must be ", field->TypeName()));
   file_.origins[path] = kOverride;
 }
 
@@ -190,48 +239,58 @@ absl::Status Loader::MakePathsAbsolute() {
   return absl::OkStatus();
 }
 
-absl::Status Loader::ReadModelConfig() {
+void Loader::ReadModelConfig() {
   ModelSection& model = file_.config.model;
-  if (model.config.empty() || !model.config_json.empty()) return absl::OkStatus();
+  if (model.config.empty() || !model.config_json.empty()) return;
   absl::StatusOr<std::string> text = ReadSmallFile(model.config, kLargestFileBytes);
   if (!text.ok()) {
-    return absl::Status(text.status().code(),
-                        absl::StrCat(file_.origins["model.config"], ": model.config: ", std::string(text.status().message())));
+    unread_ = text.status();
+    return Problem(*Find("model.config"), file_.origins["model.config"],
+                   absl::StrCat("model.config: ", std::string(text.status().message())));
   }
   model.config_json = *std::move(text);
   file_.origins["model.config_json"] = model.config;
-  return absl::OkStatus();
 }
 
 void Loader::CheckRanges() {
   for (const JobField& field : fields_) {
     const std::string complaint = field.Complaint();
-    const std::string& origin = file_.origins[field.Path()];
-    if (!complaint.empty()) Problem(origin, complaint);
+    if (!complaint.empty()) Problem(field, file_.origins[field.Path()], complaint);
   }
 }
 
-absl::StatusOr<JobFile> Loader::Finish() {
-  if (problems_.empty()) {
-    const absl::Status status = Validate(file_.config);
-    if (!status.ok()) {
-      for (const absl::string_view line : absl::StrSplit(status.message(), '\n')) Problem(path_, std::string(line));
-    }
+absl::StatusOr<JobFile> Loader::Finish(const JobCheck& check) {
+  std::vector<std::string> more;
+  if (read_) more = ProblemsBesideRanges(file_.config, wrong_.empty());
+  if (read_ && check) {
+    for (std::string& problem : check(file_.config)) more.push_back(std::move(problem));
   }
-  if (!problems_.empty()) return absl::InvalidArgumentError(absl::StrJoin(problems_, "\n"));
+  for (const std::string& problem : more) {
+    // What is wrong by itself was said, and what would be in its place is not known.
+    const bool said =
+        std::any_of(wrong_.begin(), wrong_.end(), [&](const std::string& path) { return problem.starts_with(path); });
+    if (!said) Problem(OriginOf(problem), problem);
+  }
+  std::stable_sort(problems_.begin(), problems_.end(),
+                   [this](const std::string& a, const std::string& b) { return PlaceOf(a) < PlaceOf(b); });
+  const std::string all = absl::StrJoin(problems_, "\n");
+  if (problems_.size() == 1 && !unread_.ok()) return absl::Status(unread_.code(), all);
+  if (!problems_.empty()) return absl::InvalidArgumentError(all);
+  file_.notes = TrainingNotes(file_.config);
   return file_;
 }
 
 }  // namespace
 
-absl::StatusOr<JobFile> ParseJobFile(std::string_view text, const std::string& path, const std::vector<std::string>& overrides) {
+absl::StatusOr<JobFile> ParseJobFile(std::string_view text, const std::string& path, const std::vector<std::string>& overrides,
+                                     const JobCheck& check) {
   Loader loader(path);
   loader.ReadText(text);
   for (const std::string& assignment : overrides) loader.Override(assignment);
   loader.CheckRanges();
   MOTLEY_RETURN_IF_ERROR(loader.MakePathsAbsolute());
-  MOTLEY_RETURN_IF_ERROR(loader.ReadModelConfig());
-  return loader.Finish();
+  loader.ReadModelConfig();
+  return loader.Finish(check);
 }
 
 absl::StatusOr<JobConfig> WithOverrides(const JobConfig& config, const std::vector<std::string>& overrides) {
@@ -239,13 +298,13 @@ absl::StatusOr<JobConfig> WithOverrides(const JobConfig& config, const std::vect
   loader.Begin(config);
   for (const std::string& assignment : overrides) loader.Override(assignment);
   loader.CheckRanges();
-  MOTLEY_ASSIGN_OR_RETURN(JobFile file, loader.Finish());
+  MOTLEY_ASSIGN_OR_RETURN(JobFile file, loader.Finish({}));
   return std::move(file.config);
 }
 
-absl::StatusOr<JobFile> LoadJobFile(const std::string& path, const std::vector<std::string>& overrides) {
+absl::StatusOr<JobFile> LoadJobFile(const std::string& path, const std::vector<std::string>& overrides, const JobCheck& check) {
   MOTLEY_ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(path, kLargestFileBytes));
-  return ParseJobFile(text, path, overrides);
+  return ParseJobFile(text, path, overrides, check);
 }
 
 }  // namespace motley

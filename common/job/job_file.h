@@ -1,6 +1,7 @@
 // Reads a job file: TOML with JobConfig's sections and keys, strict. docs/job-file.md lists every key.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -15,16 +16,23 @@ struct JobFile {
   JobConfig config;
   // Where each value came from, by field path: "default", "jobs/a.toml:12" or "--set".
   std::map<std::string, std::string> origins;
+  std::vector<std::string> notes;  // TrainingNotes
 };
+
+// What else is wrong with a job, of which only the caller knows: lines as those of Validate.
+using JobCheck = std::function<std::vector<std::string>(const JobConfig& config)>;
 
 // Reads, applies overrides ("section.key=value", later ones win), makes paths absolute, reads the model's config.json, validates.
 // Relative paths count from the job file's folder; those given in an override from the current folder.
-// INVALID_ARGUMENT: one line per problem, each with file and line (or the override) and, for an unknown name, the nearest known
-// one. NOT_FOUND / PERMISSION_DENIED: the file, or the model's config.json, cannot be read.
-absl::StatusOr<JobFile> LoadJobFile(const std::string& path, const std::vector<std::string>& overrides);
+// INVALID_ARGUMENT: one line per problem, in the order of the file, each with file and line (or the override) and, for an unknown
+// name, the nearest known one. NOT_FOUND / PERMISSION_DENIED: the file cannot be read; or the model's config.json, and nothing
+// else is wrong.
+absl::StatusOr<JobFile> LoadJobFile(const std::string& path, const std::vector<std::string>& overrides,
+                                    const JobCheck& check = {});
 
 // The same for text already read; `path` names it in errors and is the base of relative paths.
-absl::StatusOr<JobFile> ParseJobFile(std::string_view text, const std::string& path, const std::vector<std::string>& overrides);
+absl::StatusOr<JobFile> ParseJobFile(std::string_view text, const std::string& path, const std::vector<std::string>& overrides,
+                                     const JobCheck& check = {});
 
 // `config` with these overrides. Paths in them must be absolute.
 absl::StatusOr<JobConfig> WithOverrides(const JobConfig& config, const std::vector<std::string>& overrides);

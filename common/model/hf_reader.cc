@@ -55,8 +55,13 @@ void HfReader::Never(const std::string& key, const std::string& why) const {
   if (Has(key)) findings_.push_back({source_, absl::StrCat(key, " ", EchoJson(json_.at(key))), absl::StrCat(": ", why), ""});
 }
 
-void HfReader::Untrained(const std::string& subject, const std::string& refusal, const std::string& effect) const {
-  findings_.push_back({source_, subject, refusal, effect});
+void HfReader::Untrained(const std::string& subject, const std::string& refusal, const std::string& effect,
+                         const std::string& trained) const {
+  findings_.push_back({source_, subject, refusal, effect, trained});
+}
+
+void HfReader::Noted(const std::string& subject, const std::string& effect, const std::string& trained) const {
+  findings_.push_back({source_, subject, "", effect, trained});
 }
 
 void HfReader::Only(const std::string& key, const std::vector<Json>& allowed, const std::string& effect) const {

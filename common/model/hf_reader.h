@@ -9,12 +9,15 @@
 
 namespace motley {
 
+inline constexpr char kNotTrainedYet[] = "the engine does not train it yet";
+
 // One thing about a config that its ModelShape does not say. Without `effect` no shape comes of the config at all.
 struct HfFinding {
   std::string source;   // "config.json"
-  std::string subject;  // the key, mostly with its value: "attn_pdrop 0.1"
-  std::string refusal;  // goes on after the subject: " is not supported; use 0.0"
+  std::string subject;  // the key, mostly with its value: "mlp_bias true"
+  std::string refusal;  // goes on after the subject: " is not supported; use false"; empty: it is trained all the same
   std::string effect;   // what pricing without it means, for those that need the sizes alone
+  std::string trained = kNotTrainedYet;
 };
 
 // Absent and null are the same, but for Given. What is read of a wrong key is 0, or the fallback where there is one.
@@ -47,7 +50,10 @@ class HfReader {
   // A present key that makes another model of it.
   void Never(const std::string& key, const std::string& why) const;
   // Something that the engine does not compute; `effect` is what pricing without it means.
-  void Untrained(const std::string& subject, const std::string& refusal, const std::string& effect) const;
+  void Untrained(const std::string& subject, const std::string& refusal, const std::string& effect,
+                 const std::string& trained = kNotTrainedYet) const;
+  // Something that is trained without; `trained` says so.
+  void Noted(const std::string& subject, const std::string& effect, const std::string& trained) const;
   // The same for every present value other than these.
   void Only(const std::string& key, const std::vector<nlohmann::json>& allowed, const std::string& effect) const;
 

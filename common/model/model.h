@@ -29,17 +29,20 @@ struct ModelShape {
 };
 
 // Reads HuggingFace config.json text for training: model_type gpt2, llama, qwen2, or mistral, whose layers are Llama's. What the
-// engine would not compute exactly (rope scaling, other biases, windows, other activations, nonzero dropout) is refused by key.
+// engine would not compute exactly (rope scaling, other biases, windows, other activations) is refused by key; a window of
+// attention only where `seq_len` tokens, 0 = not known, are more than it holds.
 // INVALID_ARGUMENT: one line per problem, the model_type first; `source` names the text in them.
-absl::StatusOr<ModelShape> ParseHfConfig(std::string_view json_text, std::string_view source);
+absl::StatusOr<ModelShape> ParseHfConfig(std::string_view json_text, std::string_view source, int64_t seq_len = 0);
 
 struct HfModel {
   ModelShape shape;
   std::vector<std::string> notes;  // one for each way in which the model's price or training is not the shape's
 };
+// The same, with what is trained otherwise than the config says: without its dropout.
+absl::StatusOr<HfModel> ParseHfModel(std::string_view json_text, std::string_view source, int64_t seq_len);
 // The same for planning, which needs sizes alone: what ParseHfConfig refuses for training is a note here, and the model_types
 // phi3 and gemma2 are read as the Llama shape of their sizes. Refused is what has no such shape (mixture of experts) and what is
-// wrong. Without notes it is ParseHfConfig's shape.
+// wrong. Without notes, or with those of ParseHfModel alone, it is ParseHfConfig's shape.
 absl::StatusOr<HfModel> ParseHfShape(std::string_view json_text, std::string_view source);
 
 // The config.json that transformers loads for this shape (dropouts 0). ParseHfConfig(ToHfConfig(s)) == s.

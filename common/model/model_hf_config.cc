@@ -48,6 +48,7 @@ constexpr std::array kModelTypes = {
 constexpr char kNoProduct[] = "priced as without: no product depends on it";
 constexpr char kDropout[] =
     "priced as without dropout: no product depends on it, and masks, a byte an element at most, are not counted";
+constexpr char kNoDropout[] = "Motley trains without dropout";
 constexpr char kBiases[] = "priced as without: biases change no product, and their elements are not counted";
 
 // The names as a sentence has them: "gpt2", "llama" or "qwen2".
@@ -64,11 +65,27 @@ std::string KnownTypes(bool trained, std::string_view last) {
 bool IsMixtureOfExperts(const std::string& name) {
   if (name.find("moe") != std::string::npos) return true;
   for (const char* known :
-       {"mixtral", "deepseek_v2", "deepseek_v3", "dbrx", "jamba", "arctic", "switch_transformers", "llama4"}) {
+       {"mixtral", "deepseek_v2", "deepseek_v3", "dbrx", "jamba", "arctic", "switch_transformers", "llama4", "gpt_oss"}) {
     if (name == known) return true;
   }
   return false;
 }
+
+// What keeps other families out, for those that people ask for.
+struct ForeignType {
+  std::string_view name;
+  std::string_view difference;
+};
+constexpr std::array kForeignTypes = {
+    ForeignType{"qwen3", "Qwen 3 has norms of its queries and keys, which Qwen 2 and 2.5 have not"},
+    ForeignType{"gemma", "Gemma scales its embeddings and gates with GELU"},
+    ForeignType{"gemma3", "Gemma 3 has norms of its queries and keys, norms behind attention and MLP, and windows"},
+    ForeignType{"gemma3_text", "Gemma 3 has norms of its queries and keys, norms behind attention and MLP, and windows"},
+    ForeignType{"bert", "BERT is an encoder, which predicts no next token"},
+    ForeignType{"roberta", "RoBERTa is an encoder, which predicts no next token"},
+    ForeignType{"t5", "T5 is an encoder and a decoder"},
+    ForeignType{"mamba", "Mamba is a state space model and no transformer"},
+};
 
 // Without these keys it would be another model: the way out is another model, never to remove them.
 void ReadForeignKeys(const HfReader& config) {
@@ -81,9 +98,19 @@ void ReadForeignKeys(const HfReader& config) {
   config.Only("quantization_config", {}, "not counted: parameters are priced in the precision of the training");
 }
 
+void ReadDropouts(const HfReader& config, std::initializer_list<const char*> keys) {
+  for (const char* key : keys) {
+    if (!config.Has(key) || config.At(key) == 0) continue;
+    const std::string shown = EchoJson(config.At(key));
+    const bool share = config.At(key).is_number() && config.At(key).get<double>() > 0 && config.At(key).get<double>() < 1;
+    if (share) config.Noted(absl::StrCat(key, " ", shown), kDropout, kNoDropout);
+    if (!share) config.Wrong(key, absl::StrCat("must be a number from 0 to less than 1, got ", shown));
+  }
+}
+
 void ReadNEmbdKeys(const HfReader& config, const ModelType& type, ModelShape* shape) {
   ModelShape& s = *shape;
-  for (const char* key : {"resid_pdrop", "embd_pdrop", "attn_pdrop"}) config.Only(key, {0.0}, kDropout);
+  ReadDropouts(config, {"resid_pdrop", "embd_pdrop", "attn_pdrop"});
   config.Only("activation_function", {"gelu_new", "gelu_pytorch_tanh"}, kNoProduct);
   config.Only("scale_attn_weights", {true}, kNoProduct);
   config.Only("scale_attn_by_inverse_layer_idx", {false}, kNoProduct);
@@ -127,26 +154,32 @@ double ReadRope(const HfReader& config) {
   return theta;
 }
 
-void RefuseWindow(const HfReader& config, const std::string& what) {
-  config.Untrained(what,
-                   ": attention over a window of the newest tokens alone is not supported; use a model with full attention "
-                   "(null here)",
-                   "attention is priced over all earlier tokens, too much where sequences are longer than the window");
+constexpr char kWindowEffect[] =
+    "attention is priced over all earlier tokens, too much where sequences are longer than the window";
+
+// A window that holds `seq_len` tokens leaves none out; of a seq_len of 0, which nobody said, every window may.
+void ReadWindowSize(const HfReader& config, int64_t size, const std::string& more, int64_t seq_len) {
+  if (size == 0 || (seq_len > 0 && seq_len <= size)) return;
+  config.Untrained(absl::StrCat("sliding_window ", size, more),
+                   absl::StrCat(": attention over a window of the newest tokens alone is not supported; set training.seq_len to "
+                                "at most ",
+                                size, ", or use a model with full attention (null here)"),
+                   kWindowEffect, absl::StrCat("the engine trains it with sequences of at most ", size, " tokens"));
 }
 
-void ReadWindow(const HfReader& config, WindowKeys keys) {
+void ReadWindow(const HfReader& config, WindowKeys keys, int64_t seq_len) {
   // Of Mistral and Gemma transformers does not read the switch.
   const bool used = config.Flag("use_sliding_window", keys != WindowKeys::kSwitched) || keys == WindowKeys::kDefault;
-  if (used && config.Has("sliding_window")) {
-    const int64_t window = config.Size("sliding_window");
-    if (window > 0) RefuseWindow(config, absl::StrCat("sliding_window ", window));
-  } else if (used && !config.Given("sliding_window") && keys != WindowKeys::kSize) {
-    RefuseWindow(config, absl::StrCat("sliding_window ", kDefaultWindow, ", which it is where the key is left out"));
-  }
+  const bool sized = used && config.Has("sliding_window");
+  const bool left_out = used && !config.Given("sliding_window") && keys != WindowKeys::kSize;
+  if (sized) ReadWindowSize(config, config.Size("sliding_window"), "", seq_len);
+  if (left_out) ReadWindowSize(config, kDefaultWindow, ", which it is where the key is left out", seq_len);
   if (!config.Has("layer_types")) return;
   for (const Json& type : config.At("layer_types")) {
-    if (type == "full_attention") continue;
-    RefuseWindow(config, absl::StrCat("layer_types with ", EchoJson(type)));
+    if (type == "full_attention" || (type == "sliding_attention" && (sized || left_out))) continue;
+    config.Untrained(absl::StrCat("layer_types with ", EchoJson(type)),
+                     ": attention over a window of the newest tokens alone is not supported; use a model with full attention",
+                     kWindowEffect);
     return;
   }
 }
@@ -156,16 +189,16 @@ void ReadGatedLayerKeys(const HfReader& config, const FamilyTraits& traits) {
   for (const char* key : {"hidden_act", "hidden_activation"}) config.Only(key, {"silu"}, kNoProduct);
   if (!traits.biases.qkv) config.Only("attention_bias", {false}, kBiases);
   config.Only("mlp_bias", {false}, kBiases);
-  for (const char* key : {"attention_dropout", "resid_pdrop", "embd_pdrop"}) config.Only(key, {0.0}, kDropout);
+  ReadDropouts(config, {"attention_dropout", "resid_pdrop", "embd_pdrop"});
   for (const char* key : {"attn_logit_softcapping", "final_logit_softcapping"}) config.Only(key, {}, kNoProduct);
 }
 
 // Sizes that transformers takes from a default of the type are asked for, but for Llama's.
-void ReadHiddenSizeKeys(const HfReader& config, const ModelType& type, ModelShape* shape) {
+void ReadHiddenSizeKeys(const HfReader& config, const ModelType& type, int64_t seq_len, ModelShape* shape) {
   const bool llama = type.name == "llama", gemma = type.name == "gemma2";
   ModelShape& s = *shape;
   ReadGatedLayerKeys(config, TraitsOf(type.family));
-  ReadWindow(config, type.window);
+  ReadWindow(config, type.window, seq_len);
   s.rope_theta = ReadRope(config);
   s.vocab_size = config.Size("vocab_size", llama ? 32000 : 0, HfReader::kMaxVocabulary);
   s.hidden_size = config.Size("hidden_size");
@@ -205,13 +238,26 @@ std::string EffectOf(const ModelType& type, const ModelShape& shape) {
   return effect;
 }
 
+// What a config is read for.
+struct Purpose {
+  bool training = false;
+  int64_t seq_len = 0;  // 0: not known
+};
+
 struct Reading {
   ModelShape shape;
   std::vector<HfFinding> findings;
 };
 
+HfFinding DifferenceOf(const ModelType& type, const std::string& source, const ModelShape& shape) {
+  return {source, absl::StrCat("model_type \"", std::string(type.name), "\""),
+          absl::StrCat(" can be planned but not trained: ", std::string(type.difference), "; the engine trains ",
+                       KnownTypes(/*trained=*/true, "and")),
+          EffectOf(type, shape)};
+}
+
 // Everything of the config, in the order of its importance: the type first.
-Reading ReadModel(const Json& json, const std::string& name, bool to_train) {
+Reading ReadModel(const Json& json, const std::string& name, const Purpose& purpose) {
   Reading reading;
   const HfReader config(json, name, &reading.findings);
   const Json value = json.value("model_type", Json());
@@ -220,9 +266,13 @@ Reading ReadModel(const Json& json, const std::string& name, bool to_train) {
       std::find_if(kModelTypes.begin(), kModelTypes.end(), [&](const ModelType& known) { return known.name == word; });
   // Of a type that is not known no other key means anything for certain.
   if (type == kModelTypes.end()) {
-    const std::string known = KnownTypes(to_train, "or");
+    const std::string known = KnownTypes(purpose.training, "or");
+    const auto foreign =
+        std::find_if(kForeignTypes.begin(), kForeignTypes.end(), [&](const ForeignType& type) { return type.name == word; });
     if (IsMixtureOfExperts(word)) {
-      config.Never("model_type", "mixture of experts is not supported; use a dense model");
+      config.Never("model_type", "it is a mixture of experts, which is not supported; use a dense model");
+    } else if (foreign != kForeignTypes.end()) {
+      config.Never("model_type", absl::StrCat(std::string(foreign->difference), "; it must be ", known));
     } else if (value.is_null()) {
       config.Wrong("model_type", absl::StrCat("is missing; it must be ", known));
     } else {
@@ -231,29 +281,31 @@ Reading ReadModel(const Json& json, const std::string& name, bool to_train) {
     return reading;
   }
   reading.shape.family = type->family;
+  // Nor does it help to mend other keys of a type that the engine does not train.
+  if (purpose.training && !type->difference.empty()) {
+    reading.findings.push_back(DifferenceOf(*type, name, reading.shape));
+    return reading;
+  }
   ReadForeignKeys(config);
   switch (TraitsOf(type->family).config_keys) {
     case ConfigKeys::kNEmbd:
       ReadNEmbdKeys(config, *type, &reading.shape);
       break;
     case ConfigKeys::kHiddenSize:
-      ReadHiddenSizeKeys(config, *type, &reading.shape);
+      ReadHiddenSizeKeys(config, *type, purpose.seq_len, &reading.shape);
       break;
   }
   if (!type->difference.empty()) {
-    const std::string refusal = absl::StrCat(" can be planned but not trained: ", std::string(type->difference),
-                                             "; the engine trains ", KnownTypes(/*trained=*/true, "and"));
-    reading.findings.insert(reading.findings.begin(),
-                            {name, absl::StrCat("model_type \"", word, "\""), refusal, EffectOf(*type, reading.shape)});
+    reading.findings.insert(reading.findings.begin(), DifferenceOf(*type, name, reading.shape));
   }
   return reading;
 }
 
-absl::StatusOr<Reading> Read(std::string_view json_text, std::string_view source, bool to_train) {
+absl::StatusOr<Reading> Read(std::string_view json_text, std::string_view source, const Purpose& purpose) {
   const std::string name = Echo(source);
   MOTLEY_ASSIGN_OR_RETURN(const Json json, ParseJson(json_text, source));
   if (!json.is_object()) return absl::InvalidArgumentError(absl::StrCat(name, ": must be a JSON object"));
-  return ReadModel(json, name, to_train);
+  return ReadModel(json, name, purpose);
 }
 
 std::string RefusalOf(const HfFinding& finding) { return absl::StrCat(finding.source, ": ", finding.subject, finding.refusal); }
@@ -263,7 +315,8 @@ std::vector<std::string> NotesOf(const std::vector<HfFinding>& findings) {
   std::vector<std::pair<std::string, const HfFinding*>> groups;  // the subjects, and the first of them
   for (const HfFinding& finding : findings) {
     const auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& known) {
-      return known.second->effect == finding.effect && known.second->source == finding.source;
+      return known.second->effect == finding.effect && known.second->source == finding.source &&
+             known.second->trained == finding.trained;
     });
     if (group == groups.end()) {
       groups.emplace_back(finding.subject, &finding);
@@ -273,22 +326,34 @@ std::vector<std::string> NotesOf(const std::vector<HfFinding>& findings) {
   }
   std::vector<std::string> notes;
   for (const auto& [subjects, first] : groups) {
-    notes.push_back(absl::StrCat(first->source, ": ", subjects, ": ", first->effect, "; the engine does not train it yet"));
+    notes.push_back(absl::StrCat(first->source, ": ", subjects, ": ", first->effect, "; ", first->trained));
   }
   return notes;
 }
 
 }  // namespace
 
-absl::StatusOr<ModelShape> ParseHfConfig(std::string_view json_text, std::string_view source) {
-  MOTLEY_ASSIGN_OR_RETURN(const Reading reading, Read(json_text, source, /*to_train=*/true));
-  if (reading.findings.empty()) return reading.shape;
-  return absl::InvalidArgumentError(absl::StrJoin(
-      reading.findings, "\n", [](std::string* out, const HfFinding& finding) { absl::StrAppend(out, RefusalOf(finding)); }));
+absl::StatusOr<HfModel> ParseHfModel(std::string_view json_text, std::string_view source, int64_t seq_len) {
+  MOTLEY_ASSIGN_OR_RETURN(const Reading reading, Read(json_text, source, {.training = true, .seq_len = seq_len}));
+  std::vector<std::string> refusals, notes;
+  for (const HfFinding& finding : reading.findings) {
+    if (finding.effect.empty() || !finding.refusal.empty()) {
+      refusals.push_back(RefusalOf(finding));
+    } else {
+      notes.push_back(absl::StrCat(finding.source, ": ", finding.subject, ": ", finding.trained));
+    }
+  }
+  if (!refusals.empty()) return absl::InvalidArgumentError(absl::StrJoin(refusals, "\n"));
+  return HfModel{reading.shape, std::move(notes)};
+}
+
+absl::StatusOr<ModelShape> ParseHfConfig(std::string_view json_text, std::string_view source, int64_t seq_len) {
+  MOTLEY_ASSIGN_OR_RETURN(HfModel model, ParseHfModel(json_text, source, seq_len));
+  return std::move(model.shape);
 }
 
 absl::StatusOr<HfModel> ParseHfShape(std::string_view json_text, std::string_view source) {
-  MOTLEY_ASSIGN_OR_RETURN(const Reading reading, Read(json_text, source, /*to_train=*/false));
+  MOTLEY_ASSIGN_OR_RETURN(const Reading reading, Read(json_text, source, Purpose()));
   std::vector<std::string> wrong;
   for (const HfFinding& finding : reading.findings) {
     if (finding.effect.empty()) wrong.push_back(RefusalOf(finding));

@@ -38,8 +38,8 @@ void Read(const JobField& field, const Message& message) {
   const FieldDescriptor* descriptor = Find(message, field.key);
   // Without presence an empty text is an absent one.
   if (!reflection->HasField(message, descriptor)) return;
-  if (const auto* text = std::get_if<std::string*>(&field.value)) {
-    **text = reflection->GetString(message, descriptor);
+  if (std::holds_alternative<std::string*>(field.value)) {
+    field.SetText(reflection->GetString(message, descriptor));
   } else if (const auto* integer = std::get_if<int64_t*>(&field.value)) {
     **integer = reflection->GetInt64(message, descriptor);
   } else if (const auto* flag = std::get_if<bool*>(&field.value)) {

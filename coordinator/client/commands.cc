@@ -40,7 +40,7 @@ const std::vector<Command>& Commands() {
       {"resume", "let an ended job go on from its newest checkpoint, also with other settings", AddResume},
       {"wait", "wait until a job has ended; exit 1 if it did not succeed", AddWait},
       {"delete", "forget an ended job; its checkpoints stay", AddDelete},
-      {"export", "write a job's newest checkpoint in HuggingFace's layout", AddExport},
+      {"export", "write a job's or a folder's newest checkpoint in HuggingFace's layout", AddExport},
       {"plan", "the plan of a job and why it was chosen; or, without a cluster, the best plan for one described in a file",
        AddPlan},
       {"trace", "a running job's step as its ranks measured it, beside the simulated one", AddTrace},

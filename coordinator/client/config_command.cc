@@ -4,9 +4,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/job/job_fields.h"
-#include "common/job/job_file.h"
 #include "common/model/parameters.h"
 #include "coordinator/client/json.h"
+#include "coordinator/client/load_job.h"
 #include "planner/live/job_request.h"
 
 namespace motley::client {
@@ -21,19 +21,21 @@ struct ConfigFlags {
 
 Exit Check(Context& context, const ConfigFlags& flags) {
   if (Exit exit = RefuseDirectory(flags.file); exit.code != 0) return exit;
-  auto file = LoadJobFile(flags.file, flags.overrides);
+  auto file = LoadJob(flags.file, flags.overrides);
   if (!file.ok()) return FromJobFile(file.status());
   auto model = ResolveModel(file->config);
   if (!model.ok()) return FromJobFile(model.status());
   if (absl::Status plan = planner::CheckPlannerSection(file->config, *model); !plan.ok()) return FromJobFile(plan);
   const JobConfig& config = file->config;
   if (context.json) {
-    PrintDocument(context.out, Json{{"valid", true}, {"file", flags.file}, {"parameters", NumParameters(*model)}});
+    PrintDocument(context.out,
+                  Json{{"valid", true}, {"file", flags.file}, {"parameters", NumParameters(*model)}, {"notes", file->notes}});
     return {};
   }
   context.out << flags.file << " is valid: " << NumParameters(*model) << " parameters in " << model->num_layers << " layers, "
               << config.training.steps << " steps of " << config.training.global_batch_size << " x " << config.training.seq_len
               << " tokens\n";
+  for (const std::string& note : file->notes) PrintProse(context, absl::StrCat("note: ", note));
   return {};
 }
 
@@ -44,7 +46,7 @@ std::string Short(std::string text) {
 
 Exit Show(Context& context, const ConfigFlags& flags) {
   if (Exit exit = RefuseDirectory(flags.file); exit.code != 0) return exit;
-  auto file = LoadJobFile(flags.file, flags.overrides);
+  auto file = LoadJob(flags.file, flags.overrides);
   if (!file.ok()) return FromJobFile(file.status());
   Json values = Json::array();
   std::string section;

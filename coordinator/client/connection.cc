@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "common/base/duration_text.h"
 #include "common/rpc/channel.h"
 
 namespace motley::client {
@@ -38,7 +39,7 @@ absl::Status CheckSocket(const std::string& address) {
                    "; it is for its user and group (the service's is motley: usermod -aG motley USER)"));
 }
 
-std::string Waited(absl::Duration time) { return absl::StrCat("waited ", absl::FormatDuration(time)); }
+std::string Waited(absl::Duration time) { return absl::StrCat("waited ", DurationText(time)); }
 
 // Of a channel that failed to connect; empty where the attempt found silence, which may end. Only a call is told the reason,
 // behind the steps that led to it: "failed to connect to all addresses; last error: ... Failed to connect to remote host:
@@ -70,7 +71,7 @@ absl::Status AwaitFirst(const std::shared_ptr<grpc::Channel>& channel, const std
     if (channel->WaitForStateChange(state, absl::ToChronoTime(until))) continue;
     if (said) return Unreachable(address, Waited(options.connect));
     said = true;
-    say(absl::StrCat("no answer from ", address, " yet; waiting ", absl::FormatDuration(end - until), " more"));
+    say(absl::StrCat("no answer from ", address, " yet; waiting ", DurationText(end - until), " more"));
   }
 }
 

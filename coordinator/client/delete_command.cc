@@ -22,7 +22,9 @@ Exit Delete(Context& context, const std::string& id) {
     return {};
   }
   context.out << "job " << id << " is deleted\n";
-  if (!folder.empty()) context.out << "its checkpoints stay in " << folder << "; a new job of this id would go on from them\n";
+  if (!folder.empty())
+    context.out << "its checkpoints stay in " << folder << "; a new job of this id would go on from them, and "
+                << "'motley export --checkpoint' exports them\n";
   return {};
 }
 

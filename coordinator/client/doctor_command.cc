@@ -7,10 +7,11 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/duration_text.h"
 #include "common/base/version.h"
-#include "common/job/job_file.h"
 #include "coordinator/client/doctor_report.h"
 #include "coordinator/client/json.h"
+#include "coordinator/client/load_job.h"
 #include "coordinator/client/waiting.h"
 
 namespace motley::client {
@@ -21,6 +22,7 @@ constexpr absl::Duration kLongest = absl::Minutes(5);
 
 struct DoctorFlags {
   std::string data, folder, job;
+  std::vector<std::string> overrides;
   bool rates = false;
 };
 
@@ -82,7 +84,7 @@ absl::StatusOr<v1::ClusterCheck> Ask(Context& context, const v1::CheckClusterReq
   if (absl::Status status = connection->Follow(std::move(stream)); !status.ok()) return status;
   if (!result) {
     return absl::DeadlineExceededError(
-        absl::StrCat("the coordinator did not end its examination within ", absl::FormatDuration(kLongest), "; look at its log"));
+        absl::StrCat("the coordinator did not end its examination within ", DurationText(kLongest), "; look at its log"));
   }
   return *std::move(result);
 }
@@ -101,7 +103,7 @@ Exit Examine(Context& context, const DoctorFlags& flags) {
   request.set_rates_beside_job(flags.rates);
   if (!flags.job.empty()) {
     if (Exit exit = RefuseDirectory(flags.job); exit.code != 0) return exit;
-    const absl::StatusOr<JobFile> file = LoadJobFile(flags.job, {});
+    const absl::StatusOr<JobFile> file = LoadJob(flags.job, flags.overrides);
     if (!file.ok()) return FromJobFile(file.status());
     request.set_data_path(file->config.data.path);
     request.set_checkpoint_folder(file->config.checkpoint.folder);
@@ -127,7 +129,14 @@ Action AddDoctor(CLI::App& app) {
              "--folder", flags->folder,
              "every node writes a small file there and reads what another wrote, as for checkpoint.folder; made if missing")
           ->type_name("FOLDER");
-  app.add_option("--job", flags->job, "takes both paths from a job file")->type_name("FILE")->excludes(data)->excludes(folder);
+  CLI::Option* job = app.add_option("--job", flags->job, "takes both paths from a job file")
+                         ->type_name("FILE")
+                         ->excludes(data)
+                         ->excludes(folder);
+  app.add_option("--set", flags->overrides, "section.key=value instead of the job file's, as for submit; may be given again")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false)
+      ->needs(job);
   app.add_flag("--rates", flags->rates, "measure the links although a job uses them");
   app.footer(
       "It looks at the coordinator, the nodes, their clocks, the ports between them and how fast their links are. Exit 65 when "

@@ -1,10 +1,15 @@
 #include "coordinator/client/export_command.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
+#include <map>
+#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/clean_text.h"
+#include "common/base/some_names.h"
+#include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint.h"
 #include "coordinator/client/json.h"
 #include "coordinator/client/watch.h"
@@ -12,7 +17,63 @@
 namespace motley::client {
 namespace {
 
-Exit Export(Context& context, const std::string& id, const std::string& out_folder) {
+namespace fs = std::filesystem;
+
+constexpr size_t kMostFolders = 4;
+
+struct ExportFlags {
+  std::string id, checkpoint, out;
+};
+
+// That a checkpoint's bytes were altered shows only while they are read: the one before is taken then.
+absl::StatusOr<FoundCheckpoint> ExportNewest(const std::string& root, const std::string& out_folder) {
+  std::map<std::string, absl::Status> altered;
+  const CheckpointFilter intact = [&altered](const CheckpointManifest&, const std::string& folder) {
+    const auto found = altered.find(folder);
+    return found == altered.end() ? absl::OkStatus() : found->second;
+  };
+  while (true) {
+    MOTLEY_ASSIGN_OR_RETURN(FoundCheckpoint found, FindNewestCheckpoint(root, {}, intact));
+    const absl::Status exported = ExportHuggingFace(found.folder, out_folder);
+    if (exported.ok()) return found;
+    if (!absl::IsDataLoss(exported)) return exported;
+    altered[found.folder] = exported;
+  }
+}
+
+// The folder of one checkpoint, or of several.
+absl::StatusOr<FoundCheckpoint> ExportAt(const std::string& folder, const std::string& out_folder) {
+  MOTLEY_ASSIGN_OR_RETURN(FoundCheckpoint found, FindCheckpointAt(folder, {}));
+  if (found.folder != folder) return ExportNewest(folder, out_folder);
+  MOTLEY_RETURN_IF_ERROR(ExportHuggingFace(folder, out_folder));
+  return found;
+}
+
+// Folders of jobs that lie in a folder which itself holds no checkpoint: checkpoint.folder was given without the job's id.
+std::string HintOfJobFolders(const std::string& folder) {
+  std::vector<std::string> jobs;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error); !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    const auto inside = ListCheckpointFolders(entry->path().string());
+    if (inside.ok() && !inside->empty()) jobs.push_back(entry->path().string());
+  }
+  std::sort(jobs.begin(), jobs.end());
+  return jobs.empty() ? "" : absl::StrCat("; give the folder of one job: ", SomeNames(jobs, kMostFolders));
+}
+
+Exit Report(Context& context, const std::string& id, const FoundCheckpoint& found, const std::string& out_folder) {
+  for (const std::string& reason : found.skipped) context.err << "motley: left out: " << CleanLine(reason) << std::endl;
+  if (context.json) {
+    PrintDocument(context.out,
+                  Json{{"job_id", id}, {"step", found.manifest.step}, {"checkpoint", found.folder}, {"out", out_folder}});
+  } else {
+    context.out << "step " << found.manifest.step << " of job " << CleanLine(id) << " is in " << out_folder
+                << " (config.json, model.safetensors; no tokenizer: a token is a byte)\n";
+  }
+  return {};
+}
+
+Exit ExportJob(Context& context, const std::string& id, const std::string& out_folder) {
   auto connection = context.Connect();
   if (!connection.ok()) return FromServer(connection.status());
   auto job = GetJob(*connection, id);
@@ -21,34 +82,45 @@ Exit Export(Context& context, const std::string& id, const std::string& out_fold
     return FromServer(absl::FailedPreconditionError(
         absl::StrCat("job ", id, " has no checkpoint yet; set checkpoint.interval, or stop the job, which saves one")));
   }
-  const std::string root = std::filesystem::path(job->newest_checkpoint()).parent_path().string();
-  auto found = FindNewestCheckpoint(root, {});
+  const std::string root = fs::path(job->newest_checkpoint()).parent_path().string();
+  const auto found = ExportNewest(root, out_folder);
   if (absl::IsNotFound(found.status())) {
     return FromFiles(absl::NotFoundError(absl::StrCat(std::string(found.status().message()),
                                                       "; run this where the job's checkpoint folder ", root, " is mounted")));
   }
   if (!found.ok()) return FromFiles(found.status());
-  for (const std::string& reason : found->skipped) context.err << "motley: left out: " << CleanLine(reason) << std::endl;
-  if (absl::Status status = ExportHuggingFace(found->folder, out_folder); !status.ok()) return FromFiles(status);
-  if (context.json) {
-    PrintDocument(context.out,
-                  Json{{"job_id", id}, {"step", found->manifest.step}, {"checkpoint", found->folder}, {"out", out_folder}});
-  } else {
-    context.out << "step " << found->manifest.step << " of job " << id << " is in " << out_folder
-                << " (config.json, model.safetensors; no tokenizer: a token is a byte)\n";
+  return Report(context, id, *found, out_folder);
+}
+
+Exit ExportFolder(Context& context, const std::string& folder, const std::string& out_folder) {
+  const auto found = ExportAt(folder, out_folder);
+  if (absl::IsNotFound(found.status())) {
+    return FromFiles(absl::NotFoundError(absl::StrCat(std::string(found.status().message()), HintOfJobFolders(folder))));
   }
-  return {};
+  if (!found.ok()) return FromFiles(found.status());
+  return Report(context, found->manifest.job, *found, out_folder);
+}
+
+Exit Export(Context& context, const ExportFlags& flags) {
+  if (flags.id.empty() == flags.checkpoint.empty()) {
+    return {kUsage, "give JOB, or --checkpoint FOLDER to export without a coordinator"};
+  }
+  if (flags.checkpoint.empty()) return ExportJob(context, flags.id, flags.out.empty() ? "./" + flags.id : flags.out);
+  if (flags.out.empty()) return {kUsage, "--checkpoint needs --out, the folder to write"};
+  return ExportFolder(context, flags.checkpoint, flags.out);
 }
 
 }  // namespace
 
 Action AddExport(CLI::App& app) {
-  auto id = std::make_shared<std::string>();
-  auto out_folder = std::make_shared<std::string>();
-  app.add_option("JOB", *id, "the job's id")->required();
-  app.add_option("--out", *out_folder, "the folder to write, by default ./JOB; it must not hold a model yet")
+  auto flags = std::make_shared<ExportFlags>();
+  app.add_option("JOB", flags->id, "the job's id");
+  app.add_option("--checkpoint", flags->checkpoint,
+                 "instead of a job: the folder of one checkpoint, or one of several, whose newest is taken; asks no coordinator")
       ->type_name("FOLDER");
-  return [id, out_folder](Context& context) { return Export(context, *id, out_folder->empty() ? "./" + *id : *out_folder); };
+  app.add_option("--out", flags->out, "the folder to write, by default ./JOB; it must not hold a model yet")->type_name("FOLDER");
+  app.footer("Example: motley export --checkpoint checkpoints/demo --out demo");
+  return [flags](Context& context) { return Export(context, *flags); };
 }
 
 }  // namespace motley::client

@@ -60,10 +60,16 @@ bool HasEnded(v1::JobState state) {
 }
 
 std::string LiveLine(const v1::StepRecord& s, int64_t steps, size_t width) {
-  std::string text = absl::StrFormat("step %d/%d  loss %.2f  %s", s.step(), steps, s.loss(), FormatRate(s.tokens_per_second()));
-  if (s.predicted_step_seconds() > 0)
-    absl::StrAppend(&text, absl::StrFormat("  %+.1f %%", (s.step_seconds() / s.predicted_step_seconds() - 1) * 100));
-  absl::StrAppend(&text, "  left ", Roughly(std::max(0.0, s.remaining_seconds())));
+  const auto line = [&](const char* of_plan) {
+    std::string text = absl::StrFormat("step %d/%d  loss %.2f  %s", s.step(), steps, s.loss(), FormatRate(s.tokens_per_second()));
+    if (s.predicted_step_seconds() > 0) {
+      absl::StrAppend(&text, absl::StrFormat("  %+.1f %%", (s.step_seconds() / s.predicted_step_seconds() - 1) * 100), of_plan);
+    }
+    absl::StrAppend(&text, "  left ", Roughly(std::max(0.0, s.remaining_seconds())));
+    return text;
+  };
+  std::string text = line(" of plan");
+  if (text.size() >= width) text = line("");
   // Brackets, two spaces, and the last column free: some terminals break the line when it is written.
   const size_t rest = width > text.size() + 5 ? std::min(kLongestBar, width - text.size() - 5) : 0;
   if (rest < kShortestBar) return Cut(text, width - std::min<size_t>(width, 1));

@@ -3,8 +3,10 @@
 #include <CLI/CLI.hpp>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "coordinator/client/format.h"
 #include "coordinator/client/json.h"
 #include "coordinator/client/progress.h"
@@ -13,10 +15,12 @@
 namespace motley::client {
 namespace {
 
+constexpr int kStepsBeforeWatching = 10;
+
 struct MetricsFlags {
   std::string id;
   bool watch = false;
-  int limit = 0;  // 0 = all
+  std::optional<int> limit;  // without: all; before those that are watched, kStepsBeforeWatching for people
 };
 
 // The steps so far; the newest `limit` of them.
@@ -26,7 +30,7 @@ Exit PrintSteps(Context& context, Connection& connection, const v1::Job& job, co
                     [&](const v1::JobUpdate& update) {
                       if (!update.has_step()) return;
                       steps.push_back(update);
-                      if (flags.limit > 0 && steps.size() > static_cast<size_t>(flags.limit)) steps.pop_front();
+                      if (flags.limit && steps.size() > static_cast<size_t>(*flags.limit)) steps.pop_front();
                     },
                     [&](const std::string& text) { context.Say(text); }};
   if (absl::Status status = WatchUntilNow(connection, job, watch); !status.ok()) return FromServer(status);
@@ -43,20 +47,48 @@ Exit PrintSteps(Context& context, Connection& connection, const v1::Job& job, co
   return {};
 }
 
-Exit WatchSteps(Context& context, Connection& connection, const v1::Job& job) {
+// Hands on the newest `limit` steps so far and what happened between them. What is kept of a job may be hours of it. `watch`
+// goes on behind them.
+absl::Status ShowNewest(Connection& connection, const v1::Job& job, int limit, Watch* watch) {
+  std::optional<v1::JobUpdate> greeting;  // the job as it is: with it the stream began
+  std::deque<v1::JobUpdate> newest;
+  int64_t steps = 0;
+  Watch past = *watch;
+  past.use = [&](const v1::JobUpdate& update) {
+    watch->cursor = std::max(watch->cursor, update.cursor());
+    if (!greeting && newest.empty() && update.has_job()) {
+      greeting = update;
+      return;
+    }
+    newest.push_back(update);
+    steps += update.has_step();
+    for (; steps > limit; newest.pop_front()) steps -= newest.front().has_step();
+  };
+  if (absl::Status status = WatchUntilNow(connection, job, past); !status.ok()) return status;
+  if (greeting) watch->use(*greeting);
+  for (const v1::JobUpdate& update : newest) watch->use(update);
+  return absl::OkStatus();
+}
+
+Exit WatchSteps(Context& context, Connection& connection, const v1::Job& job, std::optional<int> limit) {
   Progress progress(context.out, job.spec().training().steps(), 1, context.screen);
-  const Watch watch{job.id(),
-                    [&](const v1::JobUpdate& update) {
-                      if (!context.json) {
-                        progress.Show(update);
-                      } else if (update.has_step()) {
-                        PrintLine(context.out, ToJson(update.step()));
-                      }
-                    },
-                    [&](const std::string& text) {
-                      progress.Clear();
-                      context.Say(text);
-                    }};
+  Watch watch{job.id(),
+              [&](const v1::JobUpdate& update) {
+                if (!context.json) {
+                  progress.Show(update);
+                } else if (update.has_step()) {
+                  PrintLine(context.out, ToJson(update.step()));
+                }
+              },
+              [&](const std::string& text) {
+                progress.Clear();
+                context.Say(text);
+              }};
+  // A program that reads lines gets all, unless it says how many.
+  if (!limit && !context.json) limit = kStepsBeforeWatching;
+  if (limit) {
+    if (absl::Status status = ShowNewest(connection, job, *limit, &watch); !status.ok()) return FromServer(status);
+  }
   auto ended = WatchToEnd(connection, watch);
   if (!ended.ok()) return FromServer(ended.status());
   if (context.json) return {};
@@ -71,7 +103,7 @@ Exit Metrics(Context& context, const MetricsFlags& flags) {
   if (!connection.ok()) return FromServer(connection.status());
   auto job = GetJob(*connection, flags.id);
   if (!job.ok()) return FromServer(job.status());
-  return flags.watch ? WatchSteps(context, *connection, *job) : PrintSteps(context, *connection, *job, flags);
+  return flags.watch ? WatchSteps(context, *connection, *job, flags.limit) : PrintSteps(context, *connection, *job, flags);
 }
 
 }  // namespace
@@ -79,11 +111,12 @@ Exit Metrics(Context& context, const MetricsFlags& flags) {
 Action AddMetrics(CLI::App& app) {
   auto flags = std::make_shared<MetricsFlags>();
   app.add_option("JOB", flags->id, "the job's id")->required();
-  CLI::Option* watch = app.add_flag("-w,--watch", flags->watch, "keep printing until the job ends");
-  app.add_option("--limit", flags->limit, "only the newest so many steps")
+  app.add_flag("-w,--watch", flags->watch,
+               absl::StrCat("keep printing until the job ends; begins with the newest ", kStepsBeforeWatching,
+                            " steps, in JSON with all"));
+  app.add_option("-n,--limit", flags->limit, "only the newest so many of the steps so far")
       ->type_name("N")
-      ->check(CLI::PositiveNumber)
-      ->excludes(watch);
+      ->check(CLI::PositiveNumber);
   return [flags](Context& context) { return Metrics(context, *flags); };
 }
 

@@ -3,6 +3,7 @@
 #include <sysexits.h>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/clean_text.h"
 #include "coordinator/client/format.h"
 #include "coordinator/client/json.h"
 #include "coordinator/client/progress.h"
@@ -32,6 +33,13 @@ Exit FromFailure(const v1::Job& job) {
   return FromServer(absl::Status(code, text));
 }
 
+// Who asks now is told behind whom, and how long that may take.
+void SayPlace(Context& context, Connection& connection, const std::string& id) {
+  const absl::StatusOr<v1::Job> now = GetJob(connection, id);
+  if (!now.ok() || now->state() != v1::JOB_STATE_QUEUED || now->reason().empty()) return;
+  PrintProse(context, absl::StrCat("it is queued: ", CleanLine(now->reason())));
+}
+
 }  // namespace
 
 Exit Begin(Context& context, Connection& connection, const v1::Job& job, int64_t cursor) {
@@ -42,7 +50,9 @@ Exit Begin(Context& context, Connection& connection, const v1::Job& job, int64_t
   const v1::Job& newest = verdict.ok() ? *verdict : job;
   if (context.json) PrintDocument(context.out, ToJson(newest));
   if (newest.state() == v1::JOB_STATE_FAILED) return FromFailure(newest);
-  if (!context.json && newest.state() == v1::JOB_STATE_WAITING) PrintProse(context, absl::StrCat("it waits: ", newest.reason()));
+  if (context.json) return {};
+  if (newest.state() == v1::JOB_STATE_WAITING) PrintProse(context, absl::StrCat("it waits: ", newest.reason()));
+  if (newest.state() == v1::JOB_STATE_QUEUED) SayPlace(context, connection, job.id());
   return {};
 }
 

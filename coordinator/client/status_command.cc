@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/clean_text.h"
+#include "common/session/host_lateness.h"
 #include "common/wire/transport.h"
 #include "coordinator/client/format.h"
 #include "coordinator/client/json.h"
@@ -79,6 +80,8 @@ void Print(const v1::GetJobResponse& response, std::ostream& out, const Screen& 
                       job.step() < job.last_step().step() ? " and repeats those after its checkpoint" : ""));
   }
   if (fresh) PrintStep(job, out);
+  const std::string late = HostLateness(job.last_step().lateness_seconds(), job.last_step().step_seconds());
+  if (fresh && !late.empty()) line(absl::StrCat("host        ", late));
   if (fresh && !HasEnded(job.state())) {
     line(absl::StrCat("time        ", FormatSeconds(job.last_step().elapsed_seconds()), " gone, about ",
                       FormatSeconds(job.last_step().remaining_seconds()), " left"));

@@ -9,10 +9,10 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "common/job/job_file.h"
 #include "common/wire/job.h"
 #include "coordinator/client/format.h"
 #include "coordinator/client/json.h"
+#include "coordinator/client/load_job.h"
 #include "coordinator/client/plan_file.h"
 #include "coordinator/client/running_job.h"
 #include "planner/plan/plan.h"
@@ -64,7 +64,7 @@ Exit SayExists(Context& context, const v1::Job& job) {
 
 Exit Submit(Context& context, const SubmitFlags& flags) {
   if (Exit exit = RefuseDirectory(flags.file); exit.code != 0) return exit;
-  auto file = LoadJobFile(flags.file, flags.overrides);
+  auto file = LoadJob(flags.file, flags.overrides);
   if (!file.ok()) return FromJobFile(file.status());
   if (!flags.plan.empty()) {
     planner::Plan plan;
@@ -90,6 +90,7 @@ Exit Submit(Context& context, const SubmitFlags& flags) {
     return exists;
   }
   if (!context.json) context.out << "submitted job " << job.id() << std::endl;
+  for (const std::string& note : file->notes) context.Say(absl::StrCat("note: ", note));
   return flags.wait ? Follow(context, *connection, job) : Begin(context, *connection, job);
 }
 

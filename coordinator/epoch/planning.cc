@@ -76,21 +76,11 @@ Epoch AboveNames(Epoch epoch, const std::string& root) {
   return epoch;
 }
 
-// A checkpoint, or the newest of a folder of checkpoints.
-absl::StatusOr<FoundCheckpoint> FindInitial(const std::string& folder, const std::set<std::string>& damaged) {
-  absl::StatusOr<CheckpointManifest> manifest = ReadManifest(folder);
-  if (absl::IsNotFound(manifest.status())) return FindNewestCheckpoint(folder, damaged);
-  MOTLEY_RETURN_IF_ERROR(manifest.status());
-  MOTLEY_RETURN_IF_ERROR(VerifyStructure(folder, *manifest));
-  if (damaged.contains(folder)) return absl::DataLossError(absl::StrCat(folder, " is damaged"));
-  return FoundCheckpoint{folder, *std::move(manifest), {}};
-}
-
 // The job begins: with the weights of another one, where that is asked for.
 absl::Status PrepareInitial(const planner::PlannerInput& input, const std::set<std::string>& damaged, Prepared* prepared) {
   const std::string& folder = input.config.checkpoint.initial;
   if (folder.empty()) return absl::OkStatus();
-  absl::StatusOr<FoundCheckpoint> found = FindInitial(folder, damaged);
+  absl::StatusOr<FoundCheckpoint> found = FindCheckpointAt(folder, damaged);
   if (!found.ok() && FaultOf(found.status()) == Fault::kStorage) return found.status();  // another time, perhaps
   if (!found.ok()) {
     return absl::Status(found.status().code(), absl::StrCat("checkpoint.initial: ", std::string(found.status().message())));

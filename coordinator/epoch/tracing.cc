@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/duration_text.h"
 
 namespace motley::coordinator {
 namespace {
@@ -44,7 +45,7 @@ absl::StatusOr<const StepTrace*> TraceOf(Core& core, int64_t step) {
   if (!silent.empty() && now - trace.asked > kPatience) {
     run.traces.erase(found);
     return absl::DeadlineExceededError(
-        absl::StrCat(absl::StrJoin(silent, ", "), " did not say within ", absl::FormatDuration(kPatience), " when step ", step,
+        absl::StrCat(absl::StrJoin(silent, ", "), " did not say within ", DurationText(kPatience), " when step ", step,
                      "'s instructions ran; ask again, and look at the workers' logs when it stays so"));
   }
   return &trace;

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/clean_text.h"
+#include "common/base/duration_text.h"
 #include "common/base/logging.h"
 #include "common/base/sha256.h"
 #include "common/base/status_macros.h"
@@ -110,7 +111,7 @@ absl::StatusOr<JoinToken> MakeToken(Core& core, absl::Duration life, bool reusab
                      "\"10.0.0.1:7073\", and start it again"));
   }
   if (life < absl::Seconds(1) || life > kLongestTokenLife) {
-    return absl::InvalidArgumentError(absl::StrCat("ttl must be from 1 second to 90 days, got ", absl::FormatDuration(life)));
+    return absl::InvalidArgumentError(absl::StrCat("ttl must be from 1 second to 90 days, got ", DurationText(life)));
   }
   Batch batch;
   batch.ended_tokens = TokensToEnd(core.state, core.journal.UnixMs());
@@ -124,9 +125,9 @@ absl::StatusOr<JoinToken> MakeToken(Core& core, absl::Duration life, bool reusab
   MOTLEY_ASSIGN_OR_RETURN(const JoinToken token, MakeJoinToken(core.authority->oldest().certificate()));
   const int64_t now = core.journal.UnixMs();
   batch.tokens.push_back({token.id, HashOfSecret(token), reusable, 0, now, now + absl::ToInt64Milliseconds(life)});
-  batch.events.push_back(NodeEvent(kind::kTokenMade, NodeName(),
-                                   absl::StrCat("token ", token.id, " was made: ", reusable ? "reusable" : "for one node",
-                                                ", for ", absl::FormatDuration(life))));
+  batch.events.push_back(NodeEvent(
+      kind::kTokenMade, NodeName(),
+      absl::StrCat("token ", token.id, " was made: ", reusable ? "reusable" : "for one node", ", for ", DurationText(life))));
   MOTLEY_RETURN_IF_ERROR(core.journal.Commit(batch));
   for (const std::string& id : batch.ended_tokens) core.state.tokens.erase(id);
   core.state.tokens[token.id] = batch.tokens[0];

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/duration_text.h"
 #include "common/base/logging.h"
 #include "coordinator/epoch/epoch_driver.h"
 #include "coordinator/members/registry.h"
@@ -24,7 +25,7 @@ void CheckLeases(Core& core) {
   const absl::Duration since = core.leases_checked ? now - *core.leases_checked : absl::ZeroDuration();
   core.leases_checked = now;
   if (since > std::max(core.config.lease / 4, kShortestStall)) {
-    LogWarning(absl::StrCat("the coordinator stood still for ", absl::FormatDuration(since), "; its workers' leases begin anew"));
+    LogWarning(absl::StrCat("the coordinator stood still for ", DurationText(since), "; its workers' leases begin anew"));
     for (auto& [name, node] : core.state.nodes) {
       if (node.connected) node.last_seen = now;
     }

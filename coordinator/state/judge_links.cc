@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/count.h"
+#include "common/base/duration_text.h"
 #include "coordinator/state/examination_findings.h"
 
 namespace motley::coordinator {
@@ -26,8 +27,8 @@ struct Unreached {
 std::string ConnectTimes(const std::vector<double>& seconds) {
   if (seconds.empty()) return "";
   const auto [least, most] = std::minmax_element(seconds.begin(), seconds.end());
-  if (seconds.size() == 1) return absl::StrFormat("; a connection takes %.2g ms", *least * 1e3);
-  return absl::StrFormat("; a connection takes %.2g to %.2g ms", *least * 1e3, *most * 1e3);
+  if (seconds.size() == 1) return absl::StrCat("; a connection takes ", DurationText(absl::Seconds(*least)));
+  return absl::StrCat("; a connection takes ", DurationText(absl::Seconds(*least)), " to ", DurationText(absl::Seconds(*most)));
 }
 
 Finding AllReached(const Examination& e, size_t reached, const std::vector<double>& seconds) {

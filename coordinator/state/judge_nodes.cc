@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/clean_text.h"
 #include "common/base/count.h"
+#include "common/session/host_lateness.h"
 #include "coordinator/state/examination_findings.h"
 #include "coordinator/state/membership.h"
 
@@ -61,6 +62,16 @@ void JudgeCards(const ClusterState& state, std::vector<Finding>* findings) {
                     absl::StrCat("it offers none of them: ", unused.front().card, ": ", unused.front().reason, others)});
   }
   AppendSome(std::move(rows), "cards", findings);
+}
+
+// Of the newest step of the job that runs.
+void JudgeHost(const ClusterState& state, std::vector<Finding>* findings) {
+  const auto job = state.run ? state.jobs.find(state.run->job) : state.jobs.end();
+  if (job == state.jobs.end() || job->second.last_step.epoch != job->second.epoch) return;
+  const StepStats& step = job->second.last_step;
+  const std::string late = HostLateness(step.lateness_seconds, step.step_seconds);
+  if (late.empty()) return;
+  findings->push_back({FindingState::kWarning, "host", absl::StrCat("in job ", job->first.value(), " it is ", late)});
 }
 
 // Whoever may write into a job's folders on such a node leads its ranks elsewhere by a link.
@@ -141,6 +152,7 @@ std::vector<Finding> JudgeNodes(absl::Duration now, const ClusterState& state) {
   }
   AppendSome(std::move(others), "nodes", &findings);
   JudgeCards(state, &findings);
+  JudgeHost(state, &findings);
   JudgeFiles(state, &findings);
   JudgeUsers(state, &findings);
   JudgeMoving(state, &findings);

@@ -6,11 +6,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "common/base/count.h"
+#include "common/base/duration_text.h"
 
 namespace motley::coordinator {
 namespace {
 
-std::string About(absl::Duration time) { return absl::FormatDuration(absl::Trunc(time, absl::Seconds(1))); }
+std::string About(absl::Duration time) { return DurationText(absl::Trunc(time, absl::Seconds(1))); }
 
 std::string StepsLeft(const JobRun& run, const JobRecord& job) {
   const int64_t steps = job.config.training.steps, left = std::max<int64_t>(0, steps - job.step);

@@ -8,13 +8,14 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import time
 
 import setting
-from cluster import SOCKET, Cluster, ClusterError, closed_to_others
+from cluster import PATIENCE_SECONDS as START_SECONDS
+from cluster import SOCKET, Cluster, ClusterError, Daemon, closed_to_others
 from job_files import checkpoints_in, delete_checkpoints, size
+from scraping import prometheus_config
 from text import extract_text
 
 PATIENCE_SECONDS = 20   # a coordinator that is told to end saves the running job first
@@ -47,14 +48,36 @@ def read_state(work):
     return None
 
 
+def write_state(state, work):
+    """What the cluster is, and where its metrics are; for `down`, for the next `up`, and for Prometheus."""
+    texts = {"prometheus.yml": prometheus_config(state["metrics"], list(state["worker_metrics"].values())),
+             "cluster.json": json.dumps(state, indent=2)}
+    for name, text in texts.items():
+        with open(os.path.join(work, name), "w", encoding="utf-8", opener=closed_to_others) as file:
+            file.write(text)
+
+
 def print_addresses(state):
+    data = "".join(f"\n  your data     {folder}" for folder in state.get("data", []))
     print(f"""  coordinator   {state['address']}
   metrics       http://{state['metrics']}/metrics  and, by node: {', '.join(state['worker_metrics'].values())}
-  text          {state['text']}
+  prometheus    prometheus --config.file "{state['folder']}/prometheus.yml"
+  text          {state['text']}{data}
   folder        {state['folder']}/checkpoints   (or another one below {state['folder']})
   job           {state['job_file']}
   try           {state['motley']} --coordinator {state['address']} submit "{state['job_file']}" --wait
   end it        ./run down""")
+
+
+def metrics_of(daemon):
+    """Where a worker that was just started serves its metrics; one that does not start has none."""
+    deadline = time.monotonic() + START_SECONDS
+    while daemon.alive() and time.monotonic() < deadline:
+        said = daemon.addresses()
+        if said is not None:
+            return said["metrics"]
+        time.sleep(0.1)
+    raise ClusterError(f"{daemon.name} did not start; the end of {daemon.log_path} says why")
 
 
 def revive(state, work):
@@ -63,31 +86,42 @@ def revive(state, work):
     if "coordinator" in dead:
         print("up: the coordinator of this cluster is dead and some of its workers live; `./run down`, then `./run up`", file=sys.stderr)
         return 70
+    daemons = {}
     for name in dead:
-        entry = state["processes"][name]
-        with open(os.path.join(work, f"{name}.log"), "ab", opener=closed_to_others) as log:
-            daemon = subprocess.Popen([entry["program"], "--config", os.path.join(work, f"{name}.toml"), "--addresses",
-                                       os.path.join(work, f"{name}.addresses.json")], stdout=log, stderr=log, start_new_session=True)
-        entry["pid"] = daemon.pid
-    with open(os.path.join(work, "cluster.json"), "w", encoding="utf-8") as file:
-        json.dump(state, file, indent=2)
+        program, addresses = state["processes"][name]["program"], os.path.join(work, f"{name}.addresses.json")
+        command = [program, "--config", os.path.join(work, f"{name}.toml"), "--addresses", addresses]
+        daemons[name] = Daemon(name, command, os.path.join(work, f"{name}.log"), detached=True, addresses_path=addresses).start()
+        state["processes"][name]["pid"] = daemons[name].pid
+    write_state(state, work)   # should this be interrupted: their process ids
+    for name, daemon in daemons.items():
+        state["worker_metrics"][name.removeprefix("worker-")] = metrics_of(daemon)   # they drew new ports
+    write_state(state, work)
     print(f"  the demo cluster is up; started again: {', '.join(dead)}")
     print_addresses(state)
     return 0
 
 
 def up(arguments):
+    data = [os.path.realpath(folder) for folder in arguments.data]
+    for folder in data:
+        if not os.path.isdir(folder):
+            print(f"up: --data {folder} is no folder", file=sys.stderr)
+            return 66
     state = read_state(arguments.work)
-    if state and all(ours(entry) for entry in state["processes"].values()):
+    living = state is not None and any(ours(entry) for entry in state["processes"].values())
+    if living and not set(data) <= set(state.get("data", [])):
+        print("up: the cluster is up without this --data; `./run down`, then `./run up --data FOLDER`", file=sys.stderr)
+        return 64
+    if living and all(ours(entry) for entry in state["processes"].values()):
         print("  the demo cluster is already up:")
         print_addresses(state)
         return 0
-    if state and any(ours(entry) for entry in state["processes"].values()):
+    if living:
         return revive(state, arguments.work)
     if state:
         end(state, arguments.work)
     text_path = extract_text(arguments.cache)
-    cluster = Cluster(arguments.bin, arguments.work, detached=True, file_roots=[arguments.cache])
+    cluster = Cluster(arguments.bin, arguments.work, detached=True, file_roots=[arguments.cache, *data])
     cluster.stop_seconds = 10   # somebody may have a job running when it ends
     try:
         cluster.start_coordinator()
@@ -95,19 +129,17 @@ def up(arguments):
             cluster.start_worker(node, setting.devices(cards), setting.EMULATION)
         cluster.wait_for_nodes(setting.CARDS)
         worker_metrics = {node: cluster.worker_metrics(node) for node in cluster.workers}
-    except (ClusterError, KeyboardInterrupt) as error:
+    except (ClusterError, KeyboardInterrupt):
         cluster.stop()
-        print(f"up: {error}", file=sys.stderr)
-        return 70
+        raise
     job_path = cluster.path("demo.toml")
     with open(job_path, "w", encoding="utf-8", opener=closed_to_others) as file:
         file.write(setting.job_file(text_path, cluster.path("checkpoints"), "cephalo", 200, 20))
     state = {"folder": os.path.realpath(arguments.work), "address": cluster.address, "metrics": cluster.metrics_address,
              "worker_metrics": worker_metrics,
-             "text": text_path, "job_file": job_path, "motley": cluster.program("motley"),
+             "text": text_path, "data": data, "job_file": job_path, "motley": cluster.program("motley"),
              "processes": {d.name: {"pid": d.pid, "program": os.path.realpath(d.command[0])} for d in cluster.daemons()}}
-    with open(cluster.path("cluster.json"), "w", encoding="utf-8", opener=closed_to_others) as file:
-        json.dump(state, file, indent=2)
+    write_state(state, arguments.work)
     print("  the demo cluster is up:")
     print_addresses(state)
     return 0
@@ -130,7 +162,7 @@ def end(state, work):
     for folder in ("coordinator-state", os.path.dirname(SOCKET)):
         shutil.rmtree(os.path.join(work, folder), ignore_errors=True)
     made = [f"{name}{ending}" for name in state["processes"] for ending in (".toml", ".log", ".addresses.json")]
-    for name in [*made, os.path.basename(state["job_file"]), "cluster.json"]:
+    for name in [*made, os.path.basename(state["job_file"]), "prometheus.yml", "cluster.json"]:
         if os.path.lexists(os.path.join(work, name)):
             os.remove(os.path.join(work, name))
     return len(living)
@@ -167,8 +199,16 @@ def main():
     for name in ("bin", "cache", "work"):
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--delete-checkpoints", action="store_true", help="down: remove what jobs wrote in the cluster's folder")
+    parser.add_argument("--data", action="append", default=[], help="up: a folder of the user's, whose files jobs may use")
     arguments = parser.parse_args()
-    return {"up": up, "down": down}[arguments.action](arguments)
+    try:
+        return {"up": up, "down": down}[arguments.action](arguments)
+    except ClusterError as error:
+        print(f"{arguments.action}: {error}", file=sys.stderr)
+        return 70
+    except KeyboardInterrupt:
+        print(f"{arguments.action}: interrupted; run it again", file=sys.stderr)
+        return 130
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ COMMANDS=(setup build demo up down test pack package bench format doctor clean h
 flags_of() {
   case $1 in
     demo) echo "--json= --example= --only= --kill" ;;
+    up) echo "--data=" ;;
     down) echo "--delete-checkpoints" ;;
     setup) echo "--libtorch= --gpu" ;;
     test) echo "--asan --libtorch=" ;;
@@ -49,9 +50,12 @@ another joins.
 TEXT
       ;;
     up) cat <<'TEXT'
-usage: ./run up
+usage: ./run up [--data FOLDER]
 
-Builds, starts the demo's cluster and leaves it running; prints its addresses and a job file. ./run down ends it.
+Builds, starts the demo's cluster and leaves it running; prints its addresses and a job file, and writes
+build/cluster/prometheus.yml for a Prometheus that shows it. ./run down ends it.
+
+  --data FOLDER    jobs may use the files in it, your own text say (data.path); may be given again. Nothing of ./run deletes there
 TEXT
       ;;
     down) cat <<'TEXT'
@@ -131,8 +135,10 @@ nearest() {
           d[i, j] = least(d[i - 1, j] + 1, d[i, j - 1] + 1, d[i - 1, j - 1] + (substr(a, i, 1) != substr(b, j, 1)))
       return d[length(a), length(b)]
     }
+    # The beginning of one is no mistake.
+    length(word) > 3 && index($0, word) == 1 { print; begun = 1; exit }
     { far = distance(word, $0); if (NR == 1 || far < best) { best = far; found = $0 } }
-    END { if (NR > 0 && best <= (length(word) > 5 ? length(word) / 2 : 2)) print found }'
+    END { if (!begun && NR > 0 && best <= (length(word) > 5 ? length(word) / 2 : 2)) print found }'
 }
 
 did_you_mean() {

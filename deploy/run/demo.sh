@@ -28,9 +28,16 @@ demo() {
     "${arguments[@]}"
 }
 
+# cluster_up [--data FOLDER]...: a folder is named from where ./run was called.
 cluster_up() {
+  local arguments=()
+  while [[ $# -gt 0 ]]; do
+    if [[ $1 == --data ]]; then arguments+=(--data "$(cd "$CALLED_FROM" && realpath -m -- "$2")"); shift; fi
+    shift
+  done
   build_product
-  with_lock "$ROOT/build/.cluster.lock" python3 deploy/demo/up.py up --bin "$BIN_DIR" --cache "$MOTLEY_CACHE" --work "$CLUSTER_DIR"
+  with_lock "$ROOT/build/.cluster.lock" \
+    python3 deploy/demo/up.py up --bin "$BIN_DIR" --cache "$MOTLEY_CACHE" --work "$CLUSTER_DIR" "${arguments[@]}"
 }
 
 # cluster_down [--delete-checkpoints]

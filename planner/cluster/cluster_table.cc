@@ -5,9 +5,18 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "common/base/nearest.h"
 
 namespace motley::planner {
+namespace {
+
+// As keys have units: by letters alone "gbyte" is next to "gbit", which is an eighth of it.
+std::string InOurUnits(const std::string& key) {
+  return absl::StrReplaceAll(key, {{"gigabyte", "gb"}, {"gbyte", "gb"}, {"gigabit", "gbit"}, {"gbps", "gbit_per_second"}});
+}
+
+}  // namespace
 
 void ClusterProblems::Add(int line, std::string_view key, std::string_view what) {
   constexpr size_t kMost = 20;  // the rest of a hopeless file would only hide the first lines
@@ -192,7 +201,7 @@ void ClusterTable::Finish() {
   for (const auto& [key, node] : table_) {
     const std::string name(key.str());
     if (std::find(known_.begin(), known_.end(), name) != known_.end()) continue;
-    const std::string nearest = NearestWord(name, known_);
+    const std::string nearest = NearestWord(InOurUnits(name), known_);
     problems_->Add(static_cast<int>(node.source().begin.line), name_.empty() ? name : absl::StrCat(name_, ".", name),
                    nearest.empty() ? absl::StrCat("unknown key; known are ", absl::StrJoin(known_, ", "))
                                    : absl::StrCat("unknown key; did you mean '", nearest, "'?"));

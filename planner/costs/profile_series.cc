@@ -55,7 +55,7 @@ absl::StatusOr<Curve> CurveOfSeries(std::vector<double> samples, std::vector<dou
   if (!outliers.empty()) {
     repairs->push_back(absl::StrCat(path, ": far from the neighbours at batch ", absl::StrJoin(outliers, ", "), "; kept"));
   }
-  if (falls) repairs->push_back(absl::StrCat(path, ": times fall as the batch grows; pooled to be isotonic"));
+  if (falls) repairs->push_back(absl::StrCat(path, ": times fall as the batch grows; replaced by the nearest that do not"));
   return Curve::Isotonic(std::move(samples), std::move(seconds));
 }
 

@@ -114,7 +114,7 @@ absl::Status CheckMemory(const Setting& setting, const EvaluatorRank& rank, int6
   if (missing <= 0) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat("validation does not fit: ", setting.cluster.devices[rank.device].id.value(),
                                                    " needs ", BytesText(needed), " for ", samples, " samples and lacks ",
-                                                   BytesText(missing), " (", missing, " bytes); lower data.validation_samples"));
+                                                   BytesText(missing), "; lower data.validation_samples"));
 }
 
 // The devices with the samples that a schedule gives them.

@@ -126,9 +126,16 @@ absl::StatusOr<Plan> GivenPlanOf(const JobConfig& config, const ModelShape& mode
   return plan;
 }
 
+absl::Status CheckPlannerWords(const PlannerSection& section) {
+  const absl::Status strategy = section.plan_json.empty() ? StrategyOf(section).status() : absl::OkStatus();
+  const absl::Status pins = RequestOf(section).status();
+  if (strategy.ok() || pins.ok()) return strategy.ok() ? pins : strategy;
+  return absl::InvalidArgumentError(absl::StrCat(strategy.message(), "\n", pins.message()));
+}
+
 absl::Status CheckPlannerSection(const JobConfig& config, const ModelShape& model) {
-  MOTLEY_RETURN_IF_ERROR(RequestOf(config.planner).status());
-  if (config.planner.plan_json.empty()) return StrategyOf(config.planner).status();
+  MOTLEY_RETURN_IF_ERROR(CheckPlannerWords(config.planner));
+  if (config.planner.plan_json.empty()) return absl::OkStatus();
   const absl::Status given = GivenPlanOf(config, model).status();
   return given.ok() ? given : absl::Status(given.code(), absl::StrCat("planner.plan_json: ", given.message()));
 }
@@ -151,12 +158,12 @@ absl::Status CheckCouldFit(const std::vector<DeviceDescription>& devices, const 
     if (usable > most) most = usable, largest = device.id.value();
   }
   if (state <= room) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat(
-      "the model does not fit: its training state is ", BytesText(state), ", the usable memory of ",
-      Count(devices.size(), "device"), " beside the buffers for one layer ", BytesText(room), "; ", BytesText(state - room), " (",
-      state - room, " bytes) are missing. ", largest, " is the largest with ", BytesText(most),
-      "; nothing was measured. Add devices or memory, or train a "
-      "smaller model (`motley estimate` says what fits)"));
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the model does not fit: its training state is ", BytesText(state), ", the usable memory of ",
+                   Count(devices.size(), "device"), " beside the buffers for one layer ", BytesText(room), "; ",
+                   BytesText(state - room), " are missing. ", largest, " is the largest with ", BytesText(most),
+                   "; nothing was measured. Add devices or memory, or train a "
+                   "smaller model (`motley estimate` says what fits)"));
 }
 
 }  // namespace motley::planner

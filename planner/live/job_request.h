@@ -33,6 +33,9 @@ absl::StatusOr<CatalogEntry> StrategyOf(const PlannerSection& section);
 // sequence. UNIMPLEMENTED: the engine does not run such plans yet.
 absl::StatusOr<Plan> GivenPlanOf(const JobConfig& config, const ModelShape& model);
 
+// Whether the section's words are known, whatever the model: INVALID_ARGUMENT has a line for each that is not.
+absl::Status CheckPlannerWords(const PlannerSection& section);
+
 // Whether a job may ask for this, before anything is measured for it: all of the above.
 absl::Status CheckPlannerSection(const JobConfig& config, const ModelShape& model);
 

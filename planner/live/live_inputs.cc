@@ -18,6 +18,7 @@
 #include "planner/live/measured_links.h"
 #include "planner/live/measured_series.h"
 #include "planner/live/overlap_efficiency.h"
+#include "planner/util/quantity_text.h"
 
 namespace motley::planner {
 namespace {
@@ -25,6 +26,11 @@ namespace {
 // Of links that nobody declares, until the measured collectives have said how fast they are.
 constexpr double kNominalRate = 1e9;
 constexpr double kAdamWTrafficBytes = 28;  // of an element; Costs takes the rate that this gives
+
+std::string HopText(double seconds) {
+  if (seconds >= 1e-3) return SecondsText(seconds);
+  return absl::StrFormat(seconds < 1e-5 ? "%.1f us" : "%.0f us", seconds * 1e6);
+}
 
 absl::Status CheckBelongTogether(const PlannerInput& input) {
   if (input.devices.empty()) return absl::InvalidArgumentError("there is no device to plan for; start a worker with devices");
@@ -247,9 +253,9 @@ absl::Status FitToCollectives(const PlannerInput& input, const Declared& declare
     node.device_link_latency_seconds = node.nic_latency_seconds = std::min(fit.latency_seconds, kMostLatencySeconds);
   }
   cluster->notes.push_back(
-      absl::StrFormat("collectives of all %d devices are as measured; links fitted to them: %.2g us a hop, %.3g of the %s, "
+      absl::StrFormat("collectives of all %d devices are as measured; links fitted to them: %s a hop, %.3g of the %s, "
                       "off by %.1f %% at the largest arrays",
-                      input.devices.size(), fit.latency_seconds * 1e6, 1 / fit.slowdown,
+                      input.devices.size(), HopText(fit.latency_seconds), 1 / fit.slowdown,
                       any_measured               ? "measured links"
                       : declared.device_link > 0 ? "declared rates"
                                                  : "nominal 1 GB/s",

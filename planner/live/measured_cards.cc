@@ -13,16 +13,19 @@ namespace {
 // Devices whose times are no further apart are one card: measuring the same card twice is off by about as much, strategies group
 // by card, and the mean of several measurements says more of each than its own.
 constexpr double kAlike = 0.02;
+// Emulated ones that declare the same: what tells their measurements apart is the host, which has other work too. A host that is
+// further off does not keep the declaration, and counts as it is.
+constexpr double kAlikeByDeclaration = 0.1;
 
 // `beside`: what is computed in the same step, where that takes longer.
-bool Alike(double a, double b, double beside = 0) {
-  return std::abs(a - b) <= kAlike * std::max({std::abs(a), std::abs(b), beside});
+bool Alike(double a, double b, double tolerance, double beside = 0) {
+  return std::abs(a - b) <= tolerance * std::max({std::abs(a), std::abs(b), beside});
 }
 
 // At the sizes that both have.
-bool Alike(const std::vector<double>& a, const std::vector<double>& b, const std::vector<double>& beside) {
+bool Alike(const std::vector<double>& a, const std::vector<double>& b, const std::vector<double>& beside, double tolerance) {
   for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-    if (!Alike(a[i], b[i], beside[std::min(i, beside.size() - 1)])) return false;
+    if (!Alike(a[i], b[i], tolerance, beside[std::min(i, beside.size() - 1)])) return false;
   }
   return true;
 }
@@ -37,10 +40,11 @@ bool SameFigures(const MeasuredSeries& a, const MeasuredSeries& b) {
 
 // Whole passes decide: half of a backward may take next to nothing, and then twice as much the next time. So may an embedding's
 // pass beside a layer's: what is far off of itself and little beside a layer changes no step.
-bool Alike(const std::optional<MeasuredSeries>& a, const std::optional<MeasuredSeries>& b, const MeasuredSeries& layer) {
+bool Alike(const std::optional<MeasuredSeries>& a, const std::optional<MeasuredSeries>& b, const MeasuredSeries& layer,
+           double tolerance) {
   if (!a || !b) return a.has_value() == b.has_value();
-  return SameFigures(*a, *b) && Alike(a->forward_seconds, b->forward_seconds, layer.forward_seconds) &&
-         Alike(a->backward_seconds, b->backward_seconds, layer.backward_seconds);
+  return SameFigures(*a, *b) && Alike(a->forward_seconds, b->forward_seconds, layer.forward_seconds, tolerance) &&
+         Alike(a->backward_seconds, b->backward_seconds, layer.backward_seconds, tolerance);
 }
 
 // `of`: how many measurements `mean` then is of.
@@ -82,15 +86,17 @@ void AddToMean(const MeasuredCard& other, double of, MeasuredCard* mean) {
   AddToMean(other.optimizer->launch_seconds, of, &mean->optimizer->launch_seconds);
 }
 
-bool Alike(const MeasuredCard& a, const MeasuredCard& b) {
-  return Alike(a.layer, b.layer, a.layer) && Alike(a.embedding, b.embedding, a.layer) && Alike(a.head, b.head, a.layer) &&
-         Alike(a.optimizer->seconds_per_element, b.optimizer->seconds_per_element) &&
-         Alike(a.optimizer->launch_seconds, b.optimizer->launch_seconds) && a.context_bytes == b.context_bytes;
+bool Alike(const MeasuredCard& a, const MeasuredCard& b, double tolerance) {
+  return Alike(a.layer, b.layer, a.layer, tolerance) && Alike(a.embedding, b.embedding, a.layer, tolerance) &&
+         Alike(a.head, b.head, a.layer, tolerance) &&
+         Alike(a.optimizer->seconds_per_element, b.optimizer->seconds_per_element, tolerance) &&
+         Alike(a.optimizer->launch_seconds, b.optimizer->launch_seconds, tolerance) && a.context_bytes == b.context_bytes;
 }
 
 // Rates follow from what was measured, or were declared and then count exactly.
 bool Alike(const CardKind& a, const CardKind& b, bool declared) {
-  return a.memory_bytes == b.memory_bytes && (declared ? a.fp32_flops == b.fp32_flops : Alike(a.fp32_flops, b.fp32_flops));
+  return a.memory_bytes == b.memory_bytes &&
+         (declared ? a.fp32_flops == b.fp32_flops : Alike(a.fp32_flops, b.fp32_flops, kAlike));
 }
 
 }  // namespace
@@ -100,7 +106,9 @@ int MeasuredCards::Add(const DeviceDescription& device, CardKind kind, MeasuredC
   const bool declared = device.flops_per_second > 0;
   for (size_t k = 0; k < cluster_.kinds.size(); ++k) {
     if (labels_[k] != label || libtorches_[k] != device.libtorch) continue;
-    if (!Alike(kind, cluster_.kinds[k], declared) || !Alike(card, firsts_[k])) continue;
+    const bool same = declared && device.launch == launches_[k];
+    if (!Alike(kind, cluster_.kinds[k], declared)) continue;
+    if (!Alike(card, firsts_[k], same ? kAlikeByDeclaration : kAlike)) continue;
     AddToMean(card, ++measurements_[k], &profile_.cards[k]);
     return static_cast<int>(k);
   }
@@ -109,6 +117,7 @@ int MeasuredCards::Add(const DeviceDescription& device, CardKind kind, MeasuredC
   card.card = kind.name;
   labels_.push_back(label);
   libtorches_.push_back(device.libtorch);
+  launches_.push_back(device.launch);
   firsts_.push_back(card);
   measurements_.push_back(1);
   cluster_.kinds.push_back(std::move(kind));

@@ -27,6 +27,7 @@ class MeasuredCards {
   MotleyProfile& profile_;
   std::vector<std::string> labels_, libtorches_;  // by kind
   std::vector<MeasuredCard> firsts_;
+  std::vector<absl::Duration> launches_;
   std::vector<double> measurements_;
 };
 

@@ -55,8 +55,8 @@ absl::Status DoesNotFit(const Setting& setting, const GroupQuestion& question, c
   if (answer.missing_bytes > 0) {
     return LackOfMemory(answer.missing_bytes,
                         absl::StrCat(what, "beside the samples, ", BytesText(problem.state_bytes), " of state lack ",
-                                     BytesText(answer.missing_bytes), " (", answer.missing_bytes,
-                                     " bytes) on all of them together; ", NameOf(setting, roomiest), " is the largest", remedy));
+                                     BytesText(answer.missing_bytes), " on all of them together; ", NameOf(setting, roomiest),
+                                     " is the largest", remedy));
   }
   constexpr double kUnbounded = std::numeric_limits<double>::infinity();
   int64_t held = 0, missing = INT64_MAX;  // samples; for one more on the device that comes closest
@@ -70,9 +70,9 @@ absl::Status DoesNotFit(const Setting& setting, const GroupQuestion& question, c
       }
     }
   }
-  return LackOfMemory(missing, absl::StrCat(what, "the devices hold the activations of ", std::min(held, problem.batch), " of ",
-                                            problem.batch, " samples, at best; the one that comes closest lacks ",
-                                            BytesText(missing), " (", missing, " bytes) for one more", remedy));
+  return LackOfMemory(
+      missing, absl::StrCat(what, "the devices hold the activations of ", std::min(held, problem.batch), " of ", problem.batch,
+                            " samples, at best; the one that comes closest lacks ", BytesText(missing), " for one more", remedy));
 }
 
 // Bytes of a member beside its part of the sharded state.

@@ -179,8 +179,8 @@ class Tuned {
     int64_t needed = 0;
     const int64_t missing = device < 0 ? 0 : Missing(device, &needed);
     if (missing <= 0) return;
-    unused->because = absl::StrCat("context and buffers need ", BytesText(needed), ", ", BytesText(missing), " (", missing,
-                                   " bytes) more than its usable memory");
+    unused->because =
+        absl::StrCat("context and buffers need ", BytesText(needed), ", ", BytesText(missing), " more than its usable memory");
   }
 
   const Setting& setting_;

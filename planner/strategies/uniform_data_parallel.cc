@@ -53,8 +53,8 @@ class Search {
     return LackOfMemory(
         least.bytes,
         absl::StrCat(search_.strategy, ": equal batches and shards do not fit: ", NameOf(least.device), " lacks ",
-                     BytesText(least.bytes), " (", least.bytes, " bytes) of its ", BytesText(setting_.UsableBytes(least.device)),
-                     " usable for ", BatchOf(least.device), " samples one by one and 1/", setting_.num_devices(),
+                     BytesText(least.bytes), " of its ", BytesText(setting_.UsableBytes(least.device)), " usable for ",
+                     BatchOf(least.device), " samples one by one and 1/", setting_.num_devices(),
                      " of the sharded state; use strategy cephalo or auto, a smaller global batch, or devices with more memory"));
   }
 

@@ -27,7 +27,8 @@ unknown_flag() {
     PATH=$(fakes):$PATH status_is 64 "$root/run" "$command" --helq && says "did you mean '--help'" &&
       ! says "was called" || { echo "$command --helq"; return 1; }
   done
-  status_is 64 "$root/run" clean --cahce && says "did you mean '--cache'" && status_is 64 "$root/run" demo --json &&
+  status_is 64 "$root/run" clean --cahce && says "did you mean '--cache'" &&
+    status_is 64 "$root/run" down --delete && says "did you mean '--delete-checkpoints'" && status_is 64 "$root/run" demo --json &&
     status_is 64 "$root/run" demo --kill && says "--example"
 }
 
@@ -329,6 +330,31 @@ down_deletes_what_jobs_wrote() {
   rm -r "$job" "$work/my texts" && make_checkpoint "$job" && down_there --delete-checkpoints && [[ ! -e $work ]]
 }
 
+# A cluster whose coordinator does not end: Ctrl-C is said in a line, and what is known of it stays for the next time.
+down_can_be_interrupted() {
+  local work=$folder/interrupted up=$root/deploy/demo/up.py pid rc=0
+  mkdir -p "$work"
+  (trap '' TERM; exec sleep 60) &
+  pid=$!
+  printf '{"folder": "%s", "job_file": "demo.toml", "processes": {"coordinator": {"pid": %s, "program": "%s"}}}' "$work" "$pid" \
+    "$(realpath "$(command -v sleep)")" >"$work/cluster.json"
+  # A shell's job in the background ignores it.
+  timeout --preserve-status --signal INT 2 env --default-signal=INT \
+    python3 "$up" down --bin none --cache none --work "$work" >"$folder/output" 2>&1 || rc=$?
+  [[ -e $work/cluster.json ]] && says "down: interrupted; run it again" && ! says Traceback || { cat "$folder/output"; rc=1; }
+  kill -KILL "$pid"
+  [[ $rc -eq 130 ]] && status_is 0 python3 "$up" down --bin none --cache none --work "$work" && [[ ! -e $work ]]
+}
+
+# The shipped file at other addresses; promtool reads it where it is.
+up_writes_what_prometheus_reads() {
+  local written=$folder/prometheus.yml
+  PYTHONPATH=$root/deploy/demo python3 -c 'import scraping
+print(scraping.prometheus_config("127.0.0.1:1", ["127.0.0.1:2", "127.0.0.1:3"]), end="")' >"$written" &&
+    grep -q '"127.0.0.1:1"' "$written" && grep -q '"127.0.0.1:2", "127.0.0.1:3"' "$written" && ! grep -q "7071\|7072" "$written" && grep -q "$root/deploy/prometheus/alerts.yml" "$written" || return 1
+  if command -v promtool >/dev/null; then status_is 0 promtool check config "$written" && says "SUCCESS"; fi
+}
+
 # The folder of the downloads is a root of the demo's cluster: jobs write there, and users put their texts there.
 clean_removes_its_own() {
   local clone=$folder/cleaned downloads=$folder/downloads kept=$folder/cleaned/build/cluster/checkpoints/some-job
@@ -344,7 +370,14 @@ clean_removes_its_own() {
     rm "$downloads/text.txt" && status_is 0 "$clone/run" clean --cache && [[ ! -e $downloads ]]
 }
 
+# A folder of the user's is a root of jobs, named from where ./run is called; a cluster that runs without it is not taken for one.
 up_and_down() {
+  local data=$folder/my data worker=$root/build/cluster/worker-a.toml
+  mkdir -p "$data" && echo "my own words" >"$data/text.txt"
+  status_is 66 "$root/run" up --data "$folder/absent" && says "absent is no folder" &&
+    (cd "$folder" && status_is 0 "$root/run" up --data "my data") && says "your data     $data" && grep -q "$data" "$worker" &&
+    status_is 64 "$root/run" up --data "$folder" && status_is 0 "$root/run" down --delete-checkpoints &&
+    [[ $(cat "$data/text.txt") == "my own words" ]] || return 1
   status_is 0 "$root/run" up && status_is 0 "$root/run" up && says "already up" && status_is 0 "$root/run" down &&
     status_is 0 "$root/run" down && says "no demo cluster"
 }
@@ -384,6 +417,8 @@ check "without root it prints the one command and stops" without_root
 check "the packages of the tests are installed, or named" packages_of_the_tests
 check "clean removes what ./run made and, asked, what jobs wrote" clean_removes_its_own
 check "down --delete-checkpoints deletes what jobs wrote and nothing else" down_deletes_what_jobs_wrote
+check "down says that it was interrupted, and can be run again" down_can_be_interrupted
+check "up writes what Prometheus reads" up_writes_what_prometheus_reads
 check "a deep folder with a space in its name" deep_folder
 if [[ -e $root/build/cluster ]]; then
   echo "skip run: up and down: the demo cluster of this clone is in use, or its checkpoints are there"

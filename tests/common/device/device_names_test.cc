@@ -28,7 +28,12 @@ TEST(DeviceNames, PromisedCards) {
       {"P40", "P40"},
       {"RTX 2080 Ti", "RTX-2080-Ti"},
       {"RTX 3080 Ti", "RTX-3080-Ti"},
+      {"RTX 3070", "RTX-3070"},
       {"RTX 3090", "RTX-3090"},
+      {"3090 Ti", "RTX-3090-Ti"},
+      {"GTX 1080", "GTX-1080"},
+      {"Titan V", "Titan-V"},
+      {"RTX 8000", "Quadro-RTX-8000"},
       {"RTX 4090", "RTX-4090"},
       {"RTX 5090", "RTX-5090"},
       {"Titan RTX", "Titan-RTX"},
@@ -97,6 +102,11 @@ TEST(DeviceNames, BoardsAreFoundAsTheDriverNamesThem) {
       {"NVIDIA GeForce RTX 2080 Ti", "RTX-2080-Ti"},
       {"NVIDIA GeForce RTX 4090", "RTX-4090"},
       {"NVIDIA TITAN RTX", "Titan-RTX"},
+      {"NVIDIA TITAN V", "Titan-V"},
+      {"NVIDIA GeForce RTX 3070", "RTX-3070"},
+      {"NVIDIA GeForce RTX 3090 Ti", "RTX-3090-Ti"},
+      {"NVIDIA GeForce GTX 1080", "GTX-1080"},
+      {"Quadro RTX 8000", "Quadro-RTX-8000"},
       {"NVIDIA B200", "B200"},
       {"NVIDIA GH200 480GB", "GH200"},
       {"NVIDIA L20", "L20"},
@@ -163,6 +173,7 @@ TEST(DeviceNames, UnknownNameSaysTheNearest) {
   }
   for (const char* name : {"", "NVIDIA", "toaster"}) {
     EXPECT_THAT(std::string(FindGpu(name).status().message()), testing::Not(HasSubstr("did you mean"))) << name;
+    EXPECT_THAT(std::string(FindGpu(name).status().message()), HasSubstr("known: B200, ")) << name;
   }
 }
 

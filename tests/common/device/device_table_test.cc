@@ -9,7 +9,7 @@ TEST(DeviceTable, EveryCardHasNumbersAndASource) {
   for (const GpuSpec& gpu : GpuTable()) {
     EXPECT_GT(gpu.fp32_flops, 1e12) << gpu.name;
     EXPECT_LT(gpu.fp32_flops, 200e12) << gpu.name;
-    EXPECT_GE(gpu.memory_bytes, int64_t{10} << 30) << gpu.name;
+    EXPECT_GE(gpu.memory_bytes, int64_t{8} << 30) << gpu.name;
     EXPECT_LE(gpu.memory_bytes, int64_t{192} << 30) << gpu.name;
     EXPECT_GT(gpu.memory_bytes_per_second, 1e11) << gpu.name;
     EXPECT_LE(gpu.memory_bytes_per_second, 8e12) << gpu.name;
@@ -75,6 +75,11 @@ TEST(DeviceTable, DataSheets) {
   EXPECT_DOUBLE_EQ(FindGpu("RTX 4500 Ada")->fp16_flops, 634e12 / 4);
   EXPECT_DOUBLE_EQ(FindGpu("RTX 5000 Ada")->fp16_flops, 1044.4e12 / 4);
   EXPECT_DOUBLE_EQ(FindGpu("RTX 6000 Ada")->fp16_flops, 1457e12 / 4);
+  EXPECT_DOUBLE_EQ(FindGpu("Quadro RTX 8000")->fp16_flops, 130.5e12);
+  EXPECT_DOUBLE_EQ(FindGpu("RTX 3070")->fp16_flops, 40.6e12);
+  EXPECT_DOUBLE_EQ(FindGpu("Titan V")->fp16_flops, 110e12);
+  EXPECT_NEAR(FindGpu("3090 Ti")->fp32_flops, 10752 * 2 * 1.86e9, 0.01e12);
+  EXPECT_NEAR(FindGpu("1080")->fp32_flops, 2560 * 2 * 1.733e9, 0.05e12);
   EXPECT_DOUBLE_EQ(FindGpu("B200")->fp16_flops, 4.5e15 / 2);
   EXPECT_DOUBLE_EQ(FindGpu("B200")->link_bytes_per_second, 1.8e12 / 2);
   EXPECT_DOUBLE_EQ(2 * FindGpu("MI250")->fp16_flops, 362.1e12);

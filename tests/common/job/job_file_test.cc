@@ -60,14 +60,70 @@ TEST(JobFileTest, TypesAndRangesGiveTheLine) {
   EXPECT_EQ(Error("", {"training.steps"}), "--set training.steps: must have the form section.key=value");
   EXPECT_EQ(Error("", {"training.steps=-4"}), "--set: training.steps must be at least 1, got -4");
   EXPECT_EQ(Error("[training]\nsteps = [\n").rfind("job.toml:", 0), 0u);
-  EXPECT_NE(Error("[model]\nflavor = \"huge\"\n").find("job.toml: model.name 'gpt2', model.flavor 'huge'"), std::string::npos);
+  EXPECT_NE(Error("[model]\nflavor = \"huge\"\n").find("job.toml:2: model.name 'gpt2', model.flavor 'huge'"), std::string::npos);
 }
 
-TEST(JobFileTest, AllProblemsAtOnce) {
+TEST(JobFileTest, AllProblemsAtOnceInTheOrderOfTheFile) {
   EXPECT_EQ(Error("[training]\nstesp = 3\nseq_len = 0\n[optimizer]\nlr = \"x\"\n"),
-            "job.toml:5: optimizer.lr must be a number\n"
             "job.toml:2: unknown key 'stesp' in [training]; did you mean 'steps'?\n"
-            "job.toml:3: training.seq_len must be at least 1, got 0");
+            "job.toml:3: training.seq_len must be at least 1, got 0\n"
+            "job.toml:5: optimizer.lr must be a number");
+  // What only a whole file tells is among them: a model that is not known, a path that is missing.
+  const absl::Status all =
+      ParseJobFile(
+          "name = \"n\"\n[planner]\npins_required = 3\nstrategy = \"zzz\"\n[training]\ndtype = \"fp16\"\nstep = 1\n"
+          "[model]\nname = \"llama\"\n[data]\npath = 4\n",
+          "job.toml", {"optimizer.lr=0", "training.step=1"},
+          [](const JobConfig& config) { return std::vector<std::string>{"planner.strategy: " + config.planner.strategy}; })
+          .status();
+  EXPECT_THAT(std::string(all.message()),
+              testing::MatchesRegex("job.toml:3: planner.pins_required must be true or false\n"
+                                    "job.toml:4: planner.strategy: zzz\n"
+                                    "job.toml:6: training.dtype must be one of float32, float64; got \"float16\"[^\n]*\n"
+                                    "job.toml:7: unknown key 'step' in .training.; did you mean 'steps'.\n"
+                                    "job.toml:9: model.name 'llama', model.flavor 'debug': [^\n]*\n"
+                                    "job.toml:11: data.path must be a string\n"
+                                    "job.toml: checkpoint.folder is required[^\n]*\n"
+                                    "--set training.step=1: unknown key 'training.step'; did you mean 'training.steps'.\n"
+                                    "--set: optimizer.lr must be greater than 0, got 0.0"));
+  EXPECT_EQ(all.code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(JobFileTest, WhatIsNotTomlIsAllThatIsSaid) {
+  const absl::Status broken = ParseJobFile("[training\nsteps = 0\n", "job.toml", {}).status();
+  EXPECT_THAT(std::string(broken.message()), testing::StartsWith("job.toml:1: not TOML: "));
+  EXPECT_THAT(std::string(broken.message()), testing::Not(testing::HasSubstr("\n")));
+}
+
+TEST(JobFileTest, TypesHaveTwoSpellings) {
+  const std::string text =
+      std::string("[training]\ndtype = \"fp32\"\nmixed_precision_param = \"bf16\"\nmixed_precision_reduce = \"fp32\"\n") + kPaths;
+  auto file = ParseJobFile(text, "job.toml", {});
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(file->config.training.dtype, "float32");
+  EXPECT_EQ(file->config.training.mixed_precision_param, "bfloat16");
+  EXPECT_EQ(file->config.training.mixed_precision_reduce, "float32");
+  EXPECT_EQ(ParseJobFile(text, "job.toml", {"training.mixed_precision_param=fp16"})->config.training.mixed_precision_param,
+            "float16");
+  EXPECT_EQ(ParseJobFile(text, "job.toml", {"training.mixed_precision_param="})->config.training.mixed_precision_param, "");
+}
+
+TEST(JobFileTest, GptAsPublishedIsTrainedWithANote) {
+  TempFolder folder;
+  folder.Write("config.json", kGpt2Config);
+  const std::string path = folder.Write("a.toml", std::string("[model]\nconfig = \"config.json\"\n") + kPaths);
+  auto file = LoadJobFile(path, {});
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_THAT(file->notes, testing::Contains(testing::HasSubstr("attn_pdrop 0.1: Motley trains without dropout")));
+}
+
+TEST(JobFileTest, AWindowIsTakenWithTheSequenceThatItHolds) {
+  TempFolder folder;
+  folder.Write("config.json", kMistralConfig);
+  const std::string path = folder.Write("a.toml", std::string("[model]\nconfig = \"config.json\"\n") + kPaths);
+  EXPECT_TRUE(LoadJobFile(path, {"training.seq_len=4096"}).ok());
+  EXPECT_THAT(std::string(LoadJobFile(path, {"training.seq_len=8192"}).status().message()),
+              testing::HasSubstr("sliding_window 4096: attention over a window"));
 }
 
 TEST(JobFileTest, RelativePaths) {
@@ -104,10 +160,15 @@ TEST(JobFileTest, EachReasonAgainstAModelIsALine) {
   TempFolder folder;
   folder.Write("config.json", kPhi3Config);
   const std::string path = folder.Write("a.toml", std::string("[model]\nconfig = \"config.json\"\n") + kPaths);
-  const std::string file = path + ": model.config " + (folder / "config.json");
+  const std::string file = path + ":2: model.config " + (folder / "config.json");
   EXPECT_THAT(std::string(LoadJobFile(path, {}).status().message()),
-              testing::AllOf(testing::StartsWith(file + ": model_type \"phi3\" can be planned but not trained"),
-                             testing::HasSubstr("\n" + file + ": sliding_window 2047: attention over a window")));
+              testing::StartsWith(file + ": model_type \"phi3\" can be planned but not trained"));
+  std::string llama = kLlama32Config;
+  llama.replace(llama.find("\"silu\""), 6, "\"gelu\"");
+  folder.Write("config.json", llama);
+  EXPECT_THAT(std::string(LoadJobFile(path, {}).status().message()),
+              testing::AllOf(testing::StartsWith(file + ": hidden_act \"gelu\""),
+                             testing::HasSubstr("\n" + file + ": rope_scaling with rope_type \"llama3\"")));
 }
 
 TEST(JobFileTest, MissingFileIsNamed) {

@@ -32,6 +32,14 @@ TEST(WireJobTest, RoundTripsEveryField) {
   EXPECT_EQ(FromProto(parsed), config);
 }
 
+TEST(WireJobTest, TypesHaveOneSpellingInside) {
+  v1::JobSpec spec;
+  spec.mutable_training()->set_dtype("fp32");
+  spec.mutable_training()->set_mixed_precision_param("bf16");
+  EXPECT_EQ(FromProto(spec).training.dtype, "float32");
+  EXPECT_EQ(FromProto(spec).training.mixed_precision_param, "bfloat16");
+}
+
 TEST(WireJobTest, TableAndProtoHaveTheSameFields) {
   std::set<std::string> in_proto, in_table;
   const auto* spec = v1::JobSpec::descriptor();

@@ -101,8 +101,9 @@ TEST(CliTest, SilenceIsSaidBeforeItIsGivenUp) {
                           {.connect = absl::Milliseconds(300), .silence = absl::Milliseconds(100)});
   close(listening);
   EXPECT_EQ(code, 69);
-  EXPECT_NE(err.str().find(absl::StrCat("no answer from ", where, " yet; waiting 200ms more\n")), std::string::npos) << err.str();
-  EXPECT_NE(err.str().find("waited 300ms"), std::string::npos) << err.str();
+  EXPECT_NE(err.str().find(absl::StrCat("no answer from ", where, " yet; waiting 200 ms more\n")), std::string::npos)
+      << err.str();
+  EXPECT_NE(err.str().find("waited 300 ms"), std::string::npos) << err.str();
 }
 
 TEST(CliTest, AUrlIsWrongUsageAndSaysWhatToWrite) {
@@ -191,6 +192,12 @@ TEST(CliTest, ListAndStatus) {
   EXPECT_FALSE(listed.contains("spec"));
   EXPECT_EQ(listed["steps"], 3);
   EXPECT_EQ(listed["last_step"], parsed["last_step"]);
+  EXPECT_EQ(status.out.find("host  "), std::string::npos) << status.out;
+  fake.jobs["j-1"].mutable_last_step()->set_lateness_seconds(0.3);
+  EXPECT_NE(Motley(fake, {"status", "j-1"})
+                .out.find("\nhost        too slow for the emulation: it made a device late by 0.3 s in a "
+                          "step of 0.5 s"),
+            std::string::npos);
   // Replanned: what the generation before did says nothing of the steps to come.
   fake.jobs["j-1"].set_epoch(2);
   fake.jobs["j-1"].set_step(1);

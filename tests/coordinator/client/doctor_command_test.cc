@@ -126,6 +126,10 @@ TEST_F(DoctorTest, PathsComeFromFlagsOrAJobFile) {
   EXPECT_EQ(fake_.checked.back().data_path(), folder / "text");
   EXPECT_EQ(fake_.checked.back().checkpoint_folder(), "/out");
   EXPECT_EQ(Motley(fake_, {"doctor", "--job", file, "--data", "/d"}).code, 64);
+  EXPECT_EQ(Motley(fake_, {"doctor", "--job", file, "--set", "data.path=/elsewhere"}).code, 0);
+  EXPECT_EQ(fake_.checked.back().data_path(), "/elsewhere");
+  EXPECT_EQ(Motley(fake_, {"doctor", "--job", file, "--set", "data.paht=/elsewhere"}).code, 65);
+  EXPECT_EQ(Motley(fake_, {"doctor", "--set", "data.path=/elsewhere"}).code, 64) << "of which job?";
   EXPECT_EQ(Motley(fake_, {"doctor", "--job", folder / "absent"}).code, 66);
   fake_.refusal = {grpc::StatusCode::INVALID_ARGUMENT, "data_path must be"};
   const Ran refused = Motley(fake_, {"doctor"});

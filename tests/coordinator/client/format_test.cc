@@ -66,7 +66,7 @@ TEST(FormatTest, TheLiveLineHasABarWhereThereIsRoom) {
   step.set_step_seconds(1.003);
   step.set_predicted_step_seconds(1);
   step.set_remaining_seconds(13.2);
-  EXPECT_EQ(LiveLine(step, 40, 80), "[==========>         ]  step 20/40  loss 3.34  1.6k tokens/s  +0.3 %  left 13 s");
+  EXPECT_EQ(LiveLine(step, 40, 80), "[======>     ]  step 20/40  loss 3.34  1.6k tokens/s  +0.3 % of plan  left 13 s");
   EXPECT_EQ(LiveLine(step, 40, 60), "step 20/40  loss 3.34  1.6k tokens/s  +0.3 %  left 13 s");
   EXPECT_EQ(LiveLine(step, 40, 40), "step 20/40  loss 3.34  1.6k tokens/s...");
 }

@@ -37,6 +37,14 @@ TEST(ResumeTest, WithoutSettingsItSendsNone) {
   EXPECT_FALSE(fake.resumed.at(0).has_changes());
 }
 
+TEST(ResumeTest, SaysBehindWhomItWaits) {
+  FakeMotley fake;
+  AddStopped(fake).set_reason("waits for job other, which has the cluster");
+  const Ran ran = Motley(fake, {"resume", "j"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_NE(ran.out.find("\nit is queued: waits for job other, which has the cluster\n"), std::string::npos) << ran.out;
+}
+
 TEST(ResumeTest, MistakesAreNamed) {
   FakeMotley fake;
   AddStopped(fake);
@@ -100,7 +108,9 @@ TEST(DeleteTest, NamesWhatStays) {
   AddStopped(fake);
   const Ran ran = Motley(fake, {"delete", "j"});
   EXPECT_EQ(ran.code, 0) << ran.err;
-  EXPECT_EQ(ran.out, "job j is deleted\nits checkpoints stay in /checkpoints/j; a new job of this id would go on from them\n");
+  EXPECT_EQ(ran.out,
+            "job j is deleted\nits checkpoints stay in /checkpoints/j; a new job of this id would go on from "
+            "them, and 'motley export --checkpoint' exports them\n");
   EXPECT_EQ(Motley(fake, {"delete", "j"}).code, 66);
   AddStopped(fake);
   fake.lose_answers = 1;

@@ -38,6 +38,12 @@ TEST(ConfigCommandTest, CheckAndShow) {
   EXPECT_EQ(bad.code, 65);
   EXPECT_NE(bad.err.find("motley: " + file + ":3: unknown key 'foo'"), std::string::npos) << bad.err;
   EXPECT_NE(bad.err.find("motley: " + file + ":2: training.steps must be"), std::string::npos) << bad.err;
+  folder.Write("j.toml", "[planner]\nstrategy = \"Zorse\"\npins = \"here\"\n[training]\nsteps = 0\n");
+  const Ran words = Motley(fake, {"config", "check", file});
+  EXPECT_EQ(words.code, 65);
+  EXPECT_NE(words.err.find("motley: " + file + ":2: planner.strategy: "), std::string::npos) << words.err;
+  EXPECT_NE(words.err.find("motley: " + file + ":3: planner.pins: 'here' must be"), std::string::npos) << words.err;
+  EXPECT_NE(words.err.find("motley: " + file + ":5: training.steps must be"), std::string::npos) << words.err;
   EXPECT_EQ(Motley(fake, {"config", "check", folder / "absent"}).code, 66);
   EXPECT_EQ(Motley(fake, {"config", "check", folder / ""}).code, 66) << "a directory";
 }
@@ -86,6 +92,14 @@ TEST(PlanCommandTest, TheScheduleInForce) {
             "the plan\n\nthe plan has no schedule: it was not finished, or made by an older motley\n");
 }
 
+// In the middle of a file: its size stays.
+void FlipByte(const std::string& path) {
+  std::string bytes = TempFolder::Read(path);
+  ASSERT_FALSE(bytes.empty());
+  bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
 TEST(ExportCommandTest, WritesTheNewestThatVerifies) {
   TempFolder root;
   FakeMotley fake;
@@ -106,6 +120,63 @@ TEST(ExportCommandTest, WritesTheNewestThatVerifies) {
   const Ran elsewhere = Motley(fake, {"export", "j", "--out", root / "other"});
   EXPECT_EQ(elsewhere.code, 66);
   EXPECT_NE(elsewhere.err.find("run this where"), std::string::npos);
+}
+
+TEST(ExportCommandTest, AnAlteredCheckpointIsLeftOutForTheOneBefore) {
+  TempFolder root;
+  FakeMotley fake;
+  for (const int64_t step : {20, 40}) ASSERT_TRUE(WriteTestCheckpoint(root / "c", step, TinyModel(true), 0.5).ok());
+  FlipByte(root / ("c/" + NameOf(40) + "/rank-0.bin"));
+  fake.AddJob("j", v1::JOB_STATE_SUCCEEDED).set_newest_checkpoint(root / ("c/" + NameOf(40)));
+  const Ran ran = Motley(fake, {"export", "j", "--out", root / "out"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_NE(ran.err.find("left out: " + (root / ("c/" + NameOf(40))) + "/rank-0.bin was altered"), std::string::npos) << ran.err;
+  EXPECT_NE(ran.out.find("step 20 of job j"), std::string::npos) << ran.out;
+  FlipByte(root / ("c/" + NameOf(20) + "/rank-0.bin"));
+  const Ran none = Motley(fake, {"export", "j", "--out", root / "none"});
+  EXPECT_EQ(none.code, 65);
+  EXPECT_NE(none.err.find("rank-0.bin was altered"), std::string::npos) << none.err;
+  EXPECT_FALSE(std::filesystem::exists(root / "none"));
+}
+
+TEST(ExportCommandTest, AFolderNeedsNoCoordinator) {
+  TempFolder root;
+  for (const int64_t step : {20, 40}) ASSERT_TRUE(WriteTestCheckpoint(root / "jobs/c", step, TinyModel(true), 0.5).ok());
+  const auto offline = [](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "export");
+    return MotleyAlone(arguments);
+  };
+  const Ran newest = offline({"--checkpoint", root / "jobs/c", "--out", root / "newest", "--json"});
+  EXPECT_EQ(newest.code, 0) << newest.err;
+  EXPECT_EQ(json::parse(newest.out),
+            (json{{"job_id", "job-1"}, {"step", 40}, {"checkpoint", root / ("jobs/c/" + NameOf(40))}, {"out", root / "newest"}}));
+  EXPECT_FALSE(TempFolder::Read(root / "newest/model.safetensors").empty());
+  const Ran one = offline({"--checkpoint", root / ("jobs/c/" + NameOf(20)), "--out", root / "one"});
+  EXPECT_EQ(one.code, 0) << one.err;
+  EXPECT_NE(one.out.find("step 20 of job job-1"), std::string::npos) << one.out;
+  const Ran above = offline({"--checkpoint", root / "jobs", "--out", root / "above"});
+  EXPECT_EQ(above.code, 66);
+  EXPECT_NE(above.err.find("no checkpoint in " + (root / "jobs")), std::string::npos) << above.err;
+  EXPECT_NE(above.err.find("give the folder of one job: " + (root / "jobs/c")), std::string::npos) << above.err;
+  EXPECT_EQ(offline({"--checkpoint", root / "absent", "--out", root / "above"}).code, 66);
+  // One checkpoint that was asked for is not exchanged for another.
+  FlipByte(root / ("jobs/c/" + NameOf(40) + "/rank-0.bin"));
+  const Ran altered = offline({"--checkpoint", root / ("jobs/c/" + NameOf(40)), "--out", root / "altered"});
+  EXPECT_EQ(altered.code, 65);
+  EXPECT_NE(altered.err.find("was altered"), std::string::npos) << altered.err;
+  root.Write("jobs/c/" + NameOf(20) + "/manifest.json", "{");
+  const Ran none = offline({"--checkpoint", root / "jobs/c", "--out", root / "none"});
+  EXPECT_EQ(none.code, 65);
+  EXPECT_NE(none.err.find("manifest.json"), std::string::npos) << none.err;
+  EXPECT_FALSE(std::filesystem::exists(root / "none"));
+}
+
+TEST(ExportCommandTest, AJobOrAFolder) {
+  FakeMotley fake;
+  for (const auto& arguments : std::vector<std::vector<std::string>>{
+           {"export"}, {"export", "j", "--checkpoint", "c", "--out", "o"}, {"export", "--checkpoint", "c"}}) {
+    EXPECT_EQ(Motley(fake, arguments).code, 64);
+  }
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ TEST(ModelNotes, WhatThePriceLeavesOutIsWarnedOfOnce) {
     EXPECT_EQ(ran.code, 0) << ran.err;
     EXPECT_THAT(ran.err,
                 StartsWith(absl::StrCat("motley: warning: ", model, ": resid_pdrop 0.1, embd_pdrop 0.1, attn_pdrop 0.1:")));
-    EXPECT_THAT(ran.err, EndsWith("; the engine does not train it yet\n"));
+    EXPECT_THAT(ran.err, EndsWith("; Motley trains without dropout\n"));
     EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
   }
 }

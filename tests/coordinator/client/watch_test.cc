@@ -135,7 +135,22 @@ TEST(WatchTest, ASnapshotEndsWithTheNewestStep) {
   EXPECT_EQ(newest[0]["step"], 2);
   EXPECT_EQ(Motley(fake, {"metrics", "j", "--limit", "2"}).out.find("step 1/3"), std::string::npos);
   EXPECT_EQ(Motley(fake, {"metrics", "j", "--limit", "0"}).code, 64);
-  EXPECT_EQ(Motley(fake, {"metrics", "j", "--limit", "2", "-w"}).code, 64) << "which of them would be newest?";
+  EXPECT_EQ(Motley(fake, {"metrics", "j", "-n", "2"}).out, Motley(fake, {"metrics", "j", "--limit", "2"}).out);
+}
+
+TEST(WatchTest, BeginsWithTheNewestStepsForPeople) {
+  FakeMotley fake;
+  fake.AddJob("j", v1::JOB_STATE_SUCCEEDED).mutable_spec()->mutable_training()->set_steps(15);
+  fake.AddRun("j", 15);
+  const Ran watched = Motley(fake, {"metrics", "j", "-w"});
+  EXPECT_EQ(watched.code, 0) << watched.err;
+  EXPECT_EQ(watched.out.find("step 5/15"), std::string::npos) << watched.out;
+  EXPECT_EQ(watched.out.find("step 6/15"), 0u) << watched.out;
+  EXPECT_NE(watched.out.find("step 15/15"), std::string::npos) << watched.out;
+  EXPECT_EQ(fake.watch_cursors, (std::vector<int64_t>{0, 15})) << "it goes on behind the steps that it knows";
+  EXPECT_EQ(Motley(fake, {"metrics", "j", "-w", "-n", "2"}).out.find("step 14/15"), 0u);
+  EXPECT_EQ(Steps(Motley(fake, {"metrics", "j", "-w", "--json"}).out).size(), 15u) << "a program gets all";
+  EXPECT_EQ(Steps(Motley(fake, {"metrics", "j", "-w", "--json", "-n", "2"}).out), (std::vector<int64_t>{14, 15}));
 }
 
 TEST(StopTest, WaitsForTheEnd) {

@@ -171,13 +171,21 @@ TEST_F(JobLifecycle, EveryProblemOfARequestIsSaidAtOnce) {
 TEST_F(JobLifecycle, AModelThatTheEngineDoesNotTrainIsRefusedWithAllReasons) {
   JobConfig config = MakeConfig(1);
   config.model.config_json = kGemma2Config;
+  const grpc::Status other = Submit("a", config);
+  EXPECT_EQ(other.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(other.error_message().find("model.config_json: model_type \"gemma2\" can be planned but not trained"), 0u)
+      << other.error_message();
+  config.model.config_json = kMistralConfig;
+  config.model.config_json.replace(config.model.config_json.find("\"silu\""), 6, "\"relu\"");
+  config.training.seq_len = 4097;
   const grpc::Status status = Submit("a", config);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   const std::string message = status.error_message();
-  for (const char* part : {"model.config_json: model_type \"gemma2\" can be planned but not trained", "sliding_window 4096",
-                           "attn_logit_softcapping 50.0", "hidden_act \"gelu_pytorch_tanh\""}) {
+  for (const char* part : {"model.config_json: hidden_act \"relu\"", "sliding_window 4096: attention over a window"}) {
     EXPECT_NE(message.find(part), std::string::npos) << part << "\n" << message;
   }
+  config.training.seq_len = 4096;
+  EXPECT_EQ(Submit("a", config).error_message().find("sliding_window"), std::string::npos) << "it holds every sequence";
 }
 
 // Before a rank starts, before anything is measured.

@@ -96,6 +96,23 @@ TEST_F(ExaminationTest, AllIsWell) {
   EXPECT_TRUE(SentTo<StorageCheckCommand>("b")->over) << "tokens are removed";
 }
 
+TEST_F(ExaminationTest, AHostThatIsTooSlowForItsEmulation) {
+  AddNode("a");
+  Begin();
+  JobRecord job;
+  job.id = JobId("j");
+  job.epoch = Epoch(2);
+  job.last_step.epoch = Epoch(2);
+  job.last_step.step_seconds = 36;
+  job.last_step.lateness_seconds = 31.3;
+  state_.jobs[job.id] = job;
+  EXPECT_THAT(Text(FindingState::kWarning), ::testing::Not(HasSubstr("emulation"))) << "no job runs";
+  state_.run.emplace().job = job.id;
+  EXPECT_THAT(Text(FindingState::kWarning), HasSubstr("host: in job j it is too slow for the emulation: "));
+  state_.jobs[job.id].epoch = Epoch(3);
+  EXPECT_THAT(Text(FindingState::kWarning), ::testing::Not(HasSubstr("emulation"))) << "another plan made that step";
+}
+
 TEST_F(ExaminationTest, NoNodesAndOneNode) {
   Begin();
   EXPECT_EQ(e_.stage, ExaminationStage::kDone);

@@ -22,11 +22,11 @@ TEST_F(QueueTest, SaysForWhomSinceWhenAndHowLong) {
   const JobRecord& first = Add("k", 1000);
   const JobRecord& second = Add("l", 2000);
   EXPECT_EQ(QueueSentence(61'000, state_, first),
-            "waits for job j, which has the cluster: one job trains at a time; j has 61 of 100 steps left, about 5m5s; "
-            "queued for 1m");
+            "waits for job j, which has the cluster: one job trains at a time; j has 61 of 100 steps left, about 5 min 05 s; "
+            "queued for 1 min");
   EXPECT_EQ(QueueSentence(61'000, state_, second),
-            "waits for job j, which has the cluster: one job trains at a time; j has 61 of 100 steps left, about 5m5s; "
-            "queued for 59s, behind 1 other job");
+            "waits for job j, which has the cluster: one job trains at a time; j has 61 of 100 steps left, about 5 min 05 s; "
+            "queued for 59 s, behind 1 other job");
 }
 
 TEST_F(QueueTest, APredictionServesUntilAStepWasMeasured) {
@@ -34,7 +34,7 @@ TEST_F(QueueTest, APredictionServesUntilAStepWasMeasured) {
   EXPECT_NE(QueueSentence(1000, state_, waiting).find("100 of 100 steps left, and has not been planned yet; queued for 0"),
             std::string::npos);
   job().predicted_step_seconds = 0.5;
-  EXPECT_NE(QueueSentence(1000, state_, waiting).find("about 50s"), std::string::npos);
+  EXPECT_NE(QueueSentence(1000, state_, waiting).find("about 50 s"), std::string::npos);
 }
 
 TEST_F(QueueTest, WhoeverHasTheClusterOrHasEndedWaitsForNobody) {

@@ -157,7 +157,10 @@ TEST(ClusterFile, ErrorsNameFileLineKeyAndRemedy) {
   EXPECT_THAT(ErrorOf("[[node]]\nname = \"n1\"\ngpus = [\"A600\"]\n"),
               HasSubstr("c.toml:3: node.gpus: GPU model 'A600' is not in the device "
                         "table; did you mean 'A6000'?"));
-  EXPECT_THAT(ErrorOf("[[node]]\ngpus = [\"T4\"]\nnic_gbps = 5\n"), HasSubstr("c.toml:3: node.nic_gbps: unknown key"));
+  EXPECT_THAT(ErrorOf("[[node]]\ngpus = [\"T4\"]\nnic_gbps = 5\n"),
+              HasSubstr("c.toml:3: node.nic_gbps: unknown key; did you mean 'nic_gbit_per_second'?"));
+  EXPECT_THAT(ErrorOf("[[node]]\ngpus = [\"T4\"]\nnic_gbyte_per_second = 5\n"),
+              HasSubstr("node.nic_gbyte_per_second: unknown key; did you mean 'nic_gb_per_second'?"));
   EXPECT_THAT(ErrorOf("[[node]]\ngpus = [\"T4\"]\nhost_memory_gb = 5\n"), HasSubstr("did you mean 'host_memory_gib'?"));
   EXPECT_THAT(ErrorOf("[[nodes]]\ngpus = [\"T4\"]\n"), HasSubstr("c.toml:1: nodes: unknown key; did you mean 'node'?"));
   EXPECT_THAT(ErrorOf("[[node]]\ngpus = [{card = \"T4\", cont = 2}]\n"),

@@ -29,11 +29,14 @@ MeasuredCard CardOf(size_t layer_sizes, size_t embedding_sizes) {
 
 class MeasuredCardsTest : public ::testing::Test {
  protected:
-  int Add(const MeasuredCard& card) {
+  int Add(const MeasuredCard& card, double flops = 0, absl::Duration launch = absl::ZeroDuration()) {
     DeviceDescription device;
     device.model = "V100-16GB";
+    device.flops_per_second = flops;
+    device.launch = launch;
     CardKind kind;
     kind.memory_bytes = 1 << 30;
+    kind.fp32_flops = flops;
     return cards_.Add(device, kind, card);
   }
   Cluster cluster_;
@@ -60,8 +63,21 @@ TEST_F(MeasuredCardsTest, WhatIsLittleBesideALayerTellsNoCardsApart) {
   for (double& seconds : noisy.embedding->forward_seconds) seconds *= 3;
   EXPECT_EQ(Add(CardOf(4, 7)), 0);
   EXPECT_EQ(Add(noisy), 0);
-  noisy.layer.forward_seconds[2] *= 1.1;
+  noisy.layer.forward_seconds[2] *= 1.03;
   EXPECT_EQ(Add(noisy), 1);
+}
+
+// Nobody sells a "V100-16GB-2": of two that declare the same, the host made the difference.
+TEST_F(MeasuredCardsTest, AHostsNoiseMakesNoSecondCardOfADeclaredOne) {
+  MeasuredCard slower = CardOf(4, 4);
+  for (double& seconds : slower.layer.forward_seconds) seconds *= 1.08;
+  EXPECT_EQ(Add(CardOf(4, 4), 1e9, absl::Microseconds(100)), 0);
+  EXPECT_EQ(Add(slower, 1e9, absl::Microseconds(100)), 0);
+  EXPECT_EQ(Add(slower, 1e9, absl::Microseconds(200)), 1) << "it declares another start of its instructions";
+  EXPECT_EQ(Add(slower, 1.01e9, absl::Microseconds(100)), 2) << "it declares another rate";
+  for (double& seconds : slower.layer.forward_seconds) seconds *= 1.1;
+  EXPECT_EQ(Add(slower, 1e9, absl::Microseconds(100)), 3) << "a host that does not keep the declaration";
+  EXPECT_DOUBLE_EQ(profile_.cards[0].layer.forward_seconds[0], 1.04) << "their mean counts";
 }
 
 }  // namespace

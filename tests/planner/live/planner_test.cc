@@ -299,7 +299,7 @@ TEST(PlannerTest, WhatCannotFitIsKnownFromShapesAlone) {
       if (could.ok()) continue;
       ++refused;
       EXPECT_EQ(could.code(), absl::StatusCode::kResourceExhausted);
-      EXPECT_THAT(std::string(could.message()), testing::AllOf(HasSubstr("2 devices"), HasSubstr("bytes) are missing")));
+      EXPECT_THAT(std::string(could.message()), testing::AllOf(HasSubstr("2 devices"), HasSubstr("iB are missing. ")));
       EXPECT_FALSE(MakePlan(input).ok()) << layers << " layers, " << mib << " MiB";
       input.devices[1].memory_bytes = 0;
       EXPECT_EQ(CheckCouldFit(input.devices, input.model, input.config), absl::OkStatus()) << "one without a limit";

@@ -141,7 +141,7 @@ TEST(GroupSplitTest, SaysWhatIsMissing) {
   const auto setting = MakeSetting(LargeWorkload(20, 8));
   const auto answer = SplitGroup(*setting, WholeModel(*setting));
   EXPECT_EQ(answer.status().code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(std::string(answer.status().message()), HasSubstr("bytes"));
+  EXPECT_THAT(std::string(answer.status().message()), HasSubstr("GiB on all of them together"));
 }
 
 TEST(GroupSplitTest, RefusesQuestionsWithoutAnswer) {

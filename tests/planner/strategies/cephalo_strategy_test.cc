@@ -67,7 +67,7 @@ TEST(FsdpStrategyTest, SaysWhatIsMissing) {
   const absl::Status status = PlanFsdp(*setting).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(status.message()), HasSubstr("fsdp"));
-  EXPECT_THAT(std::string(status.message()), HasSubstr("bytes"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("iB of its "));
 }
 
 TEST(CephaloStrategyTest, BeatsEqualBatchesOnMixedCards) {
