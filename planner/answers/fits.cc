@@ -50,8 +50,8 @@ absl::StatusOr<Attempt> TryFrugal(const Setting& setting, bool offload) {
     const int64_t missing = rank.predicted.peak_bytes - setting.UsableBytes(index.at(rank.device));
     if (missing <= 0) continue;
     attempt.fits = false;
-    attempt.missing.push_back(absl::StrCat(rank.device.value(), " needs ", BytesText(rank.predicted.peak_bytes), " and lacks ",
-                                           BytesText(missing), " (", missing, " bytes)"));
+    attempt.missing.push_back(
+        absl::StrCat(rank.device.value(), " needs ", BytesText(rank.predicted.peak_bytes), " and lacks ", BytesText(missing)));
   }
   return attempt;
 }

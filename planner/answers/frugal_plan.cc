@@ -59,8 +59,8 @@ absl::StatusOr<Plan> FrugalPlan(const Setting& setting, bool offload) {
   if (members.empty() || computing == 0) {
     const std::string& name = setting.cluster.devices[best].id.value();
     const int64_t missing = -Headroom(setting, best, 1, offload);
-    return absl::ResourceExhaustedError(absl::StrCat("no device holds context, buffers and one sample: ", name, " lacks ",
-                                                     BytesText(missing), " (", missing, " bytes)"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("no device holds context, buffers and one sample: ", name, " lacks ", BytesText(missing)));
   }
   double total = 0;
   for (const Member& member : members) total += static_cast<double>(member.free_bytes);

@@ -347,8 +347,7 @@ absl::Status NothingFits(const Setting& setting, const LatencyBook* book, const 
   const std::string reason = absl::StrCat(nearest ? "the nearest miss: " : "", why.message());
   std::string message;
   if (state > usable) {
-    message = absl::StrCat(what, " does not fit: ", bytes, "; ", BytesText(state - usable), " are missing (", state - usable,
-                           " bytes)\n", reason);
+    message = absl::StrCat(what, " does not fit: ", bytes, "; ", BytesText(state - usable), " are missing\n", reason);
   } else {
     message = absl::StrCat(what, ": no plan: ", reason, "\n", bytes);
   }

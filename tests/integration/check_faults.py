@@ -20,7 +20,7 @@ from faults_newcomers import newcomers, silent_in_swap
 from faults_partitions import BOTH, FROM, partitions
 from faults_pipelines import pipelines
 from faults_roots import swapped_folder
-from faults_slow import slow_rank, spoiled_profile
+from faults_slow import slow_rank
 from faults_take_over import take_overs
 from faults_upgrade import upgrade
 import faults_strangers
@@ -386,7 +386,6 @@ def main():
         results.run("nothing is left", nothing_left, cluster, before_shm)
     pipelines(results)
     results.run("a rank that is stopped again and again", slow_rank)
-    results.run("a profile of a busy machine", spoiled_profile)
     results.run("lost share", lost_share)
     results.run("a node that misreads checkpoints", misreading_node)
     results.run("kills of the coordinator", killed_again_and_again, 1)

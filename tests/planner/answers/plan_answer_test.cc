@@ -122,7 +122,7 @@ TEST(OfflineTest, CompareHasARowForEachStrategyAndSaysWhyNot) {
 TEST(OfflineTest, WhatFitsNowhereSaysWhatWould) {
   const absl::Status status = AnswerPlan(*MakeSetting(LargeWorkload(12), Asking("cephalo"))).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("bytes"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr(" are missing\n"));
   EXPECT_THAT(std::string(status.message()), HasSubstr("\nwhat would fit, the cheapest first:\n"));
 }
 
@@ -172,7 +172,7 @@ TEST(WaysOutTest, TheRealReasonLeads) {
   const std::string large(
       NothingFits(*MakeSetting(LargeWorkload(12), request), nullptr, absl::ResourceExhaustedError("x")).message());
   EXPECT_THAT(large, HasSubstr("does not fit: the training state is "));
-  EXPECT_THAT(large, HasSubstr(" bytes)\nx\n"));
+  EXPECT_THAT(large, HasSubstr(" are missing\nx\n"));
 }
 
 TEST(ExplainOfflineTest, SamplesOfAUnitCountOnce) {

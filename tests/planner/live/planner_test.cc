@@ -196,7 +196,7 @@ TEST(PlannerTest, SaysWhatIsMissingWhereNothingFits) {
     input.config.planner.strategy = strategy;
     const auto status = MakePlan(input).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-    EXPECT_THAT(std::string(status.message()), testing::AllOf(HasSubstr("/gpu0"), HasSubstr("bytes)"), HasSubstr("lack"),
+    EXPECT_THAT(std::string(status.message()), testing::AllOf(HasSubstr("/gpu0"), HasSubstr(" are missing"), HasSubstr("lack"),
                                                               HasSubstr("what would fit, the cheapest first:")))
         << strategy;
   }
