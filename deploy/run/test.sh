@@ -41,46 +41,13 @@ leave_out() {
   say "left out: $1 ($2)"
 }
 
-# What a test program prints, as a line a test. One that ends in a test fails it.
-lines_of_tests() {
-  awk '/^\[ RUN      \]/ {running = $4}
-       /^\[       OK \]/ {print "ok " $4; running = ""}
-       /^\[  FAILED  \] .*ms\)$/ {sub(/,$/, "", $4); print "FAIL " $4 ": failed"; running = ""}
-       /^\[  SKIPPED \] .*ms\)$/ {print "skip " $4 ": " before; running = ""}
-       NF {before = $0} {print; fflush()}
-       END {if (running != "") print "FAIL " running ": the program ended in it"}'
-}
-
-# Tests of libtorch take as long to start as most of them to run, so they share a process for each core.
-in_shards() {
-  local program=$1 shards rc=0 i pids=()
-  shards=$(nproc)
-  for ((i = 0; i < shards; ++i)); do
-    (
-      set -o pipefail
-      GTEST_TOTAL_SHARDS=$shards GTEST_SHARD_INDEX=$i timeout 2400 "$program" 2>&1 | lines_of_tests
-    ) &
-    pids+=($!)
-  done
-  for i in "${pids[@]}"; do wait "$i" || rc=$?; done
-  return "$rc"
-}
-
-# unit_tests [BUILD_FOLDER [TIMEOUT_SECONDS [PROGRAM...]]]: with programs, only theirs. Those of the engine run in shards.
+# unit_tests [BUILD_FOLDER [TIMEOUT_SECONDS [PROGRAM...]]]: with programs, only theirs.
 unit_tests() {
-  local build=${1:-$BUILD_DIR} timeout=${2:-300} only=() rc=0
+  local build=${1:-$BUILD_DIR} timeout=${2:-300} only=()
   shift $(($# < 2 ? $# : 2))
   if [[ $# -gt 0 ]]; then only=(--label-regex "^($(tr ' ' '|' <<<"$*"))\$"); fi
-  single_tests "$build" "$timeout" "${only[@]}" --label-exclude '^engine_tests$' || rc=$?
-  if [[ -x $build/bin/engine_tests && ($# -eq 0 || " $* " == *" engine_tests "*) ]]; then in_shards "$build/bin/engine_tests" || rc=$?; fi
-  return "$rc"
-}
-
-# single_tests BUILD_FOLDER TIMEOUT_SECONDS [CTEST_OPTION...]: each in a process of its own.
-single_tests() {
-  local build=$1 timeout=$2
-  shift 2
-  ctest --test-dir "$build" --output-on-failure --no-tests=error -j "$(nproc)" --timeout "$timeout" "$@" |
+  # Engine tests use the cores themselves.
+  ctest --test-dir "$build" --output-on-failure --no-tests=error -j "$(nproc)" --timeout "$timeout" "${only[@]}" |
     sed -uE 's/^ *[0-9]+\/[0-9]+ Test +#[0-9]+: ([^ ]+) .*Passed .*/ok \1/
             s/^ *[0-9]+\/[0-9]+ Test +#[0-9]+: ([^ ]+) .*\*\*\*(Failed|Timeout|Exception|Not Run).*/FAIL \1: \2/'
   local rc=${PIPESTATUS[0]}
