@@ -8,6 +8,7 @@ import pty
 import re
 import socket
 import struct
+import shutil
 import subprocess
 import sys
 import termios
@@ -369,7 +370,14 @@ def probe(folder, *arguments):
 
 def probe_of_a_node(cluster):
     """--probe prints what `motley plan --cluster` reads; a card that the table does not have is to be filled in."""
-    printed = probe(RECORDED_CARDS, "--node", "lab-1").stdout
+    cards = shutil.copytree(RECORDED_CARDS, cluster.path("cards"))
+    quadro = os.path.join(cards, "gpus", "0000:d8:00.0", "information")
+    with open(quadro, encoding="utf-8") as file:
+        named = file.read()
+    expect("Quadro RTX 8000" in named, named)
+    with open(quadro, "w", encoding="utf-8") as file:
+        file.write(named.replace("Quadro RTX 8000", "Experimental Board"))
+    printed = probe(cards, "--node", "lab-1").stdout
     path = cluster.path("probed.toml")
     command = ["plan", "--cluster", path, "--model", "gpt2-124m", "--global-batch", "12", "--seq-len", "32"]
     with open(path, "w", encoding="utf-8") as file:
