@@ -372,7 +372,7 @@ clean_removes_its_own() {
 
 # A folder of the user's is a root of jobs, named from where ./run is called; a cluster that runs without it is not taken for one.
 up_and_down() {
-  local data=$folder/my data worker=$root/build/cluster/worker-a.toml
+  local data="$folder/my data" worker=$root/build/cluster/worker-a.toml
   mkdir -p "$data" && echo "my own words" >"$data/text.txt"
   status_is 66 "$root/run" up --data "$folder/absent" && says "absent is no folder" &&
     (cd "$folder" && status_is 0 "$root/run" up --data "my data") && says "your data     $data" && grep -q "$data" "$worker" &&
