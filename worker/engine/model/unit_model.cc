@@ -2,6 +2,7 @@
 
 #include "worker/engine/base/scalar_type.h"
 #include "worker/engine/base/torch_pch.h"
+#include "worker/engine/base/vector_math.h"
 #include "worker/engine/model/unit_view.h"
 #include "worker/engine/operators/embedding.h"
 
@@ -25,6 +26,7 @@ UnitModel::UnitModel(const ModelShape& shape, int64_t seq_len, DType dtype, c10:
       dtype_(dtype),
       layout_(ParameterLayout(shape_)),
       walk_(*traits_) {
+  ChooseVectorKernels();
   switch (traits_->positions) {
     case PositionKind::kLearned:
       break;  // a table of the embedding
