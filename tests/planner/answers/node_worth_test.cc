@@ -128,20 +128,24 @@ TEST(NodeWorthTest, OneMachineAsksNothing) {
   if (!worth.runnable) EXPECT_EQ(ToText(worth, best), "");
 }
 
-TEST(NodeWorthTest, TheBestThatRunsHereIsThatOfRunnable) {
-  // ZeRO with offload is not run here.
-  const std::string cluster = std::string(kLab) + "host_memory_gib = 64\n";
-  PlanRequest request;
-  request.strategy = "zorse";
-  const auto setting = SettingOf(kLab, request);
+TEST(NodeWorthTest, APlanThatRunsHereNeedsNoOtherThatDoes) {
+  const auto setting = SettingOf(kLab, PlanRequest());
   const Plan best = Answered(*setting);
+  ASSERT_TRUE(FindRunsHere(*setting, best).status.ok());
   const Worth worth = FindWorth(*setting, best, nullptr);
-  if (FindRunsHere(*setting, best).status.ok()) {
-    EXPECT_FALSE(worth.runnable);
-    EXPECT_THAT(ToText(worth, best), Not(HasSubstr("runs here")));
-    return;
-  }
+  EXPECT_FALSE(worth.runnable);
+  EXPECT_THAT(ToText(worth, best), Not(HasSubstr("runs here")));
+}
+
+TEST(NodeWorthTest, TheBestThatRunsHereIsThatOfRunnable) {
+  PlanRequest request;
+  const auto setting = SettingOf(kLab, request);
+  Plan best = Answered(*setting);
+  best.pipelines[0].stages[0].units[0].ranks[0].offload_optimizer = true;
+  ASSERT_FALSE(FindRunsHere(*setting, best).status.ok());
+  const Worth worth = FindWorth(*setting, best, nullptr);
   ASSERT_TRUE(worth.runnable);
+  EXPECT_THAT(ToText(worth, best), HasSubstr("runs here"));
   request.runnable = true;
   EXPECT_NEAR(worth.runnable->predicted.step_seconds, Answered(*SettingOf(kLab, request)).predicted.step_seconds, 1e-9);
 }
