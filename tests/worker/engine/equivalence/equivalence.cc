@@ -123,7 +123,8 @@ std::string Equivalence::Complaint(const PlannedJob& planned, uint64_t seed) {
   if (IsHalf(planned.plan.dtype) && differences->curve.relative > limits.curve) {
     const absl::StatusOr<double> wobble = Wobble(planned.job);
     if (!wobble.ok()) return wobble.status().ToString();
-    limits.curve = std::max(limits.curve, kMostWobbles * *wobble);
+    const double terms = limits.curve / LimitsOf(planned.plan.dtype).curve;  // which one device does not round
+    limits.curve = std::max(limits.curve, kMostWobbles * terms * *wobble);
   }
   return motley::engine::Complaint(*differences, limits);
 }
