@@ -19,6 +19,8 @@ struct ComputePoint {
   double backward_input_seconds = 0, backward_weight_seconds = 0;
   // Of the part (UnitProfile), run as a tensor-parallel rank runs it, segment by segment. Both 0: not measured.
   double part_forward_seconds = 0, part_backward_seconds = 0;
+  // Of workspace_bytes, what the forward takes for itself when all that it keeps is there: what kernels copy and pack.
+  int64_t forward_workspace_bytes = 0;
 };
 
 struct UnitProfile {

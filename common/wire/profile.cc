@@ -15,6 +15,7 @@ void Pack(const UnitProfile& unit, v1::UnitProfile* proto) {
     out->set_backward_weight_seconds(point.backward_weight_seconds);
     out->set_part_forward_seconds(point.part_forward_seconds);
     out->set_part_backward_seconds(point.part_backward_seconds);
+    out->set_forward_workspace_bytes(point.forward_workspace_bytes);
   }
   proto->set_part(unit.part);
 }
@@ -24,7 +25,7 @@ UnitProfile Unpack(const v1::UnitProfile& proto) {
   for (const v1::ComputePoint& point : proto.points()) {
     unit.points.push_back({point.microbatch(), point.forward_seconds(), point.backward_seconds(), point.saved_bytes(),
                            point.workspace_bytes(), point.backward_input_seconds(), point.backward_weight_seconds(),
-                           point.part_forward_seconds(), point.part_backward_seconds()});
+                           point.part_forward_seconds(), point.part_backward_seconds(), point.forward_workspace_bytes()});
   }
   unit.part = proto.part();
   return unit;

@@ -11,7 +11,7 @@ using nlohmann::json;
 namespace motley {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ComputePoint, microbatch, forward_seconds, backward_seconds, saved_bytes,
                                                 workspace_bytes, backward_input_seconds, backward_weight_seconds,
-                                                part_forward_seconds, part_backward_seconds)
+                                                part_forward_seconds, part_backward_seconds, forward_workspace_bytes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(UnitProfile, points, part)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(CollectivePoint, bytes, skew, all_gather_seconds, reduce_scatter_seconds)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(MeasuredLink, from, to, latency_seconds, bytes_per_second)

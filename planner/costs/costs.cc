@@ -244,6 +244,7 @@ void Costs::AddMeasuredBytes(const LatencyExtras& extras, Kind* kind) const {
   for (const UnitKind unit : kUnitKinds) {
     const UnitBytes& measured = extras.bytes[Index(unit)];
     kind->workspace[Index(unit)] = measured.workspace;
+    kind->forward_workspace[Index(unit)] = measured.forward_workspace;
     const double computed = ComputedSavedBytes(unit, OpSet::None(), 1);
     if (measured.saved_per_sample <= 0 || computed <= 0) continue;
     const double input = unit == UnitKind::kEmbedding ? 0 : static_cast<double>(BoundaryBytes(1));
@@ -298,6 +299,11 @@ int64_t Costs::WorkspaceBytes(int kind, UnitKind unit, double samples, double sh
   if (measured.empty()) return ToBytes(ComputedWorkspaceBytes(unit, samples, share));
   const double part = share >= 1 ? 1 : ComputedWorkspaceBytes(unit, samples, share) / ComputedWorkspaceBytes(unit, samples, 1);
   return ToBytes(part * measured.At(samples));
+}
+
+int64_t Costs::ForwardWorkspaceBytes(int kind, UnitKind unit, double samples) const {
+  const Curve& measured = At(kind).forward_workspace[Index(unit)];
+  return measured.empty() || samples <= 0 ? 0 : ToBytes(measured.At(samples));
 }
 
 double Costs::ComputedWorkspaceBytes(UnitKind unit, double samples, double share) const {

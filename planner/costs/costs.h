@@ -88,6 +88,8 @@ class Costs {
   int64_t RowBytes(double samples) const;
   // The largest temporary of forward or backward.
   int64_t WorkspaceBytes(int kind, UnitKind unit, double samples, double share = 1) const;
+  // Of a forward that keeps everything, beside all of that; 0 where nobody measured.
+  int64_t ForwardWorkspaceBytes(int kind, UnitKind unit, double samples) const;
   int64_t ContextBytes(int kind) const;  // CUDA context and communicators
   // FLOPs of a training step over `samples`: causal, without recomputation.
   double ModelFlops(double samples) const;
@@ -119,6 +121,7 @@ class Costs {
     MeasuredOptimizer optimizer;
     std::array<double, 3> saved_factor = {1, 1, 1};  // measured saved bytes / computed ones
     std::array<Curve, 3> workspace;                  // measured; empty = computed
+    std::array<Curve, 3> forward_workspace;          // measured; empty = none
     int64_t context_bytes = 0;
     Provenance provenance;
   };

@@ -176,9 +176,11 @@ UnitBytes BytesOf(const MeasuredSeries& series) {
   for (size_t i = 0; i < series.saved_bytes.size(); ++i) {
     bytes.saved_per_sample = std::max(bytes.saved_per_sample, static_cast<double>(series.saved_bytes[i]) / series.samples[i]);
   }
-  if (!series.workspace_bytes.empty()) {
-    bytes.workspace = Curve(series.samples, {series.workspace_bytes.begin(), series.workspace_bytes.end()});
-  }
+  const auto curve_of = [&](const std::vector<int64_t>& of_samples) {
+    return of_samples.empty() ? Curve() : Curve(series.samples, {of_samples.begin(), of_samples.end()});
+  };
+  bytes.workspace = curve_of(series.workspace_bytes);
+  bytes.forward_workspace = curve_of(series.forward_workspace_bytes);
   return bytes;
 }
 

@@ -37,6 +37,7 @@ struct PartialCurves {
 struct UnitBytes {
   double saved_per_sample = 0;  // kept from forward to backward, the unit's input included; the most of the points; 0 = unknown
   Curve workspace;              // the largest temporary, over samples
+  Curve forward_workspace;      // the forward's, beside all that it keeps
 };
 
 // What Motley's own profiles say of a card beside the layer's seconds; absent where nobody measured it.

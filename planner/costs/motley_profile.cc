@@ -17,6 +17,7 @@ using Json = nlohmann::json;
 constexpr char kVersionKey[] = "motley_profile";
 constexpr int64_t kMostBytes = int64_t{1} << 42;
 constexpr int64_t kPartsVersion = 4;  // the first with halves of a backward and a part of a unit
+constexpr int64_t kForwardWorkspaceVersion = 5;
 
 template <typename... Parts>
 absl::Status Bad(const Parts&... parts) {
@@ -107,6 +108,9 @@ absl::StatusOr<MeasuredSeries> Lists(const Json& json, int64_t version, const st
   MOTLEY_ASSIGN_OR_RETURN(series.backward_seconds, Numbers(json, "backward_seconds", path));
   MOTLEY_ASSIGN_OR_RETURN(series.saved_bytes, Bytes(json, "saved_bytes", series.samples.size(), path));
   MOTLEY_ASSIGN_OR_RETURN(series.workspace_bytes, Bytes(json, "workspace_bytes", series.samples.size(), path));
+  if (version >= kForwardWorkspaceVersion) {
+    MOTLEY_ASSIGN_OR_RETURN(series.forward_workspace_bytes, Bytes(json, "forward_workspace_bytes", series.samples.size(), path));
+  }
   if (version >= kPartsVersion) MOTLEY_RETURN_IF_ERROR(ReadHalvesAndPart(json, path, &series));
   return series;
 }
@@ -116,6 +120,7 @@ std::vector<std::string> SeriesKeys(int64_t version) {
   if (version < kPartsVersion) return keys;
   keys.insert(keys.end(),
               {"backward_input_seconds", "backward_weight_seconds", "part", "part_forward_seconds", "part_backward_seconds"});
+  if (version >= kForwardWorkspaceVersion) keys.push_back("forward_workspace_bytes");
   return keys;
 }
 
@@ -191,6 +196,7 @@ Json ToJson(const MeasuredSeries& series) {
       {"samples", series.samples}, {"forward_seconds", series.forward_seconds}, {"backward_seconds", series.backward_seconds}};
   if (!series.saved_bytes.empty()) json["saved_bytes"] = series.saved_bytes;
   if (!series.workspace_bytes.empty()) json["workspace_bytes"] = series.workspace_bytes;
+  if (!series.forward_workspace_bytes.empty()) json["forward_workspace_bytes"] = series.forward_workspace_bytes;
   if (!series.backward_input_seconds.empty()) {
     json["backward_input_seconds"] = series.backward_input_seconds;
     json["backward_weight_seconds"] = series.backward_weight_seconds;

@@ -15,8 +15,8 @@
 
 namespace motley::planner {
 
-// 1 had layers alone, 2 no bytes, 3 whole passes alone; all are read.
-inline constexpr int kMotleyProfileVersion = 4;
+// 1 had layers alone, 2 no bytes, 3 whole passes alone, 4 one workspace for both passes; all are read.
+inline constexpr int kMotleyProfileVersion = 5;
 inline constexpr int64_t kMostTokens = int64_t{1} << 24;  // of a sequence
 
 // One unit of the model over samples: lists of the same length. What comes behind the passes may be empty: not measured, then it
@@ -29,6 +29,7 @@ struct MeasuredSeries {
   // Of this part of the unit's heads, columns and rows, as a tensor-parallel rank runs it. 0: none was measured.
   double part = 0;
   std::vector<double> part_forward_seconds, part_backward_seconds;
+  std::vector<int64_t> forward_workspace_bytes;  // of workspace_bytes: the forward's, beside all that it keeps
   friend bool operator==(const MeasuredSeries&, const MeasuredSeries&) = default;
 };
 

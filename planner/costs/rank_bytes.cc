@@ -73,6 +73,10 @@ int64_t RankBytes::HeadWorkspace(double samples) const {
   return OfSlice(costs_.WorkspaceBytes(kind_, UnitKind::kHead, samples), of(own_), of(costs_.workload().model));
 }
 
+int64_t RankBytes::LayerForwardWorkspace(double samples) const {
+  return costs_.ForwardWorkspaceBytes(kind_, UnitKind::kLayer, samples);
+}
+
 // A whole backward frees what the weights' gradients read as it goes, the first half alone nothing of it.
 int64_t RankBytes::BackwardInputWorkspace(UnitKind unit, double samples) const {
   const int64_t together = Workspace(unit, samples);

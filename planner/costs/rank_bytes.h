@@ -23,6 +23,8 @@ class RankBytes {
   int64_t Saved(UnitKind unit, OpSet recomputed, double samples) const;
   int64_t Waiting(UnitKind unit, double samples) const;
   int64_t Workspace(UnitKind unit, double samples) const;
+  // Beside all that the forward keeps: of kernels, which a slice's are taken to need as the whole layer's.
+  int64_t LayerForwardWorkspace(double samples) const;
   // The largest temporaries of the halves of a backward, beside what is there before it and the gradient of the input.
   int64_t BackwardInputWorkspace(UnitKind unit, double samples) const;
   int64_t BackwardWeightWorkspace(UnitKind unit, double samples) const;

@@ -76,6 +76,7 @@ void AddToMean(const MeasuredSeries& other, double of, MeasuredSeries* mean) {
   if (other.samples.size() > mean->samples.size()) mean->samples = other.samples;
   KeepMost(other.saved_bytes, &mean->saved_bytes);
   KeepMost(other.workspace_bytes, &mean->workspace_bytes);
+  KeepMost(other.forward_workspace_bytes, &mean->forward_workspace_bytes);
 }
 
 void AddToMean(const MeasuredCard& other, double of, MeasuredCard* mean) {

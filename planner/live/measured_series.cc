@@ -49,7 +49,7 @@ absl::Status CheckPoints(const UnitProfile& profile, const std::string& of) {
     const double all[] = {p.forward_seconds,         p.backward_seconds,     p.backward_input_seconds,
                           p.backward_weight_seconds, p.part_forward_seconds, p.part_backward_seconds};
     const bool seconds_ok = std::all_of(std::begin(all), std::end(all), [](double s) { return std::isfinite(s) && s >= 0; });
-    if (!seconds_ok || p.saved_bytes < 0 || p.workspace_bytes < 0)
+    if (!seconds_ok || p.saved_bytes < 0 || p.workspace_bytes < 0 || p.forward_workspace_bytes < 0)
       return error(absl::StrCat("negative or infinite value at microbatch ", p.microbatch));
   }
   if (!(profile.part >= 0 && profile.part < 1)) return error(absl::StrCat("measured part ", profile.part, " is not below 1"));
@@ -70,6 +70,7 @@ std::optional<MeasuredSeries> SeriesOf(const UnitProfile& unit) {
     };
     series.saved_bytes.push_back(most(series.saved_bytes, point.saved_bytes));
     series.workspace_bytes.push_back(most(series.workspace_bytes, point.workspace_bytes));
+    series.forward_workspace_bytes.push_back(most(series.forward_workspace_bytes, point.forward_workspace_bytes));
   }
   if (series.samples.empty()) return std::nullopt;
   AddHalvesAndPart(unit, &series);

@@ -148,11 +148,12 @@ class Ledger {
     }
   }
 
-  // A layer of a step. Its largest temporaries are gone when its second half begins, which ends with all that it keeps.
-  // What is not kept of the first half is gone by then.
+  // A layer of a step. Its largest temporaries are gone when its second half begins, which ends with all that it keeps, beside
+  // what its kernels take for themselves. What is not kept of the first half is gone by then.
   void TouchLayerForward(const Sizes& s, OpSet recomputed, int32_t unit, int32_t microbatch) {
     Touch(0, SavedWithout(kMlpHalf, unit, microbatch), s.workspace);
-    Touch(s.output, KeptWithout(kAttentionHalf & recomputed, unit, microbatch), 0);
+    Touch(s.output, KeptWithout(kAttentionHalf & recomputed, unit, microbatch),
+          bytes_.LayerForwardWorkspace(SamplesOf(microbatch)));
   }
   // Without keeping, internals still exist while the unit runs (an upper bound). The first of two segments counts as the unit,
   // the second works in what is there.

@@ -10,7 +10,7 @@ TEST(WireProfileTest, ComputeRoundTrips) {
   profile.device = DeviceId("n1/gpu0");
   profile.digest = "abc";
   profile.embedding.points = {{1, 0.01, 0.02, 3, 4}, {2, 0.03, 0.04, 5, 6}};
-  profile.layer.points = {{1, 0.11, 0.12, 13, 14}, {8, 0.13, 0.14, 15, 16, 0.17, 0.18, 0.19, 0.2}};
+  profile.layer.points = {{1, 0.11, 0.12, 13, 14}, {8, 0.13, 0.14, 15, 16, 0.17, 0.18, 0.19, 0.2, 9}};
   profile.layer.part = 0.25;
   profile.head.points = {{1, 0.21, 0.22, 23, 24}};
   profile.optimizer_seconds_per_element = 1e-9;
@@ -32,6 +32,7 @@ TEST(WireProfileTest, ComputeRoundTrips) {
   EXPECT_EQ(back.layer.points[1].backward_weight_seconds, 0.18);
   EXPECT_EQ(back.layer.points[1].part_forward_seconds, 0.19);
   EXPECT_EQ(back.layer.points[1].part_backward_seconds, 0.2);
+  EXPECT_EQ(back.layer.points[1].forward_workspace_bytes, 9);
   EXPECT_EQ(back.layer.part, 0.25);
   EXPECT_EQ(back.layer.points[0].backward_input_seconds, 0);
   EXPECT_EQ(back.head.part, 0);

@@ -26,8 +26,8 @@ MotleyProfile Whole() {
   card.card = "L4";
   card.seq_len = 32;
   card.dtype = DType::kFloat32;
-  card.layer = {{1, 2},      {0.1 / 3, 0.1}, {0.2, 0.4}, {1000, 2000}, {50, 60},
-                {0.12, 0.2}, {0.1, 0.25},    0.25,       {0.02, 0.04}, {0.1, 0.15}};
+  card.layer = {{1, 2},      {0.1 / 3, 0.1}, {0.2, 0.4},   {1000, 2000}, {50, 60}, {0.12, 0.2},
+                {0.1, 0.25}, 0.25,           {0.02, 0.04}, {0.1, 0.15},  {40, 55}};
   card.embedding = MeasuredSeries{{1, 4}, {0.01, 0.02}, {0.03, 0.04}, {10, 40}, {}};
   card.head = MeasuredSeries{{1, 2}, {0.05, 0.06}, {0.07, 0.08}, {}, {}, {0.07, 0.08}, {0.001, 0.001}};
   card.optimizer = MeasuredOptimizer{1e-9 / 3, 0.001};
@@ -120,6 +120,14 @@ TEST(MotleyProfile, VersionFourHasHalvesAndAPart) {
               HasSubstr("did you mean 'backward_input_seconds'?"));
 }
 
+TEST(MotleyProfile, VersionFiveHasTheForwardsWorkspace) {
+  const std::string both = R"(, "workspace_bytes": [7], "forward_workspace_bytes": [5])";
+  const auto read = Read(With(both, "", 5));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->cards[0].layer.forward_workspace_bytes, std::vector<int64_t>{5});
+  EXPECT_THAT(ProfileError(With(both, "", 4)), HasSubstr("layers[0]: unknown key 'forward_workspace_bytes'"));
+}
+
 TEST(MotleyProfile, HalvesGoTogetherAndSoDoesAPart) {
   const auto error = [](const std::string& more) { return ProfileError(With(more, "", 4)); };
   EXPECT_THAT(error(R"(, "backward_input_seconds": [1])"), HasSubstr("layers[0]: backward_input_seconds and"));
@@ -135,7 +143,7 @@ TEST(MotleyProfile, HalvesGoTogetherAndSoDoesAPart) {
 }
 
 TEST(MotleyProfile, ErrorsNameThePath) {
-  EXPECT_THAT(ProfileError(R"({"motley_profile": 5, "layers": []})"), HasSubstr("p.json: motley_profile must be 1 to 4"));
+  EXPECT_THAT(ProfileError(R"({"motley_profile": 6, "layers": []})"), HasSubstr("p.json: motley_profile must be 1 to 5"));
   EXPECT_THAT(ProfileError(R"({"motley_profile": "2", "layers": []})"), HasSubstr("motley_profile must be"));
   EXPECT_THAT(ProfileError(R"({"motley_profile": 2})"), HasSubstr("layers must be a list"));
   EXPECT_THAT(ProfileError(With("", R"("models": 3, )")), HasSubstr("models must be an object"));

@@ -56,6 +56,33 @@ TEST(ProgramMemoryTest, TheNextHandOverHasItsRoom) {
   EXPECT_EQ(peak.workspace, costs.WorkspaceBytes(kind, UnitKind::kLayer, 2));
 }
 
+// What kernels take for themselves stands beside all that a layer's forward keeps.
+TEST(ProgramMemoryTest, AForwardMayBeTheFullestMoment) {
+  const auto plain = RunnableSetting(4);
+  MotleyProfile profile;
+  MeasuredCard& card = profile.cards.emplace_back();
+  card.model = plain->workload.model_name;
+  card.card = "T4";
+  card.seq_len = plain->workload.seq_len;
+  card.dtype = plain->workload.dtype;
+  card.layer = {{1, 4}, {0.1, 0.4}, {0.2, 0.8}};
+  profile.models[card.model] = plain->workload.model;
+  constexpr int64_t kOfKernels = int64_t{1} << 30;
+  const auto peak_with = [&](int64_t forward_workspace) {
+    card.layer.workspace_bytes = {kOfKernels, kOfKernels};
+    card.layer.forward_workspace_bytes = {forward_workspace, forward_workspace};
+    const auto book = LatencyBook::Of(profile, "a test");
+    EXPECT_TRUE(book.ok()) << book.status();
+    const auto setting = Setting::Create(plain->cluster, plain->workload, plain->request, &*book);
+    EXPECT_TRUE(setting.ok()) << setting.status();
+    const auto programs = ScheduleAndLower(**setting, TwoByTwo(**setting));
+    EXPECT_TRUE(programs.ok()) << programs.status();
+    return PeakActivations((*setting)->costs, (*setting)->KindOf(0), (*programs)[0]).total();
+  };
+  EXPECT_EQ(peak_with(0), peak_with(1000)) << "a backward is fuller";
+  EXPECT_EQ(peak_with(3 * kOfKernels) - peak_with(2 * kOfKernels), kOfKernels);
+}
+
 // Four pieces of one sample make one microbatch of the second stage: its room is there, whole, from the first of them. The first
 // stage, whose order was mended, keeps five microbatches at once instead of 1F1B's two.
 TEST(ProgramMemoryTest, AMendedOrderIsCountedAsItRuns) {

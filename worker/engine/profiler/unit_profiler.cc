@@ -102,6 +102,7 @@ class ByteCount {
     if (forward) {
       at_backward_ = backend_.CurrentBytes();
       point_.saved_bytes = at_backward_ - before_ - bench_.output_bytes() + bench_.input_bytes();
+      point_.forward_workspace_bytes = std::max(point_.forward_workspace_bytes, backend_.PeakBytes() - at_backward_);
     }
     const int64_t made = forward ? 0 : bench_.input_grad_bytes();
     point_.workspace_bytes = std::max(point_.workspace_bytes, backend_.PeakBytes() - at_backward_ - made);
@@ -123,6 +124,7 @@ ComputePoint Doubled(ComputePoint point) {
   for (double ComputePoint::*seconds : kSecondsOfPoint) point.*seconds *= 2;
   point.saved_bytes *= 2;
   point.workspace_bytes *= 2;
+  point.forward_workspace_bytes *= 2;
   return point;
 }
 

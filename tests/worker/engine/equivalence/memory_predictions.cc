@@ -1,5 +1,7 @@
 #include "tests/worker/engine/equivalence/memory_predictions.h"
 
+#include <ATen/Parallel.h>
+
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -39,6 +41,7 @@ UnitProfile BytesOf(UnitModel& model, const TinyJob& job, Precision precision, U
     point.saved_bytes = at_backward - before - bench.output_bytes() + bench.input_bytes();
     account.ResetPeak();
     bench.Backward();
+    point.forward_workspace_bytes = forward;
     point.workspace_bytes = std::max(forward, account.peak_bytes() - at_backward - bench.input_grad_bytes());
     bench.Clear();
   }
@@ -55,6 +58,7 @@ planner::MeasuredSeries SeriesOf(const planner::Costs& costs, int kind, UnitKind
     series.backward_seconds.push_back(costs.BackwardSeconds(kind, unit, samples));
     series.saved_bytes.push_back(point.saved_bytes);
     series.workspace_bytes.push_back(point.workspace_bytes);
+    series.forward_workspace_bytes.push_back(point.forward_workspace_bytes);
   }
   return series;
 }
@@ -96,6 +100,7 @@ absl::StatusOr<ComputeProfile> MemoryPredictions::ProfileOf(const TinyJob& job) 
   const auto found = profiles_.find(name);
   if (found != profiles_.end()) return found->second;
   InstallCounting();
+  at::set_num_threads(1);  // as ranks compute: what kernels take for themselves is per thread
   const auto account = std::make_shared<MemoryAccount>();
   const CountingIn counting(account);
   UnitModel model(job.model, job.config.training.seq_len, precision.compute);
