@@ -11,6 +11,15 @@
 
 namespace motley {
 
+// How Llama 3.1 stretches rotary positions (transformers' rope_type "llama3"): slow frequencies are divided by `factor`, fast
+// ones stay, those between are mixed. Which is which says how often a frequency turns within original_max_positions.
+struct RopeScaling {
+  double factor = 1;                                 // 1: none
+  double low_freq_factor = 1, high_freq_factor = 4;  // turns
+  int64_t original_max_positions = 0;
+  friend bool operator==(const RopeScaling&, const RopeScaling&) = default;
+};
+
 struct ModelShape {
   ModelFamily family = ModelFamily::kGpt2;
   int64_t vocab_size = 0;
@@ -24,14 +33,15 @@ struct ModelShape {
   double norm_eps = 1e-5;
   double rope_theta = 10000.0;  // of rotary positions
   bool tie_embeddings = true;   // the head uses the embedding's weight
+  RopeScaling rope_scaling = {};
 
   friend bool operator==(const ModelShape&, const ModelShape&) = default;
 };
 
 // Reads HuggingFace config.json text for training: model_type gpt2, llama, qwen2, or mistral, whose layers are Llama's. What the
-// engine would not compute exactly (rope scaling, other biases, windows, other activations) is refused by key; a window of
-// attention only where `seq_len` tokens, 0 = not known, are more than it holds.
-// INVALID_ARGUMENT: one line per problem, the model_type first; `source` names the text in them.
+// engine would not compute exactly (rope scaling but Llama 3.1's, other biases, windows, other activations) is refused by key; a
+// window of attention only where `seq_len` tokens, 0 = not known, are more than it holds. INVALID_ARGUMENT: one line per problem,
+// the model_type first; `source` names the text in them.
 absl::StatusOr<ModelShape> ParseHfConfig(std::string_view json_text, std::string_view source, int64_t seq_len = 0);
 
 struct HfModel {

@@ -130,8 +130,26 @@ void ReadNEmbdKeys(const HfReader& config, const ModelType& type, ModelShape* sh
   config.Wrong("n_embd", absl::StrCat("must be a multiple of n_head ", s.num_heads, ", got ", s.hidden_size));
 }
 
+// transformers has no default for any of these.
+RopeScaling ReadLlama3Scaling(const HfReader& rope) {
+  RopeScaling scaling;
+  for (const char* key : {"factor", "low_freq_factor", "high_freq_factor"}) {
+    if (!rope.Has(key)) rope.Wrong(key, "is missing");
+  }
+  scaling.factor = rope.Positive("factor", scaling.factor);
+  scaling.low_freq_factor = rope.Positive("low_freq_factor", scaling.low_freq_factor);
+  scaling.high_freq_factor = rope.Positive("high_freq_factor", scaling.high_freq_factor);
+  scaling.original_max_positions = rope.Size("original_max_position_embeddings");
+  if (scaling.factor < 1) rope.Wrong("factor", absl::StrCat("must be at least 1, got ", scaling.factor));
+  if (scaling.high_freq_factor <= scaling.low_freq_factor) {
+    rope.Wrong("high_freq_factor",
+               absl::StrCat("must be above low_freq_factor ", scaling.low_freq_factor, ", got ", scaling.high_freq_factor));
+  }
+  return scaling.factor > 1 ? scaling : RopeScaling();
+}
+
 // Newer configs hold rope_theta inside rope_parameters; older ones beside a rope_scaling of null.
-double ReadRope(const HfReader& config) {
+void ReadRope(const HfReader& config, ModelShape* shape) {
   double theta = config.Positive("rope_theta", 10000.0);
   config.Only("partial_rotary_factor", {1.0}, kNoProduct);
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
@@ -144,14 +162,18 @@ double ReadRope(const HfReader& config) {
     const HfReader inner = config.Inner(key);
     for (const char* type : {"rope_type", "type"}) {
       if (!inner.Has(type) || rope.at(type) == "default") continue;
-      config.Untrained(absl::StrCat(key, " with ", type, " ", EchoJson(rope.at(type))), " is not supported; use \"default\"",
-                       kNoProduct);
+      if (rope.at(type) == "llama3") {
+        shape->rope_scaling = ReadLlama3Scaling(inner);
+      } else {
+        config.Untrained(absl::StrCat(key, " with ", type, " ", EchoJson(rope.at(type))),
+                         " is not supported; use \"default\" or \"llama3\"", kNoProduct);
+      }
       break;  // some configs hold both, which say the same
     }
     inner.Only("partial_rotary_factor", {1.0}, kNoProduct);
     theta = inner.Positive("rope_theta", theta);
   }
-  return theta;
+  shape->rope_theta = theta;
 }
 
 constexpr char kWindowEffect[] =
@@ -199,7 +221,7 @@ void ReadHiddenSizeKeys(const HfReader& config, const ModelType& type, int64_t s
   ModelShape& s = *shape;
   ReadGatedLayerKeys(config, TraitsOf(type.family));
   ReadWindow(config, type.window, seq_len);
-  s.rope_theta = ReadRope(config);
+  ReadRope(config, &s);
   s.vocab_size = config.Size("vocab_size", llama ? 32000 : 0, HfReader::kMaxVocabulary);
   s.hidden_size = config.Size("hidden_size");
   s.num_layers = config.Size("num_hidden_layers", 0, HfReader::kMaxLayers);

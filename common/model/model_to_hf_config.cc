@@ -30,6 +30,14 @@ void WriteHiddenSizeKeys(const ModelShape& shape, Json* json) {
   // Both places: transformers 5 reads the second, older readers the first.
   j["rope_theta"] = shape.rope_theta;
   j["rope_parameters"] = {{"rope_type", "default"}, {"rope_theta", shape.rope_theta}};
+  const RopeScaling& scaling = shape.rope_scaling;
+  if (scaling.factor == 1) return;
+  j["rope_scaling"] = {{"rope_type", "llama3"},
+                       {"factor", scaling.factor},
+                       {"low_freq_factor", scaling.low_freq_factor},
+                       {"high_freq_factor", scaling.high_freq_factor},
+                       {"original_max_position_embeddings", scaling.original_max_positions}};
+  j["rope_parameters"].update(j["rope_scaling"]);
 }
 
 }  // namespace

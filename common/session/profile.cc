@@ -38,7 +38,8 @@ std::string DescribeLinks(const CardDescription& card) {
 std::string Describe(const ModelShape& s) {
   return absl::StrFormat("model{%d|%d|%d|%d|%d|%d|%d|%d|%d|%.17g|%.17g|%d}", static_cast<int>(s.family), s.vocab_size,
                          s.hidden_size, s.num_layers, s.num_heads, s.num_kv_heads, s.head_dim, s.intermediate_size,
-                         s.max_positions, s.norm_eps, s.rope_theta, s.tie_embeddings);
+                         s.max_positions, s.norm_eps, s.rope_theta, s.tie_embeddings) +
+         (s.rope_scaling.factor == 1 ? "" : absl::StrFormat("scaled{%.17g}", s.rope_scaling.factor));
 }
 
 // 128 bits: two hashes of the same text with different beginnings.

@@ -65,6 +65,7 @@ bool SameWork(const ModelShape& a, ModelShape b) {
   b.max_positions = a.max_positions;
   b.norm_eps = a.norm_eps;
   b.rope_theta = a.rope_theta;
+  b.rope_scaling = a.rope_scaling;
   return a == b;
 }
 

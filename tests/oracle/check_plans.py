@@ -7,6 +7,7 @@ Limits on the relative difference: float64 1e-10 over 50 steps, float32 1e-5 ove
 Then the exported model's logits.
 """
 import functools
+import json
 import os
 import sys
 
@@ -26,6 +27,15 @@ CASES = {"float64": (50, 1e-10), "float32": (10, 1e-5)}  # steps, limit
 HALF_CASES = {"bfloat16": (20, 2e-2), "float16": (20, 2e-2)}
 SMALLEST_LR = 1e-300  # a step that changes no weight: its checkpoint holds the initial weights
 LOGITS_LIMIT = 1e-4
+# Models that are no flavor. Of eight frequencies this scaling keeps one, mixes one and divides the others.
+OWN_CONFIGS = {
+    "llama3-scaled": {
+        "model_type": "llama", "vocab_size": 256, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "num_key_value_heads": 2, "intermediate_size": 192, "max_position_embeddings": 256, "rms_norm_eps": 1e-5,
+        "rope_theta": 500000.0,
+        "rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 64},
+    },
+}
 
 
 class Oracle:
@@ -46,7 +56,8 @@ class Oracle:
 
     def sections(self, **changes):
         precision = {"training__mixed_precision_param" if self.half else "training__dtype": self.dtype}
-        return job_sections(self.cluster, self.model, **{"training__steps": self.steps, "data__validation_interval": 5, **precision, **changes})
+        model = {"model__config_json": json.dumps(OWN_CONFIGS[self.model])} if self.model in OWN_CONFIGS else {}
+        return job_sections(self.cluster, self.model, **{"training__steps": self.steps, "data__validation_interval": 5, **model, **precision, **changes})
 
     def compare(self, job_id):
         """Raises with the worst relative difference when it is above the limit."""
@@ -139,6 +150,14 @@ def check_family(results, cluster, model, dtype):
         results.run(f"{name}: replan at step 20", run_with_replan, oracle, f"{model}-{dtype}-replan")
 
 
+def check_scaled_positions(results, cluster, model, dtype):
+    oracle = Oracle(cluster, model, dtype)
+    job_id = f"{model}-{dtype}-cephalo"
+    results.run(f"{model} {dtype}: cephalo", functools.partial(run_to_end, planner__strategy="cephalo"), oracle, job_id)
+    if dtype != "float64":
+        results.run(f"{model} {dtype}: exported model", check_export, oracle, job_id)
+
+
 def check_half(results, cluster, model, dtype):
     oracle = Oracle(cluster, model, dtype)
     plans = list(HAND_PLANS.items())
@@ -158,6 +177,8 @@ def main():
             with TestCluster() as cluster:
                 cluster.start(NODES)
                 results.run(f"{model} {dtype}", check_family, results, cluster, model, dtype)
+                if model == "llama3":
+                    results.run(f"{model}-scaled {dtype}", check_scaled_positions, results, cluster, f"{model}-scaled", dtype)
     for dtype in HALF_CASES:
         for model in ("gpt2", "llama3"):
             with TestCluster() as cluster:

@@ -14,6 +14,7 @@ import types
 import torch
 from safetensors.torch import load_file
 from transformers import AutoConfig, AutoModelForCausalLM
+from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
 from sample_order import SampleOrder, Text
 
@@ -27,13 +28,28 @@ def exact_rms_norm(self, hidden):
     return self.weight * (hidden * torch.rsqrt(variance + self.variance_epsilon))
 
 
+def scaled_as_llama3(frequencies, config):
+    """In float64 what transformers computes in float32, which it must be but for rounding."""
+    rope = config.rope_parameters
+    wavelengths = 2 * math.pi / frequencies
+    context, low, high = (rope[key] for key in ("original_max_position_embeddings", "low_freq_factor", "high_freq_factor"))
+    smooth = (context / wavelengths - low) / (high - low)
+    mixed = (1 - smooth) * frequencies / rope["factor"] + smooth * frequencies
+    scaled = torch.where(wavelengths > context / low, frequencies / rope["factor"], mixed)
+    scaled = torch.where(wavelengths < context / high, frequencies, scaled)
+    torch.testing.assert_close(scaled.float(), ROPE_INIT_FUNCTIONS["llama3"](config, "cpu")[0], rtol=1e-6, atol=0)
+    return scaled
+
+
 class ExactRotary(torch.nn.Module):
     """Tables computed in float64 and then cast; transformers keeps float32 tables."""
 
-    def __init__(self, head_dim, theta):
+    def __init__(self, head_dim, theta, config):
         super().__init__()
         exponents = torch.arange(0, head_dim, 2, dtype=torch.float64) / head_dim
         self.frequencies = 1.0 / theta**exponents
+        if config.rope_parameters["rope_type"] == "llama3":
+            self.frequencies = scaled_as_llama3(self.frequencies, config)
 
     def forward(self, hidden, position_ids):
         angles = position_ids[..., None].double() * self.frequencies
@@ -59,7 +75,7 @@ def load_model(folder, dtype, mixed=False):
             module.forward = types.MethodType(exact_rms_norm, module)
     if hasattr(model.base_model, "rotary_emb"):
         theta = values.get("rope_theta") or values["rope_parameters"]["rope_theta"]
-        model.base_model.rotary_emb = ExactRotary(values["head_dim"], theta)
+        model.base_model.rotary_emb = ExactRotary(values["head_dim"], theta, config)
     return model
 
 

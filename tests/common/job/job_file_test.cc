@@ -165,10 +165,11 @@ TEST(JobFileTest, EachReasonAgainstAModelIsALine) {
               testing::StartsWith(file + ": model_type \"phi3\" can be planned but not trained"));
   std::string llama = kLlama32Config;
   llama.replace(llama.find("\"silu\""), 6, "\"gelu\"");
+  llama.replace(llama.find("\"llama3\""), 8, "\"yarn\"");
   folder.Write("config.json", llama);
   EXPECT_THAT(std::string(LoadJobFile(path, {}).status().message()),
               testing::AllOf(testing::StartsWith(file + ": hidden_act \"gelu\""),
-                             testing::HasSubstr("\n" + file + ": rope_scaling with rope_type \"llama3\"")));
+                             testing::HasSubstr("\n" + file + ": rope_scaling with rope_type \"yarn\"")));
 }
 
 TEST(JobFileTest, MissingFileIsNamed) {

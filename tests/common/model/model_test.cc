@@ -32,7 +32,9 @@ TEST(ModelTest, UnusualShapesRoundTripToo) {
   llama.rope_theta = 12345.678;
   ModelShape qwen = llama;
   qwen.family = ModelFamily::kQwen2;
-  for (const ModelShape& shape : {gpt2, llama, qwen}) EXPECT_EQ(*ParseHfConfig(ToHfConfig(shape), "c"), shape);
+  ModelShape scaled = llama;
+  scaled.rope_scaling = {.factor = 8, .low_freq_factor = 1.5, .high_freq_factor = 5, .original_max_positions = 64};
+  for (const ModelShape& shape : {gpt2, llama, qwen, scaled}) EXPECT_EQ(*ParseHfConfig(ToHfConfig(shape), "c"), shape);
 }
 
 TEST(ModelTest, UnknownNamesGetTheNearestAndTheList) {
@@ -149,8 +151,13 @@ TEST(ModelTest, WhatIsNotSupportedIsRefusedByKey) {
       {LlamaWith(R"(, "attention_bias": true)"), "attention_bias true is not supported; use false"},
       {LlamaWith(R"(, "mlp_bias": true)"), "mlp_bias true"},
       {LlamaWith(R"(, "hidden_act": "gelu")"), "hidden_act \"gelu\" is not supported; use \"silu\""},
-      {LlamaWith(R"(, "rope_scaling": {"rope_type": "llama3", "factor": 8.0})"),
-       "rope_scaling with rope_type \"llama3\" is not supported"},
+      {LlamaWith(R"(, "rope_scaling": {"rope_type": "llama3", "factor": 8.0})"), "rope_scaling: low_freq_factor is missing"},
+      {LlamaWith(R"(, "rope_scaling": {"rope_type": "llama3", "factor": 0.5, "low_freq_factor": 4, "high_freq_factor": 4})"),
+       "rope_scaling: factor must be at least 1, got 0.5\nmy.json: rope_scaling: high_freq_factor must be above low_freq_factor "
+       "4, "
+       "got 4"},
+      {LlamaWith(R"(, "rope_scaling": {"rope_type": "llama3", "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4})"),
+       "rope_scaling: original_max_position_embeddings is missing"},
       {LlamaWith(R"(, "rope_parameters": {"rope_type": "yarn"})"), "rope_parameters with rope_type \"yarn\" is not supported"},
       {LlamaWith(R"(, "rope_parameters": 5)"), "rope_parameters must be an object"},
       {LlamaWith(R"(, "rope_parameters": {"rope_theta": -1})"), "rope_parameters: rope_theta must be a number above 0"},

@@ -106,6 +106,7 @@ TEST(ProfileDigestTest, ChangesWithEveryFieldOfTheModel) {
       [](ModelShape& s) { s.norm_eps *= 2; },
       [](ModelShape& s) { s.rope_theta += 1; },
       [](ModelShape& s) { s.tie_embeddings = false; },
+      [](ModelShape& s) { s.rope_scaling.factor = 8; },
   };
   std::set<std::string> digests;
   for (const auto& change : changes) {

@@ -31,7 +31,7 @@ UnitModel::UnitModel(const ModelShape& shape, int64_t seq_len, DType dtype, c10:
     case PositionKind::kLearned:
       break;  // a table of the embedding
     case PositionKind::kRotary:
-      rotary_ = MakeRotaryTables(seq_len, shape.head_dim, shape.rope_theta, ScalarTypeOf(dtype));
+      rotary_ = MakeRotaryTables(seq_len, shape.head_dim, shape.rope_theta, ScalarTypeOf(dtype), shape.rope_scaling);
       rotary_ = {rotary_.cos.to(device), rotary_.sin.to(device)};
       break;
   }

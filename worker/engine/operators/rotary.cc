@@ -1,5 +1,7 @@
 #include "worker/engine/operators/rotary.h"
 
+#include <numbers>
+
 #include "worker/engine/base/torch_pch.h"
 
 namespace motley::engine {
@@ -15,12 +17,22 @@ void Rotate(const RotaryTables& tables, double sign, at::Tensor& heads) {
   second.copy_(rotated);
 }
 
+// As transformers' rope_type "llama3" has them, in place.
+void Scale(const RopeScaling& scaling, at::Tensor& frequencies) {
+  if (scaling.factor == 1) return;
+  const at::Tensor turns = frequencies * (static_cast<double>(scaling.original_max_positions) / (2 * std::numbers::pi));
+  const double low = scaling.low_freq_factor, high = scaling.high_freq_factor;
+  const at::Tensor kept = turns.sub(low).div_(high - low).clamp_(0, 1);  // 1: as it is, 0: divided
+  frequencies.mul_(kept + (1 - kept) / scaling.factor);
+}
+
 }  // namespace
 
-RotaryTables MakeRotaryTables(int64_t seq_len, int64_t head_dim, double theta, at::ScalarType dtype) {
+RotaryTables MakeRotaryTables(int64_t seq_len, int64_t head_dim, double theta, at::ScalarType dtype, const RopeScaling& scaling) {
   const auto f64 = at::TensorOptions().dtype(at::kDouble);
   const at::Tensor exponents = at::arange(0, head_dim, 2, f64).div_(static_cast<double>(head_dim));
-  const at::Tensor frequencies = at::pow(theta, exponents).reciprocal_();
+  at::Tensor frequencies = at::pow(theta, exponents).reciprocal_();
+  Scale(scaling, frequencies);
   const at::Tensor angles = at::outer(at::arange(seq_len, f64), frequencies);
   return {angles.cos().to(dtype), angles.sin().to(dtype)};
 }

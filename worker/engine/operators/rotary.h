@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "common/model/model.h"
+
 namespace motley::engine {
 
 // One row per position; both halves of a head use the same angles, so only head_dim / 2 columns are kept.
@@ -12,8 +14,9 @@ struct RotaryTables {
   at::Tensor cos, sin;  // [seq_len, head_dim / 2]
 };
 
-// Angles position * theta^(-2i / head_dim), computed in float64 and cast at the end.
-RotaryTables MakeRotaryTables(int64_t seq_len, int64_t head_dim, double theta, at::ScalarType dtype);
+// Angles position * theta^(-2i / head_dim), or their scaled frequencies, computed in float64 and cast at the end.
+RotaryTables MakeRotaryTables(int64_t seq_len, int64_t head_dim, double theta, at::ScalarType dtype,
+                              const RopeScaling& scaling = {});
 
 // In place on [samples, seq_len, heads, head_dim] (any strides).
 void RotaryForward(const RotaryTables& tables, at::Tensor& heads);

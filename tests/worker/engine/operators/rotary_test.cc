@@ -1,5 +1,6 @@
 #include "worker/engine/operators/rotary.h"
 
+#include <array>
 #include <cmath>
 
 #include "tests/worker/engine/model/autograd_oracle.h"
@@ -42,6 +43,24 @@ TEST_P(RotaryTest, WorksInPlaceOnPartOfALargerTensor) {
   ExpectNear(part, HuggingFaceRotary(whole.narrow(2, 1, 3), 500000.0), tolerance(), "rotated heads");
   EXPECT_TRUE(at::equal(copy.narrow(2, 0, 1), whole.narrow(2, 0, 1)));
   EXPECT_TRUE(at::equal(copy.narrow(2, 4, 2), whole.narrow(2, 4, 2)));
+}
+
+// Frequencies of transformers 5.23: ROPE_INIT_FUNCTIONS["llama3"], of which one is kept, two are mixed, and five divided.
+TEST_P(RotaryTest, ScaledFrequenciesAreThoseOfTransformers) {
+  const std::array<double, 8> want = {1.0,
+                                      0.24438458681106567,
+                                      0.013042256236076355,
+                                      0.0039528473280370235,
+                                      0.0012499999720603228,
+                                      0.00039528473280370235,
+                                      0.0001250000059371814,
+                                      3.9528473280370235e-05};
+  const RotaryTables tables = MakeRotaryTables(
+      2, 16, 10000.0, at::kDouble, {.factor = 8, .low_freq_factor = 1, .high_freq_factor = 4, .original_max_positions = 64});
+  for (int64_t i = 0; i < 8; ++i) {
+    const double angle = std::atan2(tables.sin[1][i].item<double>(), tables.cos[1][i].item<double>());
+    EXPECT_NEAR(angle, want[static_cast<size_t>(i)], 2e-7 * angle) << i;
+  }
 }
 
 MOTLEY_BOTH_DTYPES(RotaryTest);
