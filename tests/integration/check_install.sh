@@ -120,6 +120,10 @@ for unit in motley-coordinator motley-worker; do
   check "$unit is started again without an end" unit_says "$unit" StartLimitIntervalSec=0
   check "$unit has a user of its own" unit_says "$unit" "User=$unit"
 done
+check "motley-worker lets NCCL list the network interfaces" \
+  unit_says motley-worker "RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK"
+check "motley-worker waits for the module of nvidia-uvm" \
+  unit_says motley-worker "Wants=network-online.target modprobe@nvidia_uvm.service"
 check "coordinator and worker start from the installed tree" start_installed "$((20000 + $$ % 10000))"
 if command -v systemd-analyze >/dev/null; then
   for unit in motley-coordinator:1.4 motley-worker:1.7; do

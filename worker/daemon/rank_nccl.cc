@@ -10,8 +10,10 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
+#include "common/base/logging.h"
 #include "worker/daemon/spawn.h"
 
 namespace motley::worker {
@@ -19,7 +21,7 @@ namespace {
 
 // It loads libtorch, which takes a second or two from a cold disk.
 constexpr absl::Duration kPatience = absl::Seconds(30);
-constexpr size_t kLongestAnswer = 32;
+constexpr size_t kLongestAnswer = 64 << 10;  // with what NCCL itself prints where NCCL_DEBUG is set
 
 // What it says until its output ends, or more than an answer can have.
 std::string ReadAll(int fd, absl::Time until) {
@@ -57,7 +59,10 @@ int NcclOf(const std::string& rank_binary) {
   int status = 0;
   while (waitpid(asked->pid, &status, 0) < 0 && errno == EINTR) {
   }
-  return VersionOf(said);
+  const std::string last = said.substr(said.find_last_of('\n') + 1);
+  const int version = VersionOf(last);
+  if (version == 0) LogWarning(absl::StrCat("cards go without NCCL: ", rank_binary, " --nccl says: ", last));
+  return version;
 }
 
 }  // namespace motley::worker

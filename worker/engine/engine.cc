@@ -180,7 +180,9 @@ class EngineImpl : public Engine {
 }  // namespace
 
 absl::StatusOr<std::string> NcclVersion() {
+  PrepareNcclEnvironment("");
   MOTLEY_ASSIGN_OR_RETURN(const NcclLibrary nccl, OpenTorchsNccl());
+  MOTLEY_RETURN_IF_ERROR(CheckNcclMakesIds(nccl));
   return NcclVersionText(nccl.version);
 }
 

@@ -20,7 +20,8 @@ int main(int argc, char** argv) {
   motley::engine::EngineOptions engine_options;
   motley::worker::RankRoots roots;
   bool nccl = false;
-  CLI::Option* const asks = app.add_flag("--nccl", nccl, "Print the version of the NCCL that it would open, and end");
+  CLI::Option* const asks =
+      app.add_flag("--nccl", nccl, "Print the version of the NCCL that it would open and that can make communicators, and end");
   app.add_option("--fd", fd, "Socket to the worker (inherited)")->excludes(asks);
   app.add_option("--link-clock-fd", engine_options.link_clock_fd,
                  "Memory in which the node's emulated links keep their time (inherited)");

@@ -243,6 +243,7 @@ TEST_F(OfferTest, TheRanksLibrariesAreSaid) {
   const DeviceDescription card = says("test \"$1\" = --nccl && echo 2.28.9");
   EXPECT_EQ(card.libtorch, "2.11.0");
   EXPECT_EQ(card.card.nccl_version, 22809);
+  EXPECT_EQ(says("echo NCCL version 2.28.9+cuda13.0 of NCCL_DEBUG; echo 2.28.9").card.nccl_version, 22809);
   EXPECT_EQ(says("echo NCCL cannot be opened; exit 69").card.nccl_version, 0);
   EXPECT_EQ(says("yes 1").card.nccl_version, 0) << "more than an answer has";
   Build("motley-rank-2.7.1");

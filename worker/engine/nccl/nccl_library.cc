@@ -2,10 +2,12 @@
 
 #include <arpa/inet.h>
 #include <dlfcn.h>
+#include <errno.h>
 #include <ifaddrs.h>
 #include <link.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -115,11 +117,26 @@ absl::StatusOr<NcclLibrary> OpenNccl(const std::string& name) {
   return opened;
 }
 
+absl::Status CheckNcclMakesIds(const NcclLibrary& nccl) {
+  ncclUniqueId id;
+  const ncclResult_t result = nccl.api.ncclGetUniqueId(&id);
+  if (result == ncclSuccess) return absl::OkStatus();
+  ifaddrs* interfaces = nullptr;
+  const bool lists = getifaddrs(&interfaces) == 0;
+  const std::string why = lists ? "" : absl::StrCat(": the network interfaces cannot be listed (", std::strerror(errno), ")");
+  if (lists) freeifaddrs(interfaces);
+  return absl::UnavailableError(
+      absl::StrCat("NCCL at ", nccl.path, " can make no communicator: ", nccl.api.ncclGetErrorString(result), why,
+                   lists ? "; NCCL_DEBUG=INFO makes it say why"
+                         : "; a service needs AF_NETLINK in RestrictAddressFamilies, as motley-worker.service has it"));
+}
+
 void PrepareNcclEnvironment(const std::string& data_address) {
   constexpr int kKeepTheUsers = 0, kOurs = 1;
   setenv("NCCL_COMM_BLOCKING", "0", kOurs);
   setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "0", kOurs);
   setenv("NCCL_RUNTIME_CONNECT", "0", kOurs);
+  setenv("NCCL_SET_STACK_SIZE", "1", kOurs);
   setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", kKeepTheUsers);
   const std::string interface = data_address.empty() ? "" : InterfaceOf(data_address);
   // "=": this one, not all whose names begin so.

@@ -22,8 +22,13 @@ struct NcclLibrary {
 // not say its version; the message has the place and the remedy.
 absl::StatusOr<NcclLibrary> OpenNccl(const std::string& name = kNcclName);
 
+// Whether this process can make a communicator's id, for which NCCL lists the machine's network interfaces. To be called after
+// PrepareNcclEnvironment. UNAVAILABLE: no communicator can be made; NCCL's own words, and what mostly forbids it.
+absl::Status CheckNcclMakesIds(const NcclLibrary& nccl);
+
 // To be called before the process's first use of NCCL and before it has threads that read its environment. Sets what this engine
-// relies on, whatever the user has set: calls that do not block, no order between communicators, connections made at the start.
+// relies on, whatever the user has set: calls that do not block, no order between communicators, connections made at the start,
+// the kernels' stacks too (a kernel that needs a larger one has the driver wait for the card, which a receive may keep busy).
 // Where the user has not set it: several ranks on one card where NCCL can (2.30), and the interface of `data_address` for NCCL's
 // sockets (empty: NCCL chooses).
 void PrepareNcclEnvironment(const std::string& data_address);
