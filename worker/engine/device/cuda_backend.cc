@@ -123,6 +123,7 @@ absl::StatusOr<std::unique_ptr<DeviceBackend>> OpenCuda(const DeviceDescription&
   PrepareNcclEnvironment(data_address);
   // First: libtorch_cuda asks for a library of NCCL's name itself.
   absl::StatusOr<NcclLibrary> nccl = OpenTorchsNccl();
+  PrepareTorchCuda();
   MOTLEY_RETURN_IF_ERROR(OpenTorchCuda());
   MOTLEY_RETURN_IF_ERROR(TryKernel());
   int generation = 0;

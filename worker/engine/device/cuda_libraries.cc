@@ -1,6 +1,7 @@
 #include "worker/engine/device/cuda_libraries.h"
 
 #include <dlfcn.h>
+#include <torch/version.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -22,6 +23,15 @@ absl::StatusOr<std::string> TorchFolder() {
 }
 
 }  // namespace
+
+void PrepareTorchCuda() {
+  // The second name is that of libtorch 2.9 and later, which reads both and warns of the first.
+  constexpr const char* kNames[] = {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"};
+  const bool said = std::getenv(kNames[0]) != nullptr || std::getenv(kNames[1]) != nullptr;
+  if (!said) setenv(kNames[TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 9], "expandable_segments:True", /*overwrite=*/0);
+  at::globalContext().setAllowFP16ReductionCuBLAS(false);
+  at::globalContext().setAllowBF16ReductionCuBLAS(false);
+}
 
 absl::Status OpenTorchCudaIn(const std::string& folder) {
   const std::string path = absl::StrCat(folder, "/libtorch_cuda.so");

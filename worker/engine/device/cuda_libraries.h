@@ -10,6 +10,11 @@
 
 namespace motley::engine {
 
+// What this engine asks of PyTorch on cards, before OpenTorchCuda. Memory in segments that grow, unless the user has said how:
+// with segments of fixed sizes a full card frees some, which waits for all kernels, receives that wait for a peer among them.
+// Half products are reduced in float32: the parts of a long sum are not rounded.
+void PrepareTorchCuda();
+
 // libtorch_cuda.so, beside libtorch_cpu.so, with all that it asks for: ATen's operators run on cards from then on. Once a
 // process. FAILED_PRECONDITION: what could not be opened, and what brings it.
 absl::Status OpenTorchCuda();

@@ -1,11 +1,14 @@
 // What of a card's back end runs without a card: everything up to the first kernel refuses by name.
 #include "worker/engine/device/cuda_backend.h"
 
+#include <ATen/Context.h>
 #include <cuda_runtime_api.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <string>
+#include <vector>
 
 #include "tests/worker/engine/fake_host.h"
 #include "worker/engine/device/cuda_libraries.h"
@@ -16,6 +19,7 @@ namespace motley::engine {
 namespace {
 
 using testing::AllOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 bool HasDriver() {
@@ -58,6 +62,38 @@ TEST(CudaLibrariesTest, WhatIsMissingIsNamedWithItsRemedy) {
   const absl::Status status = OpenTorchCudaIn("/nowhere");
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(status.message(), AllOf(HasSubstr("/nowhere/libtorch_cuda.so"), HasSubstr("./run setup --gpu")));
+}
+
+TEST(CudaLibrariesTest, MemoryGrowsUnlessTheUserSaysOtherwiseAndSumsAreWhole) {
+  const char* const names[] = {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"};
+  const auto said = [&] {
+    std::vector<std::string> values;
+    for (const char* name : names) {
+      if (const char* value = std::getenv(name)) values.push_back(value);
+    }
+    return values;
+  };
+  const auto forget = [&] {
+    for (const char* name : names) unsetenv(name);
+  };
+  forget();
+  PrepareTorchCuda();
+  EXPECT_THAT(said(), ElementsAre("expandable_segments:True"));
+  for (const char* name : names) {
+    forget();
+    setenv(name, "max_split_size_mb:64", 1);
+    PrepareTorchCuda();
+    EXPECT_THAT(said(), ElementsAre("max_split_size_mb:64"));
+  }
+  forget();
+  at::Context& context = at::globalContext();
+  const auto bfloat16 = context.allowBF16ReductionCuBLAS(), float16 = context.allowFP16ReductionCuBLAS();
+  context.setAllowBF16ReductionCuBLAS(true);
+  context.setAllowFP16ReductionCuBLAS(true);
+  EXPECT_NE(context.allowBF16ReductionCuBLAS(), bfloat16);
+  EXPECT_NE(context.allowFP16ReductionCuBLAS(), float16);
+  PrepareTorchCuda();
+  EXPECT_EQ(context.allowBF16ReductionCuBLAS(), bfloat16);
 }
 
 TEST(CudaLibrariesTest, NcclIsTakenFromWhereTheUserSays) {
