@@ -13,9 +13,9 @@ constexpr double kSlow = 1.25;
 // A rank holds up a step when every other rank waits for this part of what the step takes longer, and itself for hardly any of
 // it.
 constexpr double kOthersWait = 0.5, kItselfWaits = 0.3;
-// It is slow when it holds up so many steps of the window, and others so few: what a host does to one rank or another, now and
-// then, names nobody.
-constexpr int kHeldUp = 7, kHeldUpByOthers = 1;
+// It is slow when it holds up so many steps of the window, and so many for each one that others hold up: what a host does to
+// one rank or another, now and then, names nobody.
+constexpr int kHeldUp = 6, kForOneByOthers = 7;
 constexpr size_t kOpenSteps = 4;
 
 // A collective begins for a rank when that rank is there, so the one that comes last has the shortest.
@@ -77,7 +77,7 @@ void SlowRankWatch::Judge() {
   }
   const size_t worst = std::max_element(held_up.begin(), held_up.end()) - held_up.begin();
   if (seconds < kSlow * kWindow * predicted_step_seconds_) return;
-  if (held_up[worst] < kHeldUp || all - held_up[worst] > kHeldUpByOthers) return;
+  if (held_up[worst] < kHeldUp || held_up[worst] < kForOneByOthers * (all - held_up[worst])) return;
   slow_ = Slow{devices_[worst], held_up[worst], seconds / kWindow};
 }
 

@@ -1,5 +1,6 @@
 """What makes a job slower than its plan says: a rank that is stopped again and again."""
 import os
+import random
 import signal
 import threading
 import time
@@ -12,10 +13,11 @@ MOST_STEPS_TO_NAME = 20
 
 
 class Stopped:
-    """A process that is stopped 1 s of each 1.25 s."""
+    """A process that is stopped 1 s of each 1.1 to 1.4 s: not in time with its steps."""
 
     def __init__(self, pid):
         self.pid, self.ended = pid, threading.Event()
+        self.random = random.Random(1)
         self.thread = threading.Thread(target=self.run)
 
     def run(self):
@@ -24,7 +26,7 @@ class Stopped:
                 os.kill(self.pid, signal.SIGSTOP)
                 time.sleep(1)
                 os.kill(self.pid, signal.SIGCONT)
-                self.ended.wait(0.25)
+                self.ended.wait(self.random.uniform(0.1, 0.4))
         except ProcessLookupError:
             pass  # it has ended
 

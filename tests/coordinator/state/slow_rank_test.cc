@@ -47,7 +47,7 @@ TEST_F(SlowRankTest, TheRankThatAllOthersWaitForIsNamed) {
       watch_.Sentence(JobId("train")),
       HasSubstr("b/gpu0 slows the job down: in 15 of 15 steps all others waited for it, and steps take 1.3 s, predicted 0.3 s"));
   EXPECT_THAT(watch_.Sentence(JobId("train")), HasSubstr("motley plan train --exclude b/gpu0"));
-  for (int i = 0; i < 9; ++i) Step({0, 0, 0});
+  for (int i = 0; i < 10; ++i) Step({0, 0, 0});
   EXPECT_EQ(Named(), "") << "it is not slow any more";
 }
 
@@ -59,6 +59,21 @@ TEST_F(SlowRankTest, StagesWaitInBubblesAndNotAllStepsNeedTellIt) {
     }
   }
   EXPECT_EQ(Named(), "c/gpu0");
+}
+
+// Stops in time with the steps: of five one is stopped where all look alike, and two are as predicted.
+TEST_F(SlowRankTest, TwoOfFiveStepsAreEnoughWhereNobodyElseHoldsUp) {
+  for (const bool noise : {false, true}) {
+    Begin();
+    for (step_ = 1; step_ <= 15; ++step_) {
+      const int64_t beat = step_ % 5;
+      const int slow = beat < 2 ? 1 : noise && step_ == 7 ? 0 : -1;  // rank
+      for (int rank = 0; rank < 3; ++rank) {
+        watch_.OnReport(rank, step_, kPredicted + (beat < 3 ? 1 : 0), Waiting(slow < 0 || rank == slow ? 0 : 0.95));
+      }
+    }
+    EXPECT_EQ(Named(), noise ? "" : "b/gpu0") << noise;
+  }
 }
 
 TEST_F(SlowRankTest, WhereAllAreSlowNobodyIs) {
