@@ -27,6 +27,22 @@ doctor_driver() {
   done
 }
 
+# What NCCL and pinned copies need of the machine, and a boot or a container may not have given.
+doctor_beside_cards() {
+  local locked shared
+  if grep -q '^nvidia_uvm ' "${MOTLEY_PROC_MODULES:-/proc/modules}" 2>/dev/null; then good "kernel module nvidia_uvm"; else
+    optional "kernel module nvidia_uvm: no service can open a card before it is loaded" \
+      "sudo modprobe nvidia_uvm; for each boot: echo nvidia-uvm | sudo tee /etc/modules-load.d/nvidia-uvm.conf"; fi
+  locked=$(ulimit -l)
+  if [[ $locked == unlimited ]]; then good "locked memory: unlimited"; else
+    optional "locked memory: at most $locked KiB in this shell, which copies from pinned memory and RDMA need more of" \
+      "ulimit -l unlimited, by /etc/security/limits.conf (the systemd unit has it; docker run --ulimit memlock=-1)"; fi
+  shared=$(df -k --output=size "${MOTLEY_SHARED_MEMORY:-/dev/shm}" 2>/dev/null | tail -n 1 | tr -d ' ') || true
+  if [[ ${shared:-0} -ge $((512 * 1024)) ]]; then good "shared memory: $((shared / 1024)) MiB"; else
+    optional "shared memory: $((${shared:-0} / 1024)) MiB in /dev/shm, of which NCCL takes some for each pair of cards" \
+      "docker run --shm-size=1g, or: sudo mount -o remount,size=1g /dev/shm"; fi
+}
+
 # The kernel driver's files name the cards; nvidia-smi is not needed.
 doctor_cards() {
   local folder=${MOTLEY_NVIDIA_PROC:-/proc/driver/nvidia} cards driver version rows devices
@@ -41,6 +57,7 @@ doctor_cards() {
   driver=$(grep -m 1 '^NVRM version:' "$folder/version" 2>/dev/null | grep -oE '[0-9]+(\.[0-9]+)+' | head -n 1) || true
   note "NVIDIA cards:$cards; driver ${driver:-not known}"
   doctor_driver "$driver"
+  doctor_beside_cards
   if ldconfig -p 2>/dev/null | grep -q 'libnvidia-ml\.so\.1 '; then good "NVML (libnvidia-ml.so.1)"; else
     optional "NVML (libnvidia-ml.so.1): the worker finds no card" "install the driver's libraries; in a container, pass them in"; fi
   for version in $(gpu_torches); do

@@ -4,6 +4,7 @@ set -uo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 suite=run
 source "$root/tests/integration/checks.sh"
+source "$root/tests/integration/run_doctor.sh"
 status_is() { local wanted=$1; shift; "$@" >"$folder/output" 2>&1; [[ $? -eq $wanted ]] || { cat "$folder/output"; return 1; }; }
 says() { grep -q -- "$1" "$folder/output"; }
 prints() { local wanted=$1; shift; "$@" 2>&1 | grep -q -- "$wanted"; }
@@ -170,28 +171,6 @@ copied_clone() {
     grep -qx "CMAKE_HOME_DIRECTORY:INTERNAL=$folder/copy" "$folder/copy/build/release/CMakeCache.txt" &&
     build_in "$folder/copy" && ! says "was made for" && mv "$clone" "$folder/moved" && ln -s "$folder/moved" "$clone" &&
     build_in "$clone" && ! says "was made for"
-}
-
-doctor_names_other_versions() {
-  MOTLEY_CACHE=$folder/no-cache status_is 1 "$root/run" doctor && says "MISSING  libtorch 2.11.0" &&
-    says "without  libtorch 2.7.1 and its rank, for cards that libtorch 2.11.0 has no kernels for (sm_50 to sm_90)" &&
-    says "mend: ./run setup --libtorch 2.7.1"
-}
-
-doctor_is_satisfied() { status_is 0 "$root/run" doctor; }
-
-# A driver's files as recorded on a machine with cards (of before CUDA 13), cards without a driver, and none.
-doctor_names_nvidia_cards() {
-  local device=$folder/pci/0000:3b:00.0
-  mkdir -p "$device" "$folder/no-pci"
-  echo 0x10de >"$device/vendor" && echo 0x030200 >"$device/class"
-  MOTLEY_NVIDIA_PROC=$root/tests/worker/daemon/nvidia status_is 0 "$root/run" doctor &&
-    says "NVIDIA cards: 2 x NVIDIA A100-SXM4-40GB, Quadro RTX 8000; driver 535.129.03" &&
-    says "without  a driver that runs libtorch 2.11.0 (has 535.129.03)" &&
-    says "mend: install driver 580 or newer, or .*--libtorch 2.7.1" &&
-    MOTLEY_NVIDIA_PROC=$folder/nowhere MOTLEY_PCI_DEVICES=$folder/pci status_is 0 "$root/run" doctor &&
-    says "without  NVIDIA's driver: 1 card(s) without one" &&
-    MOTLEY_NVIDIA_PROC=$folder/nowhere MOTLEY_PCI_DEVICES=$folder/no-pci status_is 0 "$root/run" doctor && ! says NVIDIA
 }
 
 # With a pip that writes a library of each package: what is asked for, that it comes beside the wheel, and that it is asked once.
@@ -409,6 +388,7 @@ check "a second libtorch is fetched whole, and goes with the cache" fetched_whee
 check "doctor" doctor_is_satisfied
 check "doctor names the other versions of libtorch" doctor_names_other_versions
 check "doctor names NVIDIA cards and their driver" doctor_names_nvidia_cards
+check "doctor names what cards need beside the driver" doctor_names_what_cards_need_beside
 check "the worker and the scripts know the same builds" builds_are_the_scripts
 check "all libtorches come with one NCCL" one_nccl_for_all
 check "setup --gpu brings the libraries that are missing" setup_gpu_brings_libraries

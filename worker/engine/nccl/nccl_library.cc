@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/device/transport_choice.h"
+#include "worker/engine/nccl/verbs_ports.h"
 
 namespace motley::engine {
 namespace {
@@ -141,6 +142,8 @@ void PrepareNcclEnvironment(const std::string& data_address) {
   const std::string interface = data_address.empty() ? "" : InterfaceOf(data_address);
   // "=": this one, not all whose names begin so.
   if (!interface.empty()) setenv("NCCL_SOCKET_IFNAME", absl::StrCat("=", interface).c_str(), kKeepTheUsers);
+  const std::string ports = VerbsPortsToLeaveOut("/sys/class/infiniband", AddressedInterfaces());
+  if (!ports.empty()) setenv("NCCL_IB_HCA", ports.c_str(), kKeepTheUsers);
 }
 
 }  // namespace motley::engine

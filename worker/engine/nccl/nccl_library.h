@@ -30,7 +30,7 @@ absl::Status CheckNcclMakesIds(const NcclLibrary& nccl);
 // relies on, whatever the user has set: calls that do not block, no order between communicators, connections made at the start,
 // the kernels' stacks too (a kernel that needs a larger one has the driver wait for the card, which a receive may keep busy).
 // Where the user has not set it: several ranks on one card where NCCL can (2.30), and the interface of `data_address` for NCCL's
-// sockets (empty: NCCL chooses).
+// sockets (empty: NCCL chooses), no RoCE port through which no peer is reached.
 void PrepareNcclEnvironment(const std::string& data_address);
 
 }  // namespace motley::engine
