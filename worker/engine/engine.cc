@@ -12,6 +12,7 @@
 #include "common/base/status_macros.h"
 #include "common/device/transport_choice.h"
 #include "common/program/hand_over_peers.h"
+#include "worker/engine/base/heartbeat.h"
 #include "worker/engine/base/memory.h"
 #include "worker/engine/base/monotonic.h"
 #include "worker/engine/device/cuda_libraries.h"
@@ -134,6 +135,9 @@ class EngineImpl : public Engine {
   // Opened once: an engine drives one device.
   absl::StatusOr<DeviceBackend*> Backend(const RankAssignment& assignment) {
     if (options_.backend == nullptr && backend_ == nullptr) {
+      ProgressMeter progress(host_);
+      const Heartbeat heartbeat(
+          kStartBeat, [&] { progress.Beat("opening the device"); }, kLongestStart);
       MOTLEY_ASSIGN_OR_RETURN(backend_, OpenBackend(assignment.device, assignment.data_addresses[assignment.rank]));
       if (const std::string note = backend_->note(); !note.empty()) {
         host_.OnLog(absl::StrCat(assignment.devices[assignment.rank].value(), ": ", note));

@@ -72,8 +72,11 @@ absl::Status Trainer::Prepare() {
   }
   order_ = std::make_unique<SampleOrder>(config.training.seed, data_->summary().digest, config.training.seq_len,
                                          data_->num_train_samples());
-  progress_.Beat("rehearsing the model's units");
-  MOTLEY_RETURN_IF_ERROR(Rehearse(assignment_, precision, backend_, pacer_));
+  {
+    const Heartbeat heartbeat(
+        kStartBeat, [this] { progress_.Beat("rehearsing the model's units"); }, kLongestStart);
+    MOTLEY_RETURN_IF_ERROR(Rehearse(assignment_, precision, backend_, pacer_));
+  }
   MOTLEY_ASSIGN_OR_RETURN(ShardedState state,
                           ShardedState::Create(assignment_, backend_.tensors(), [this] { progress_.Beat("restoring"); }));
   state_ = std::make_unique<ShardedState>(std::move(state));

@@ -1,5 +1,5 @@
 // Calls `beat` at once and then at every interval, from a thread of its own, as long as it lives: for work that takes long
-// and reports nothing. `beat` must be thread-safe.
+// and reports nothing. `beat` must be thread-safe. After `most` it is silent: work that hangs is to be seen.
 #pragma once
 
 #include <functional>
@@ -13,13 +13,18 @@
 
 namespace motley::engine {
 
+// Of a card that starts: gigabytes of libraries from a cold disk, a context, kernels that are loaded at their first launch.
+inline constexpr absl::Duration kStartBeat = absl::Seconds(1), kLongestStart = absl::Minutes(5);
+
 class Heartbeat {
  public:
-  Heartbeat(absl::Duration interval, std::function<void()> beat)
-      : thread_([this, interval, beat = std::move(beat)] {
+  Heartbeat(absl::Duration interval, std::function<void()> beat, absl::Duration most = absl::InfiniteDuration())
+      : thread_([this, interval, most, beat = std::move(beat)] {
+          absl::Duration beaten;
           do {
             beat();
-          } while (!IsOverWithin(interval));
+            beaten += interval;
+          } while (!IsOverWithin(interval) && beaten < most);
         }) {}
   ~Heartbeat() {
     {

@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "absl/synchronization/blocking_counter.h"
+#include "absl/time/clock.h"
 
 namespace motley::engine {
 namespace {
@@ -20,6 +21,15 @@ TEST(HeartbeatTest, BeatsUntilDestroyed) {
     expected.Wait();
   }
   EXPECT_GE(beats, kBeats);
+}
+
+TEST(HeartbeatTest, IsSilentAfterItsTime) {
+  constexpr int kMost = 3;
+  std::atomic<int> beats{0};
+  Heartbeat heartbeat(absl::Milliseconds(1), [&] { ++beats; }, absl::Milliseconds(kMost));
+  while (beats < kMost) absl::SleepFor(absl::Milliseconds(1));
+  absl::SleepFor(absl::Milliseconds(50));
+  EXPECT_EQ(beats, kMost);
 }
 
 TEST(HeartbeatTest, EndsWithoutWaitingForTheInterval) {
