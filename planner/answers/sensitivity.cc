@@ -75,7 +75,7 @@ struct Question {
 std::vector<Question> Questions(const Cluster& cluster) {
   std::vector<Question> questions;
   for (size_t k = 0; k < cluster.kinds.size(); ++k) {
-    const std::string& card = cluster.kinds[k].name;
+    const std::string card = KindText(cluster, static_cast<int>(k));
     Cluster larger = cluster;
     larger.kinds[k].memory_bytes = static_cast<int64_t>(kMoreMemory * static_cast<double>(larger.kinds[k].memory_bytes));
     questions.push_back({absl::StrCat("25 % more memory on every ", card), absl::StrCat("memory of ", card), std::move(larger)});

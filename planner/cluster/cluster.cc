@@ -280,4 +280,12 @@ Cluster Restrict(const Cluster& cluster, const std::vector<int>& devices) {
   return result;
 }
 
+std::string KindText(const Cluster& cluster, int kind) {
+  const CardKind& of = cluster.kinds[kind];
+  const auto first = std::find_if(cluster.devices.begin(), cluster.devices.end(),
+                                  [&](const ClusterDevice& device) { return device.kind == kind; });
+  if (of.card.empty() || first == cluster.devices.end()) return of.name;
+  return absl::StrCat(of.card, " like ", first->id.value());
+}
+
 }  // namespace motley::planner

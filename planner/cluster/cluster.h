@@ -22,6 +22,7 @@ struct CardKind {
   double fp32_flops = 0, tf32_flops = 0, fp16_flops = 0, bf16_flops = 0;  // dense peaks a second; 0 = no such unit
   int64_t memory_bytes = 0;
   double memory_bytes_per_second = 0;
+  std::string card = {};  // what is sold, where several of it were measured apart: "L4" of "L4-2"; empty: the name
   friend bool operator==(const CardKind&, const CardKind&) = default;
 };
 
@@ -90,5 +91,8 @@ absl::Status Validate(const Cluster& cluster);
 
 // The cluster restricted to these devices (ascending indices); nodes without devices go, and with them their price.
 Cluster Restrict(const Cluster& cluster, const std::vector<int>& devices);
+
+// For people who would buy one: "L4", and of those measured apart "L4 like n2/gpu0".
+std::string KindText(const Cluster& cluster, int kind);
 
 }  // namespace motley::planner

@@ -116,6 +116,7 @@ int MeasuredCards::Add(const DeviceDescription& device, CardKind kind, MeasuredC
   kind.name = label;
   for (int i = 2; Taken(kind.name); ++i) kind.name = absl::StrCat(label, "-", i);
   card.card = kind.name;
+  if (kind.name != label) kind.card = label;
   labels_.push_back(label);
   libtorches_.push_back(device.libtorch);
   launches_.push_back(device.launch);

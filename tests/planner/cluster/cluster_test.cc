@@ -126,5 +126,14 @@ TEST(Cluster, RestrictDropsRegionsThatAreGone) {
   EXPECT_EQ(rest.devices.size(), 64u);
 }
 
+TEST(Cluster, AKindMeasuredApartIsSaidByADevice) {
+  Cluster cluster;
+  cluster.kinds = {CardKind{.name = "L4"}, CardKind{.name = "L4-2", .card = "L4"}, CardKind{.name = "P40-2", .card = "P40"}};
+  cluster.devices = {{DeviceId("a/gpu0"), 0, 0}, {DeviceId("b/gpu0"), 1, 1}, {DeviceId("b/gpu1"), 1, 1}};
+  EXPECT_EQ(KindText(cluster, 0), "L4");
+  EXPECT_EQ(KindText(cluster, 1), "L4 like b/gpu0");
+  EXPECT_EQ(KindText(cluster, 2), "P40-2") << "none is left";
+}
+
 }  // namespace
 }  // namespace motley::planner
