@@ -267,7 +267,8 @@ class Finder {
       std::string node;
       const Cluster larger = WithMore(kind, *count, &node);
       const std::optional<Tried> tried = Try(larger, setting_.workload, setting_.request);
-      if (tried) found.emplace_back(*count, Way(absl::StrCat(*count, " more ", KindText(setting_.cluster, kind), " on ", node), *tried));
+      if (tried)
+        found.emplace_back(*count, Way(absl::StrCat(*count, " more ", KindText(setting_.cluster, kind), " on ", node), *tried));
     }
     std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     for (auto& [count, way] : found) ways->push_back(std::move(way));

@@ -26,7 +26,8 @@ TEST(HeartbeatTest, BeatsUntilDestroyed) {
 TEST(HeartbeatTest, IsSilentAfterItsTime) {
   constexpr int kMost = 3;
   std::atomic<int> beats{0};
-  Heartbeat heartbeat(absl::Milliseconds(1), [&] { ++beats; }, absl::Milliseconds(kMost));
+  Heartbeat heartbeat(
+      absl::Milliseconds(1), [&] { ++beats; }, absl::Milliseconds(kMost));
   while (beats < kMost) absl::SleepFor(absl::Milliseconds(1));
   absl::SleepFor(absl::Milliseconds(50));
   EXPECT_EQ(beats, kMost);
