@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <tuple>
 #include <utility>
 #include <variant>
@@ -13,6 +14,7 @@ namespace {
 
 class DependencyPass {
  public:
+  explicit DependencyPass(const std::vector<int64_t>& computed_when_sent) : computed_when_sent_(computed_when_sent) {}
   std::vector<Instruction> Run(std::vector<Operation> operations) {
     for (auto& of_lane : waited_) of_lane.fill(-1);
     instructions_.reserve(operations.size());
@@ -101,7 +103,7 @@ class DependencyPass {
   template <typename Op>
   void Reads(const Op& op) {
     for (const int32_t buffer : {op.buffer, op.tied_buffer}) Needs(gathered_, buffer);
-    computed_ = at_;
+    Computes();
   }
   template <typename Op>
   void Writes(const Op& op) {
@@ -110,6 +112,10 @@ class DependencyPass {
       Needs(reduced_, buffer);
       written_[buffer] = at_;
     }
+    Computes();
+  }
+  void Computes() {
+    if (computed_ != at_) computes_.push_back(at_);
     computed_ = at_;
   }
   void Visit(const Forward& op) {
@@ -156,11 +162,32 @@ class DependencyPass {
 
   // ---- transfers and the end of the step: of what was computed last ----
 
-  void Visit(const ReceiveActivation& op) { received_[{false, op.unit, op.microbatch}] = at_; }
-  void Visit(const ReceiveGradient& op) { received_[{true, op.unit, op.microbatch}] = at_; }
+  void Visit(const ReceiveActivation& op) { Receives(Border(false, op.unit, op.microbatch)); }
+  void Visit(const ReceiveGradient& op) { Receives(Border(true, op.unit, op.microbatch)); }
+  void Receives(const Border& border) {
+    const auto computed = num_received_ < computed_when_sent_.size() ? computed_when_sent_[num_received_] : INT64_MAX;
+    ++num_received_;
+    Comes(border, computed);
+  }
+  // By their leader to the others of a tensor-parallel unit.
   void Visit(const BroadcastActivation& op) {
     const Border border(op.of == Exchanged::kGradient, op.unit, op.microbatch);
+    if (!received_.contains(border)) return Comes(border, INT64_MAX);
     Needs(received_, border);
+    received_[border] = at_;
+  }
+  // Its room is made when it is issued, and on a card nothing else keeps a lane from issuing all that a step receives. So it
+  // waits for what was computed before that for which something came the last time but one: while one is used the next may
+  // come, and the one after it, so that a slow link need not wait for the computation. It never waits for what is computed
+  // after it was sent: its sender sends others, too, and the rank may need what these make of it.
+  void Comes(const Border& border, int64_t computed_when_sent) {
+    if (computed_ != before_newest_) {
+      room_after_ = std::exchange(before_last_, before_newest_);
+      before_newest_ = computed_;
+    }
+    const auto computed = std::min(computed_when_sent, static_cast<int64_t>(computes_.size()));
+    const int32_t when_sent = computed > 0 ? computes_[static_cast<size_t>(computed) - 1] : -1;
+    if (std::min(room_after_, when_sent) >= 0) Needs(std::min(room_after_, when_sent));
     received_[border] = at_;
   }
   void Visit(const SendActivation& op) { Sends(Border(false, op.unit, op.microbatch)); }
@@ -213,6 +240,11 @@ class DependencyPass {
   // No pass writes it yet.
   void Visit(const Broadcast&) {}
 
+  const std::vector<int64_t>& computed_when_sent_;  // by receive
+  size_t num_received_ = 0;
+  std::vector<int32_t> computes_;  // instructions
+  // What was computed before what came over borders for the newest pass, the last one and the last but one.
+  int32_t before_newest_ = -1, before_last_ = -1, room_after_ = -1;
   std::vector<Instruction> instructions_;
   std::vector<Lane> lanes_;                                       // by instruction
   std::array<std::array<int32_t, kNumLanes>, kNumLanes> waited_;  // [lane][other]: newest instruction that it comes after
@@ -228,8 +260,8 @@ class DependencyPass {
 
 }  // namespace
 
-std::vector<Instruction> WithDependencies(std::vector<Operation> operations) {
-  return DependencyPass().Run(std::move(operations));
+std::vector<Instruction> WithDependencies(RankOperations rank) {
+  return DependencyPass(rank.computed_when_sent).Run(std::move(rank.operations));
 }
 
 }  // namespace motley::planner

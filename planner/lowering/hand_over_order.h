@@ -16,6 +16,7 @@
 // that to do, and none of it if the stage's computation does.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -33,6 +34,7 @@ struct ComingPiece {
   int64_t microbatch = 0, of_microbatch = 0;  // of the receiver, of the sender
   int32_t sender = 0, receiver = 0;
   int64_t first = 0, samples = 0;  // of the pipeline's batch
+  size_t passed = 0;               // so many of its receiver's steps are passed when it is handed over
 };
 
 // Every piece that is added comes out once. Senders send and receivers receive in the order in which they come out; a sender's

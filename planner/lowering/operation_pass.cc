@@ -33,27 +33,34 @@ class OperationPass {
         send_(member.sends.begin()),
         written_(stage.gradient_buffers.size(), false) {}
 
-  std::vector<Operation> Run() {
+  RankOperations Run() {
     const std::vector<MemberStep>& own = member_.steps;
     operations_.reserve(own.size() + member_.receives.size() + member_.sends.size() + stage_.steps.size());
     AddGathers(stage_.gathered);
     auto next = own.begin();
     for (size_t i = 0; i < stage_.steps.size(); ++i) {
       const StageStep& step = stage_.steps[i];
-      for (; next != own.end() && next->step == i; ++next) AddMicrobatch(step, *next);
+      for (; next != own.end() && next->step == i; ++next) {
+        computed_before_.push_back(num_computed_);
+        AddMicrobatch(step, *next);
+      }
       for (const int32_t buffer : step.released) Add(Release{buffer});
       AddGathers(step.gathered);
       AddReductions(step.reduced);
     }
     Add(ReduceScalars{});
     if (rank_.training) Add(OptimizerStep{});
-    return std::move(operations_);
+    return {std::move(operations_), std::move(computed_when_sent_)};
   }
 
  private:
   using Transfer = std::vector<Operation>::const_iterator;
 
   void Add(Operation op) { operations_.push_back(std::move(op)); }
+  void Compute(Operation op) {
+    ++num_computed_;
+    Add(std::move(op));
+  }
 
   void AddGathers(const UnitCollectives& gathers) {
     for (const UnitCollective& gather : gathers) {
@@ -91,6 +98,10 @@ class OperationPass {
                             .tied_buffer = tied,
                             .operators = operators});
     }
+    for (int32_t i = 0; i < own.num_receives && !rank_.follows; ++i) {
+      const size_t passed = member_.passed_when_sent[static_cast<size_t>(receive_ - member_.receives.begin() + i)];
+      computed_when_sent_.push_back(computed_before_[passed]);
+    }
     AddTransfers(own.num_receives, &receive_);
     if (own.arrives && rank_.tp_group >= 0) {
       const Exchanged of = step.backward() ? Exchanged::kGradient : Exchanged::kActivation;
@@ -126,7 +137,7 @@ class OperationPass {
   void AddTogether(const StageStep& step, const MemberStep& own, Op op) {
     op.more_units = step.more_units;
     op.more_microbatches = static_cast<int32_t>(own.more_microbatches);
-    Add(op);
+    Compute(op);
   }
   // The same where the ranks of a tensor-parallel unit sum what they make of it, behind each part.
   template <typename Op>
@@ -134,7 +145,7 @@ class OperationPass {
     if (rank_.tp_group < 0) return AddTogether(step, own, op);
     for (const UnitPart& part : PartsOf(step)) {
       op.segment = part.segment;
-      Add(op);
+      Compute(op);
       if (part.is_summed) Add(AllReduceActivation{op.unit, op.microbatch, part.of, rank_.tp_group, part.behind});
     }
   }
@@ -153,12 +164,15 @@ class OperationPass {
   const RankTraits& rank_;
   Transfer receive_, send_;  // the member's next ones
   std::vector<Operation> operations_;
-  std::vector<bool> written_;  // by gradient buffer: since it was reduced
+  int64_t num_computed_ = 0;                 // passes of units
+  std::vector<int64_t> computed_before_;     // by step of the member
+  std::vector<int64_t> computed_when_sent_;  // by receive
+  std::vector<bool> written_;                // by gradient buffer: since it was reduced
 };
 
 }  // namespace
 
-std::vector<Operation> OperationsOf(const StageSteps& stage, const StageMember& member, const RankTraits& rank) {
+RankOperations OperationsOf(const StageSteps& stage, const StageMember& member, const RankTraits& rank) {
   return OperationPass(stage, member, rank).Run();
 }
 

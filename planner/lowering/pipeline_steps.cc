@@ -90,7 +90,7 @@ absl::StatusOr<PipelineSteps> StepsInOrder(const WrittenPass& pass, size_t p, co
     for (size_t m = 0; m < schedule.stages[s].members.size(); ++m, ++actor) {
       const int32_t rank = pass.merged ? actor : pass.view.actors[actor].first_rank;
       std::vector<MemberStep> steps = MemberSteps(result.stages[s], schedule.stages[s].members[m], walk.times[s][m], joined);
-      result.members.push_back({s, m, rank, std::move(steps), {}, {}});
+      result.members.push_back({s, m, rank, std::move(steps), {}, {}, {}});
     }
   }
   MOTLEY_ASSIGN_OR_RETURN(result.members, WithTransfers(std::move(result.members), result.stages, result.schedule));
@@ -121,8 +121,8 @@ Program ProgramOf(const WrittenPass& pass, const PipelineSteps& pipeline, const 
   }
   program.parameter_buffers = slice.parameter_buffers;
   program.gradient_buffers = slice.gradient_buffers;
-  std::vector<Operation> operations = OperationsOf(slice, member, rank);
-  if (copies.any()) operations = WithCopies(std::move(operations), copies);
+  RankOperations operations = OperationsOf(slice, member, rank);
+  if (copies.any()) operations.operations = WithCopies(std::move(operations.operations), copies);
   program.instructions = WithDependencies(std::move(operations));
   return program;
 }

@@ -1,5 +1,6 @@
 #include "planner/lowering/program_memory.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <utility>
@@ -33,43 +34,17 @@ std::optional<HandOver> HandOverOf(const Instruction& instruction) {
   return std::nullopt;
 }
 
-// The microbatch of its peer that it is a piece of.
-const Microbatch* WholeOf(std::span<const Program> all, const HandOver& hand_over) {
-  for (const Microbatch& whole : all[static_cast<size_t>(hand_over.peer)].microbatches) {
-    if (whole.first <= hand_over.first && hand_over.first < whole.end()) return &whole;
-  }
-  return nullptr;
-}
-
-// By instruction: a receive that comes at once with the one before it, as the peer has computed both in one piece.
-std::vector<bool> ComingWithTheOneBefore(const Program& program, std::span<const Program> all) {
-  std::vector<bool> coming(program.instructions.size(), false);
-  std::optional<HandOver> before;
-  const Microbatch* whole_before = nullptr;
-  for (size_t i = 0; i < coming.size() && !all.empty(); ++i) {
-    if (LaneOf(program.instructions[i].op) != Lane::kReceive) continue;
-    const std::optional<HandOver> now = HandOverOf(program.instructions[i]);
-    const Microbatch* const whole = now ? WholeOf(all, *now) : nullptr;
-    const bool alike = before && now && before->gradient == now->gradient && before->unit == now->unit;
-    coming[i] = alike && whole != nullptr && whole == whole_before;
-    before = now;
-    whole_before = whole;
-  }
-  return coming;
-}
-
 // Walks the instructions in the order of the program. Between units lives one activation (forward) or its gradient (backward) per
 // microbatch.
 class Ledger {
  public:
-  Ledger(const Costs& costs, int kind, const Program& program, const ModelSlice& slice, std::span<const Program> all)
+  Ledger(const Costs& costs, int kind, const Program& program, const ModelSlice& slice)
       : costs_(costs),
         bytes_(costs, kind, slice),
         program_(program),
         as_engine_(costs.workload().state == StateKeeping::kEngine),
         held_(program.num_units, false),
         summed_(program.num_units, false),
-        comes_with_the_one_before_(ComingWithTheOneBefore(program, all)),
         activations_(program),
         gradients_(program) {
     for (const int32_t unit : program.units) held_[unit] = true;
@@ -270,21 +245,21 @@ class Ledger {
     if (op.root != program_.rank) Received(BoundaryOf(op.microbatch));
   }
 
-  // The receive lane makes the room of what comes next as soon as the one before has come and nothing else is in the way. What
-  // was computed in one piece with the one before has come, too, so the lane is at what follows it.
+  // What its lane may begin has its room: on a card a lane issues what waits for nothing more.
   bool IsReceive(size_t i) const { return LaneOf(program_.instructions[i].op) == Lane::kReceive; }
   int64_t AwaitedBytes() {
     if (!as_engine_) return 0;
     int64_t bytes = 0;
-    std::optional<HandOver> before;
+    std::vector<HandOver> counted;
     for (size_t i = next_receive_; i < program_.instructions.size(); ++i) {
       if (!IsReceive(i)) continue;
       const Instruction& next = program_.instructions[i];
       const std::optional<HandOver> hand_over = HandOverOf(next);
       if (!hand_over || (!next.after.empty() && static_cast<size_t>(next.after.back()) >= at_)) break;
-      if (!before || !before->IsOfCell(*hand_over)) bytes += RoomOf(*hand_over);
-      if (!comes_with_the_one_before_[i]) break;
-      before = hand_over;
+      const auto is_of_cell = [&](const HandOver& other) { return other.IsOfCell(*hand_over); };
+      if (std::any_of(counted.begin(), counted.end(), is_of_cell)) continue;
+      counted.push_back(*hand_over);
+      bytes += RoomOf(*hand_over);
     }
     return bytes;
   }
@@ -326,9 +301,8 @@ class Ledger {
   const RankBytes bytes_;
   const Program& program_;
   const bool as_engine_;
-  std::vector<bool> held_;                             // by unit
-  std::vector<bool> summed_;                           // by unit: inside, over a tensor-parallel group
-  const std::vector<bool> comes_with_the_one_before_;  // by instruction
+  std::vector<bool> held_;    // by unit
+  std::vector<bool> summed_;  // by unit: inside, over a tensor-parallel group
   Pieces activations_, gradients_;
   size_t at_ = 0, next_receive_ = 0;  // instructions
   ActivationBytes live_, peak_;
@@ -351,9 +325,8 @@ UnitKind UnitKindOf(const Program& program, int32_t unit) {
 
 OpSet OperatorSet(uint32_t operators) { return OpSet::OfProgram(operators); }
 
-ActivationBytes PeakActivations(const Costs& costs, int kind, const Program& program, const ModelSlice& slice,
-                                std::span<const Program> all) {
-  return Ledger(costs, kind, program, slice, all).Peak();
+ActivationBytes PeakActivations(const Costs& costs, int kind, const Program& program, const ModelSlice& slice) {
+  return Ledger(costs, kind, program, slice).Peak();
 }
 
 int64_t GatheredBytes(const Costs& costs, const Program& program) {

@@ -29,11 +29,9 @@ struct ActivationBytes {
 };
 
 // The fullest moment at any instruction, on a device of `kind`. `slice`: of each unit that the rank computes. Where only plans
-// that the engine runs are asked for it is counted as the engine does: a hand-over has its room from when its lane waits for it,
-// and tokens and targets, which lie there all step, are not counted. `all`: the plan's programs, by rank, which say what comes at
-// once; without them nothing does.
-ActivationBytes PeakActivations(const Costs& costs, int kind, const Program& program, const ModelSlice& slice = {},
-                                std::span<const Program> all = {});
+// that the engine runs are asked for it is counted as a card does: a hand-over has its room from when nothing that its lane waits
+// for is left to be issued; and tokens and targets, which lie there all step, are not counted.
+ActivationBytes PeakActivations(const Costs& costs, int kind, const Program& program, const ModelSlice& slice = {});
 
 // Of the buffers that the program declares those that are no unit's home: what units are assembled in beside the rank's state.
 int64_t GatheredBytes(const Costs& costs, const Program& program);

@@ -19,9 +19,15 @@ struct RankTraits {
   bool follows = false;  // it is not the leader
 };
 
+struct RankOperations {
+  std::vector<Operation> operations;
+  // By receive, in their order: so many passes of units has the rank computed when it is sent (recomputing one is another).
+  std::vector<int64_t> computed_when_sent;
+};
+
 // What the rank does, in order: the member's steps or, of a tensor-parallel unit, what they are for one of its ranks. This adds
 // the second run of what layers did not keep, zeroes where the rank has nothing to add to a sum, and the end of the step.
-std::vector<Operation> OperationsOf(const StageSteps& stage, const StageMember& member, const RankTraits& rank);
+RankOperations OperationsOf(const StageSteps& stage, const StageMember& member, const RankTraits& rank);
 
 // What of a rank waits in host memory while it is not needed.
 struct CopyTraits {
@@ -38,7 +44,8 @@ struct CopyTraits {
 std::vector<Operation> WithCopies(std::vector<Operation> operations, const CopyTraits& traits);
 
 // The same as instructions. `after` follows from the operations alone: who fills a buffer and who frees it, what brings a
-// microbatch over a border, what makes the loss. It names only what the instruction's lane would not wait for anyway.
-std::vector<Instruction> WithDependencies(std::vector<Operation> operations);
+// microbatch over a border, what makes the loss, what leaves room for what comes next. It names only what the instruction's lane
+// would not wait for anyway.
+std::vector<Instruction> WithDependencies(RankOperations rank);
 
 }  // namespace motley::planner

@@ -156,6 +156,7 @@ class TransferPass {
       const ComingPiece& piece = progress.coming[progress.first_coming++];
       Arriving(m, piece.backward, piece.virtual_stage, piece.microbatch).not_received -= piece.samples;
       members_[m].receives.push_back(ReceiveOf(piece));
+      members_[m].passed_when_sent.push_back(piece.passed);
     }
   }
 
@@ -194,8 +195,9 @@ class TransferPass {
 
   // The order in which these are sent, and the receivers may take them. Whether there are any.
   bool Come(std::vector<ComingPiece> pieces) {
-    for (const ComingPiece& piece : pieces) {
+    for (ComingPiece& piece : pieces) {
       const auto from = static_cast<size_t>(piece.sender), to = static_cast<size_t>(piece.receiver);
+      piece.passed = progress_[to].next;
       ++progress_[from].sends->num_sends;
       members_[from].sends.push_back(SendOf(piece));
       progress_[to].coming.push_back(piece);

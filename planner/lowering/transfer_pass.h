@@ -34,6 +34,7 @@ struct StageMember {
   int32_t rank = 0;             // of several the first, which sends and receives
   std::vector<MemberStep> steps;
   std::vector<Operation> receives, sends;  // of one step after the other
+  std::vector<size_t> passed_when_sent;    // by receive: so many of the member's steps
 };
 
 // Of the steps that all of a member's microbatches pass in turn: those in which they are one MemberStep.

@@ -163,7 +163,7 @@ absl::StatusOr<Evaluation> Price(const Setting& setting, Plan plan) {
     const RankView& rank = view.ranks[r];
     const StageView& stage = view.stages[rank.stage];
     const MicrobatchSizes microbatches(stage.plan->units[rank.unit].microbatches);
-    const ActivationBytes peak = PeakActivations(setting.costs, rank.kind, result.programs[r], slices[r], result.programs);
+    const ActivationBytes peak = PeakActivations(setting.costs, rank.kind, result.programs[r], slices[r]);
     if (stage.num_ranks > stage.num_units || view.pipelines.size() > 1) {
       SetState(setting.costs, result.programs[r], *result.plan.ownership, memory);
     }

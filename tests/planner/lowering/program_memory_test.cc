@@ -104,8 +104,8 @@ TEST(ProgramMemoryTest, AMendedOrderIsCountedAsItRuns) {
   EXPECT_EQ(second.boundaries, 5 * costs.BoundaryBytes(4));
 }
 
-// The first stage computes in one piece what the second one takes in four: the other three are there before they are computed.
-TEST(ProgramMemoryTest, WhatIsComputedInOnePieceComesAtOnce) {
+// The first stage computes in one piece what the second one takes in four: two of them may be there before they are computed.
+TEST(ProgramMemoryTest, TwoThatComeNextHaveTheirRooms) {
   const auto setting = RunnableSetting(8);
   const Plan plan =
       PlanOf(*setting, ScheduleFamily::k1F1B,
@@ -116,8 +116,28 @@ TEST(ProgramMemoryTest, WhatIsComputedInOnePieceComesAtOnce) {
   const int kind = setting->KindOf(1);
   const int64_t border = costs.BoundaryBytes(2);
   // Inputs of two layers and the head, the gradient of the head's input; the rooms of what comes; the gradient sent last.
-  EXPECT_EQ(PeakActivations(costs, kind, (*programs)[1]).boundaries, (4 + 1 + 1) * border);
-  EXPECT_EQ(PeakActivations(costs, kind, (*programs)[1], {}, *programs).boundaries, (4 + 3) * border);
+  EXPECT_EQ(PeakActivations(costs, kind, (*programs)[1]).boundaries, (4 + 2 + 1) * border);
+}
+
+// On a card a lane issues all that waits for nothing more, and what it receives has its room from then on.
+TEST(ProgramMemoryTest, RoomsDoNotGrowWithTheMicrobatches) {
+  const auto boundaries = [](int64_t microbatches, ScheduleFamily schedule) {
+    PlanRequest request;
+    request.runnable = true;
+    const auto setting =
+        Setting::Create(Nodes({{"T4", "T4", "T4"}}), WorkOf(MediumModel(6, false), microbatches), request, nullptr).value();
+    PipelinePlan pipeline;
+    for (int s = 0; s < 3; ++s) {
+      pipeline.stages.push_back(
+          StageOf(*setting, s, {std::vector<int64_t>(static_cast<size_t>(microbatches), 1)}, {{2 * s, 2 * s + 1}}, 0));
+    }
+    const auto programs = ScheduleAndLower(*setting, PlanOf(*setting, schedule, {pipeline}));
+    EXPECT_TRUE(programs.ok()) << programs.status();
+    return PeakActivations(setting->costs, setting->KindOf(1), (*programs)[1]).boundaries / setting->costs.BoundaryBytes(1);
+  };
+  for (const ScheduleFamily schedule : {ScheduleFamily::k1F1B, ScheduleFamily::kZeroBubble}) {
+    EXPECT_EQ(boundaries(64, schedule), boundaries(8, schedule)) << ScheduleName(schedule);
+  }
 }
 
 // What a tensor-parallel unit sums between the segments of a layer stays although all is recomputed, and of the head three

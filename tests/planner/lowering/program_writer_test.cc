@@ -116,7 +116,7 @@ Plan Runnable(RandomPlans* random, const Setting& setting) {
 TEST(ProgramWriterTest, RandomPlansBecomeValidProgramsThatComeToTheirEnd) {
   RandomPlans random(17);
   int stuck = 0;
-  for (int i = 0; i < 400; ++i) {
+  for (int i = 0; i < 2000; ++i) {
     const auto setting = random.NextSetting(i % 2 == 0);
     const Plan plan = Runnable(&random, *setting);
     const auto programs = ScheduleAndLower(*setting, plan);

@@ -36,55 +36,58 @@ StageMember OneMicrobatch(size_t steps) {
 }
 
 TEST(OperationPassTest, LayersRunAgainWhereTheBoundaryAloneWasKept) {
-  EXPECT_EQ(OperationsText(OperationsOf(OneStage("0F0 0B0"), OneMicrobatch(6), {.recompute = OpSet::All(), .head = 2})),
-            "0 gather block=0 buffer=0 group=0\n"
-            "1 gather block=1 buffer=1 group=0\n"
-            "2 gather block=2 buffer=2 group=0\n"
-            "3 forward block=0 mb=0 buffer=0 keep=all\n"
-            "4 forward block=1 mb=0 buffer=1 keep=boundary\n"
-            "5 forward block=2 mb=0 buffer=2 keep=all\n"
-            "6 backward block=2 mb=0 buffer=2 grad=2\n"
-            "7 reduce_scatter block=2 grad=2 group=0\n"
-            "8 recompute block=1 mb=0 buffer=1\n"
-            "9 backward block=1 mb=0 buffer=1 grad=1\n"
-            "10 reduce_scatter block=1 grad=1 group=0\n"
-            "11 backward block=0 mb=0 buffer=0 grad=0\n"
-            "12 reduce_scatter block=0 grad=0 group=0\n"
-            "13 reduce_scalars\n"
-            "14 optimizer_step\n");
+  EXPECT_EQ(
+      OperationsText(OperationsOf(OneStage("0F0 0B0"), OneMicrobatch(6), {.recompute = OpSet::All(), .head = 2}).operations),
+      "0 gather block=0 buffer=0 group=0\n"
+      "1 gather block=1 buffer=1 group=0\n"
+      "2 gather block=2 buffer=2 group=0\n"
+      "3 forward block=0 mb=0 buffer=0 keep=all\n"
+      "4 forward block=1 mb=0 buffer=1 keep=boundary\n"
+      "5 forward block=2 mb=0 buffer=2 keep=all\n"
+      "6 backward block=2 mb=0 buffer=2 grad=2\n"
+      "7 reduce_scatter block=2 grad=2 group=0\n"
+      "8 recompute block=1 mb=0 buffer=1\n"
+      "9 backward block=1 mb=0 buffer=1 grad=1\n"
+      "10 reduce_scatter block=1 grad=1 group=0\n"
+      "11 backward block=0 mb=0 buffer=0 grad=0\n"
+      "12 reduce_scatter block=0 grad=0 group=0\n"
+      "13 reduce_scalars\n"
+      "14 optimizer_step\n");
 }
 
 TEST(OperationPassTest, SingleOperatorsAreNamed) {
   const std::string text = OperationsText(
-      OperationsOf(OneStage("0F0 0B0"), OneMicrobatch(6), {.recompute = OpSet().With(Op::kNorm1).With(Op::kUp), .head = 2}));
+      OperationsOf(OneStage("0F0 0B0"), OneMicrobatch(6), {.recompute = OpSet().With(Op::kNorm1).With(Op::kUp), .head = 2})
+          .operations);
   EXPECT_NE(text.find("4 forward block=1 mb=0 buffer=1 keep=boundary ops=norm1,up\n"), std::string::npos) << text;
   EXPECT_NE(text.find("8 recompute block=1 mb=0 buffer=1 ops=norm1,up\n"), std::string::npos) << text;
 }
 
 TEST(OperationPassTest, ABackwardInTwoParts) {
-  EXPECT_EQ(OperationsText(OperationsOf(OneStage("0F0 0I0 0W0"), OneMicrobatch(9), {.recompute = OpSet::All(), .head = 2})),
-            "0 gather block=0 buffer=0 group=0\n"
-            "1 gather block=1 buffer=1 group=0\n"
-            "2 gather block=2 buffer=2 group=0\n"
-            "3 forward block=0 mb=0 buffer=0 keep=all\n"
-            "4 forward block=1 mb=0 buffer=1 keep=boundary\n"
-            "5 forward block=2 mb=0 buffer=2 keep=all\n"
-            "6 backward_input block=2 mb=0 buffer=2\n"
-            "7 recompute block=1 mb=0 buffer=1\n"
-            "8 backward_input block=1 mb=0 buffer=1\n"
-            "9 backward_input block=0 mb=0 buffer=0\n"
-            "10 backward_weight block=2 mb=0 grad=2\n"
-            "11 reduce_scatter block=2 grad=2 group=0\n"
-            "12 backward_weight block=1 mb=0 grad=1\n"
-            "13 reduce_scatter block=1 grad=1 group=0\n"
-            "14 backward_weight block=0 mb=0 grad=0\n"
-            "15 reduce_scatter block=0 grad=0 group=0\n"
-            "16 reduce_scalars\n"
-            "17 optimizer_step\n");
+  EXPECT_EQ(
+      OperationsText(OperationsOf(OneStage("0F0 0I0 0W0"), OneMicrobatch(9), {.recompute = OpSet::All(), .head = 2}).operations),
+      "0 gather block=0 buffer=0 group=0\n"
+      "1 gather block=1 buffer=1 group=0\n"
+      "2 gather block=2 buffer=2 group=0\n"
+      "3 forward block=0 mb=0 buffer=0 keep=all\n"
+      "4 forward block=1 mb=0 buffer=1 keep=boundary\n"
+      "5 forward block=2 mb=0 buffer=2 keep=all\n"
+      "6 backward_input block=2 mb=0 buffer=2\n"
+      "7 recompute block=1 mb=0 buffer=1\n"
+      "8 backward_input block=1 mb=0 buffer=1\n"
+      "9 backward_input block=0 mb=0 buffer=0\n"
+      "10 backward_weight block=2 mb=0 grad=2\n"
+      "11 reduce_scatter block=2 grad=2 group=0\n"
+      "12 backward_weight block=1 mb=0 grad=1\n"
+      "13 reduce_scatter block=1 grad=1 group=0\n"
+      "14 backward_weight block=0 mb=0 grad=0\n"
+      "15 reduce_scatter block=0 grad=0 group=0\n"
+      "16 reduce_scalars\n"
+      "17 optimizer_step\n");
 }
 
 TEST(OperationPassTest, WithoutSamplesARankAddsZeroes) {
-  EXPECT_EQ(OperationsText(OperationsOf(OneStage("0F0 0B0"), {}, {.head = 2})),
+  EXPECT_EQ(OperationsText(OperationsOf(OneStage("0F0 0B0"), {}, {.head = 2}).operations),
             "0 gather block=0 buffer=0 group=0\n"
             "1 gather block=1 buffer=1 group=0\n"
             "2 gather block=2 buffer=2 group=0\n"
@@ -99,7 +102,7 @@ TEST(OperationPassTest, WithoutSamplesARankAddsZeroes) {
 }
 
 TEST(OperationPassTest, AnEvaluationKeepsNothing) {
-  EXPECT_EQ(OperationsText(OperationsOf(OneStage("0F0", false), OneMicrobatch(3), {.training = false, .head = 2})),
+  EXPECT_EQ(OperationsText(OperationsOf(OneStage("0F0", false), OneMicrobatch(3), {.training = false, .head = 2}).operations),
             "0 gather block=0 buffer=0 group=0\n"
             "1 gather block=1 buffer=1 group=0\n"
             "2 gather block=2 buffer=2 group=0\n"
@@ -117,6 +120,7 @@ TEST(OperationPassTest, ALeaderBroadcastsWhatItReceives) {
   own.steps = {{.step = 0, .arrives = true, .num_receives = 1, .num_sends = 1}};
   own.receives = {ReceiveActivation{1, 0, 0, 1, 5}};
   own.sends = {SendActivation{2, 0, 0, 1, 6}};
+  own.passed_when_sent = {0};
   RankTraits rank = {.training = false, .head = 2, .tp_group = 4, .leader = 7};
   EXPECT_EQ(InstructionsText(WithDependencies(OperationsOf(stage, own, rank))),
             "0 gather block=1 buffer=0 group=0\n"
@@ -179,7 +183,7 @@ TEST(OperationPassTest, SumsStandBetweenSegments) {
             "29 reduce_scatter block=0 elements=5@5 grad=0 group=0\n"
             "30 reduce_scalars\n"
             "31 optimizer_step after=30\n");
-  const std::string zeroes = OperationsText(OperationsOf(stage, {}, rank));
+  const std::string zeroes = OperationsText(OperationsOf(stage, {}, rank).operations);
   EXPECT_NE(zeroes.find("zero_grad block=1 grad=1\n8 reduce_scatter block=1 elements=15@0 grad=1 group=3\n"
                         "9 reduce_scatter block=1 elements=5@15 grad=1 group=0\n10 zero_grad block=0"),
             std::string::npos)
@@ -187,8 +191,8 @@ TEST(OperationPassTest, SumsStandBetweenSegments) {
 }
 
 TEST(DependencyPassTest, ABufferIsUsedBetweenItsGatherAndItsRelease) {
-  EXPECT_EQ(InstructionsText(WithDependencies({Gather{0, 0, 0}, Forward{0, 0, 0, -1, Keep::kAll}, Release{0}, Gather{1, 0, 0},
-                                               Forward{1, 0, 0, -1, Keep::kAll}, Forward{1, 1, 0, -1, Keep::kAll}})),
+  EXPECT_EQ(InstructionsText(WithDependencies({{Gather{0, 0, 0}, Forward{0, 0, 0, -1, Keep::kAll}, Release{0}, Gather{1, 0, 0},
+                                                Forward{1, 0, 0, -1, Keep::kAll}, Forward{1, 1, 0, -1, Keep::kAll}}})),
             "0 gather block=0 buffer=0 group=0\n"
             "1 forward block=0 mb=0 buffer=0 keep=all after=0\n"
             "2 release buffer=0\n"
@@ -199,9 +203,9 @@ TEST(DependencyPassTest, ABufferIsUsedBetweenItsGatherAndItsRelease) {
 
 TEST(DependencyPassTest, ABackwardWaitsForItsGradientAndForItsBuffersLastReduction) {
   EXPECT_EQ(
-      InstructionsText(WithDependencies({ReceiveGradient{2, 0, 0, 1, 1}, Backward{1, 0, 0, -1, 0, -1},
-                                         SendGradient{1, 0, 0, 1, 2}, ReduceScatter{1, 0, 0}, ReceiveGradient{2, 1, 1, 1, 1},
-                                         Backward{1, 1, 0, -1, 0, -1}, ReduceScalars{}, OptimizerStep{}})),
+      InstructionsText(WithDependencies(
+          {{ReceiveGradient{2, 0, 0, 1, 1}, Backward{1, 0, 0, -1, 0, -1}, SendGradient{1, 0, 0, 1, 2}, ReduceScatter{1, 0, 0},
+            ReceiveGradient{2, 1, 1, 1, 1}, Backward{1, 1, 0, -1, 0, -1}, ReduceScalars{}, OptimizerStep{}}})),
       "0 receive_gradient block=2 mb=0 first=0 samples=1 peer=1\n"
       "1 backward block=1 mb=0 buffer=0 grad=0 after=0\n"
       "2 send_gradient block=1 mb=0 first=0 samples=1 peer=2 after=1\n"
@@ -220,7 +224,7 @@ TEST(CopyPassTest, InputsWaitInHostMemory) {
   for (size_t i = 0; i < 6; ++i) own.steps.push_back({i, static_cast<int64_t>(i % 3)});
   CopyTraits copies;
   copies.activations = true;
-  EXPECT_EQ(InstructionsText(WithDependencies(WithCopies(OperationsOf(stage, own, {.head = 2}), copies))),
+  EXPECT_EQ(InstructionsText(WithDependencies({WithCopies(OperationsOf(stage, own, {.head = 2}).operations, copies)})),
             "0 gather block=1 buffer=0 group=0\n"
             "1 forward block=1 mb=0 buffer=0 keep=all after=0\n"
             "2 offload_activation block=1 mb=0 after=1\n"
@@ -242,7 +246,7 @@ TEST(CopyPassTest, MomentsComeAndGoAroundTheOptimizer) {
   CopyTraits copies;
   copies.moments = copies.parameters = true;
   copies.units = {0, 1};
-  EXPECT_EQ(InstructionsText(WithDependencies(WithCopies({Gather{0, 0, 0}, ReduceScalars{}, OptimizerStep{}}, copies))),
+  EXPECT_EQ(InstructionsText(WithDependencies({WithCopies({Gather{0, 0, 0}, ReduceScalars{}, OptimizerStep{}}, copies)})),
             "0 prefetch_state block=0 of=parameters\n"
             "1 gather block=0 buffer=0 group=0 after=0\n"
             "2 reduce_scalars\n"
