@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "common/device/device.h"
 #include "common/program/operation.h"
 #include "worker/engine/base/memory.h"
@@ -36,6 +37,8 @@ class DeviceBackend {
   virtual const NcclApi* nccl() { return nullptr; }
   // How much of it works at once: transfers are kept to a part of it. 0: not known.
   virtual int multiprocessors() const { return 0; }
+  // How long it must work until it is as fast as in a long run: a card's clocks fall as it gets warm and its power limit holds.
+  virtual absl::Duration soak() const { return absl::ZeroDuration(); }
   // What people should know of how it was opened; empty: nothing.
   virtual std::string note() const { return ""; }
 

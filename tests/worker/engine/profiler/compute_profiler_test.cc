@@ -108,7 +108,7 @@ class ClockedCard : public HostBackend {
 TEST_F(ComputeProfilerTest, AStreamsTimesAreItsOwn) {
   assignment_.model.num_kv_heads = 1;  // no part
   // Two series of runs for each point: inputs, forward, backward, what is left goes; and the same with a backward in two. The
-  // first run fills the stream and does not count.
+  // first run fills the stream and does not count, and of the others the one in the middle does.
   const int forward_ns[] = {1, 30, 20, 40}, backward_ns[] = {2, 90, 80, 70}, input_ns[] = {3, 60, 50, 55};
   int settled = -1;  // the tables come before
   ClockedCard card([&](int number) {
@@ -124,14 +124,44 @@ TEST_F(ComputeProfilerTest, AStreamsTimesAreItsOwn) {
     ASSERT_GE(unit->points.size(), 2u);
     EXPECT_EQ(unit->part, 0);
     for (const ComputePoint& point : unit->points) {
-      EXPECT_NEAR(point.forward_seconds, 20e-9, 1e-12);
-      EXPECT_NEAR(point.backward_seconds, 70e-9, 1e-12);
-      EXPECT_NEAR(point.backward_input_seconds, 50e-9, 1e-12);
-      EXPECT_NEAR(point.backward_weight_seconds, 70e-9, 1e-12);
+      EXPECT_NEAR(point.forward_seconds, 30e-9, 1e-12);
+      EXPECT_NEAR(point.backward_seconds, 80e-9, 1e-12);
+      EXPECT_NEAR(point.backward_input_seconds, 55e-9, 1e-12);
+      EXPECT_NEAR(point.backward_weight_seconds, 80e-9, 1e-12);
       EXPECT_EQ(point.part_forward_seconds + point.part_backward_seconds, 0);
     }
   }
   EXPECT_EQ(profile.step_overhead_seconds, 0);
+}
+
+// Fast for as long as its power limit lets it boost, as a small card is for seconds.
+class PowerLimitedCard : public HostBackend {
+ public:
+  static constexpr absl::Duration kBoosted = absl::Milliseconds(20), kSteady = absl::Milliseconds(36);
+
+  DeviceStream* StreamOf(Lane) override { return &stream_; }
+  absl::Duration soak() const override { return absl::Seconds(10); }
+
+ private:
+  absl::Duration Next() {
+    const absl::Duration takes = worked_ < absl::Seconds(8) ? kBoosted : kSteady;
+    worked_ += takes;
+    return takes;
+  }
+
+  absl::Duration worked_;
+  ClockedStream stream_ = ClockedStream([this](int) { return Next(); });
+};
+
+TEST_F(ComputeProfilerTest, ACardIsMeasuredAsItIsInALongRun) {
+  PowerLimitedCard card;
+  const ComputeProfile profile = Profile(card);
+  for (const UnitProfile* unit : {&profile.embedding, &profile.layer, &profile.head}) {
+    for (const ComputePoint& point : unit->points) {
+      EXPECT_DOUBLE_EQ(point.forward_seconds, absl::ToDoubleSeconds(PowerLimitedCard::kSteady));
+      EXPECT_DOUBLE_EQ(point.backward_seconds, absl::ToDoubleSeconds(PowerLimitedCard::kSteady));
+    }
+  }
 }
 
 TEST_F(ComputeProfilerTest, OnAStreamOneRunOfAPointIsAwaited) {
