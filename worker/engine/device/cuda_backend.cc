@@ -75,6 +75,7 @@ class CudaBackend : public DeviceBackend {
   DeviceMemory* memory() override { return &memory_; }
   const NcclApi* nccl() override { return nccl_.ok() ? &nccl_->api : nullptr; }
   int multiprocessors() const override { return multiprocessors_; }
+  absl::Duration soak() const override { return absl::Seconds(10); }
   std::string note() const override {
     if (nccl_.ok()) return absl::StrCat("NCCL ", NcclVersionText(nccl_->version), " from ", nccl_->path);
     return absl::StrCat("without NCCL, other ranks are reached through the host's memory: ", nccl_.status().message());

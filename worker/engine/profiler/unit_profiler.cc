@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <limits>
 #include <optional>
 #include <set>
 #include <utility>
@@ -21,6 +20,10 @@ namespace motley::engine {
 namespace {
 
 constexpr int kMostRounds = 3;  // of points that are repeated
+// A card's clocks rise while it waits for the host between two series: the runs that count are so many that the one in the middle
+// is none of the first.
+constexpr double kLeastSecondsOfRuns = 0.1;
+constexpr double kMostRepeats = 100;
 
 // One instruction, and where its time belongs; null: it only makes what the next ones need.
 struct Piece {
@@ -233,19 +236,20 @@ class UnitProfiler {
     ByteCount bytes(rank_.backend, *series.bench, *point);
     std::vector<std::vector<LaneTime>> counting;
     const int warm_ups = WarmUpsOf(timer);
-    for (int run = 0; run < warm_ups + kRepeats; ++run) {
+    for (int run = 0; run < warm_ups + Repeats(); ++run) {
       // A host so slow that its second point comes late repeats the whole passes alone; on a stream runs do not wait for it.
       if (run > warm_ups && !series.counts_bytes && !timer.on_stream() && clock_.Now() > spent_at_) break;
       const double lateness_before = rank_.pacer.lateness_seconds();
       ByteCount* const counts = run == 0 && series.counts_bytes ? &bytes : nullptr;
       std::vector<LaneTime> times = RunOnce(series, flops, point->microbatch, timer, counts);
+      if (counts != nullptr && warm_ups > 0) run_seconds_ = SumOf(times);
       if (run >= warm_ups) counting.push_back(std::move(times));
       const bool declared = rank_.assignment.device.flops_per_second > 0;
       if (declared && rank_.pacer.lateness_seconds() == lateness_before) break;
     }
     Check(timer.Await());
     peak_bytes_ = std::max(peak_bytes_, bytes.peak());
-    KeepFastest(series.pieces, counting, point);
+    Keep(series.pieces, counting, timer, point);
   }
 
   std::vector<LaneTime> RunOnce(const Series& series, const InstructionFlops& flops, int64_t samples, LaneTimer& timer,
@@ -273,19 +277,31 @@ class UnitProfiler {
     return times;
   }
 
-  // Of each figure the fastest run's, which is the sum of its pieces.
-  static void KeepFastest(const std::vector<Piece>& pieces, const std::vector<std::vector<LaneTime>>& runs, ComputePoint* point) {
-    for (const Piece& piece : pieces) {
-      if (piece.seconds != nullptr) point->*piece.seconds = std::numeric_limits<double>::infinity();
-    }
-    for (const std::vector<LaneTime>& times : runs) {
-      ComputePoint sums;
+  int Repeats() const {
+    if (rank_.backend.soak() <= absl::ZeroDuration() || run_seconds_ <= 0) return kRepeats;
+    return static_cast<int>(std::clamp(kLeastSecondsOfRuns / run_seconds_, double{kRepeats}, kMostRepeats));
+  }
+
+  static double SumOf(const std::vector<LaneTime>& times) {
+    double seconds = 0;
+    for (const LaneTime& time : times) seconds += time.seconds();
+    return seconds;
+  }
+
+  // Of each figure the run that counts; a run's is the sum of its pieces.
+  static void Keep(const std::vector<Piece>& pieces, const std::vector<std::vector<LaneTime>>& runs, const LaneTimer& timer,
+                   ComputePoint* point) {
+    std::vector<ComputePoint> sums(runs.size());
+    for (size_t r = 0; r < runs.size(); ++r) {
       for (size_t i = 0; i < pieces.size(); ++i) {
-        if (pieces[i].seconds != nullptr) sums.*pieces[i].seconds += times[i].seconds();
+        if (pieces[i].seconds != nullptr) sums[r].*pieces[i].seconds += runs[r][i].seconds();
       }
-      for (const Piece& piece : pieces) {
-        if (piece.seconds != nullptr) point->*piece.seconds = std::min(point->*piece.seconds, sums.*piece.seconds);
-      }
+    }
+    for (const Piece& piece : pieces) {
+      if (piece.seconds == nullptr) continue;
+      std::vector<double> seconds;
+      for (const ComputePoint& sum : sums) seconds.push_back(sum.*piece.seconds);
+      point->*piece.seconds = SecondsOf(std::move(seconds), timer);
     }
   }
 
@@ -294,6 +310,7 @@ class UnitProfiler {
   std::optional<UnitBench> whole_, part_;
   std::vector<Series> series_;  // the whole unit's passes first
   int64_t peak_bytes_ = 0;      // of all points
+  double run_seconds_ = 0;      // of the newest point's whole passes, the first time; 0: not known
   absl::Duration spent_at_;     // when the time that is allowed for the unit is over
   const SystemClock clock_;
 };
