@@ -1,13 +1,11 @@
 // What steps call of PyTorch was called before the first of them.
 #include "worker/engine/rehearsal.h"
 
-#include <ATen/record_function.h>
-
 #include <atomic>
 #include <barrier>
 #include <set>
 
-#include "absl/synchronization/mutex.h"
+#include "tests/worker/engine/called_operators.h"
 #include "tests/worker/engine/engine_fixture.h"
 #include "tests/worker/engine/equivalence/sliced_job.h"
 #include "tests/worker/engine/fake_card.h"
@@ -15,31 +13,6 @@
 
 namespace motley::engine {
 namespace {
-
-// The operators that any thread has called, while it lives.
-class Operators {
- public:
-  Operators() {
-    seen_.clear();
-    handle_ = at::addGlobalCallback(at::RecordFunctionCallback(&Operators::Note).scopes({at::RecordScope::FUNCTION}));
-  }
-  ~Operators() { at::removeCallback(handle_); }
-  // Those since the last call.
-  std::set<std::string> Take() {
-    absl::MutexLock lock(&mutex_);
-    return std::exchange(seen_, {});
-  }
-
- private:
-  static std::unique_ptr<at::ObserverContext> Note(const at::RecordFunction& function) {
-    absl::MutexLock lock(&mutex_);
-    seen_.insert(function.name());
-    return nullptr;
-  }
-  static inline absl::Mutex mutex_;
-  static inline std::set<std::string> seen_;
-  at::CallbackHandle handle_ = at::INVALID_CALLBACK_HANDLE;
-};
 
 // Launch nothing: they say how memory is to be read, or ask for some.
 bool IsView(const std::string& name) {
@@ -56,7 +29,7 @@ class RehearsalTest : public EngineTest {
   // Names that steps call and nothing before.
   std::set<std::string> NewInSteps(const std::vector<RankAssignment>& assignments) {
     constexpr int kRanks = 2;
-    Operators operators;
+    CalledOperators operators;
     std::set<std::string> before, during;
     std::barrier all_ready(kRanks, [&]() noexcept { before = operators.Take(); });
     std::array<std::atomic<bool>, kRanks> arrived{};
@@ -113,7 +86,7 @@ TEST_F(RehearsalTest, WithoutStreamsThereIsNothingToLoad) {
   HostBackend host;
   SystemClock clock;
   ComputePacer pacer(assignments[0].device, clock);
-  Operators operators;
+  CalledOperators operators;
   EXPECT_EQ(Rehearse(assignments[0], {}, host, pacer), absl::OkStatus());
   EXPECT_EQ(operators.Take(), std::set<std::string>());
 }

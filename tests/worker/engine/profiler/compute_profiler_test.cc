@@ -5,11 +5,14 @@
 
 #include "common/base/clock.h"
 #include "common/model/operators.h"
+#include "common/model/parameters.h"
 #include "gtest/gtest.h"
+#include "tests/worker/engine/called_operators.h"
 #include "tests/worker/engine/fake_card.h"
 #include "tests/worker/engine/lanes/clocked_stream.h"
 #include "worker/engine/base/memory.h"
 #include "worker/engine/device/host_backend.h"
+#include "worker/engine/profiler/optimizer_profiler.h"
 #include "worker/engine/profiler/unit_profiler.h"
 
 namespace motley::engine {
@@ -162,6 +165,27 @@ TEST_F(ComputeProfilerTest, ACardIsMeasuredAsItIsInALongRun) {
       EXPECT_DOUBLE_EQ(point.backward_seconds, absl::ToDoubleSeconds(PowerLimitedCard::kSteady));
     }
   }
+}
+
+TEST_F(ComputeProfilerTest, WhatAStepAsksOfItsResultsIsMeasuredToo) {
+  CalledOperators operators;
+  Profile();
+  EXPECT_TRUE(operators.Take().contains("aten::isfinite"));
+}
+
+// A card's cache would hold less, and its memory has no room for more.
+TEST_F(ComputeProfilerTest, TheEndOfAStepIsMeasuredOnLargeArrays) {
+  assignment_.model.vocab_size = 80000;
+  ClockedCard card([](int) { return absl::Seconds(1); });
+  const auto elements = [&] {
+    ComputePacer pacer(assignment_.device, clock_);
+    return 1 / MeasureOptimizer(assignment_, {DType::kFloat32, DType::kFloat32}, card, pacer).seconds_per_element;
+  };
+  const auto all = static_cast<double>(NumParameters(assignment_.model));
+  ASSERT_GT(all, 1 << 22);
+  EXPECT_NEAR(elements(), all, 1e-6 * all);
+  assignment_.device.memory_bytes = int64_t{10} * 16 * (1 << 20);
+  EXPECT_NEAR(elements(), 1 << 20, 1);
 }
 
 TEST_F(ComputeProfilerTest, OnAStreamOneRunOfAPointIsAwaited) {
