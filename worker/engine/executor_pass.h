@@ -111,8 +111,7 @@ class Executor::Pass : public ProgramWork {
   // Where the head's backward by input leaves its weights' gradients: one sum of all microbatches that wait (docs/operators.md).
   at::Tensor HeadsSum(at::Tensor& sum, int unit) const;
   double LossWeight() const;
-  // A sum is not finite when an element is not. Of half numbers it is taken in float32: in float16 finite ones soon sum up to
-  // infinity. Stays on the device.
+  // Of a training step alone.
   void NoteFinite(const at::Tensor& tensor, int64_t position);
   // What another lane made.
   at::Tensor Taken(at::Tensor whole) const {

@@ -7,7 +7,7 @@
 #include "worker/engine/base/scalar_type.h"
 #include "worker/engine/executor_pass.h"
 #include "worker/engine/model/optimizer.h"
-#include "worker/engine/operators/half.h"
+#include "worker/engine/operators/finite_check.h"
 
 namespace motley::engine {
 
@@ -186,9 +186,7 @@ double Executor::Pass::LossWeight() const {
 }
 
 void Executor::Pass::NoteFinite(const at::Tensor& tensor, int64_t position) {
-  if (!training_) return;
-  const at::Tensor sum = IsHalf(tensor) ? tensor.sum(at::kFloat) : tensor.sum();
-  not_finite_ = at::minimum(not_finite_, at::where(at::isfinite(sum), kFinite, position));
+  if (training_) engine::NoteFinite(tensor, position, not_finite_);
 }
 
 }  // namespace motley::engine

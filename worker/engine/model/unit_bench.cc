@@ -4,6 +4,7 @@
 
 #include "worker/engine/base/scalar_type.h"
 #include "worker/engine/base/torch_pch.h"
+#include "worker/engine/operators/finite_check.h"
 
 namespace motley::engine {
 namespace {
@@ -28,6 +29,7 @@ UnitBench::UnitBench(UnitModel& model, const ModelShape& shape, int64_t seq_len,
   const int64_t elements = layout[static_cast<size_t>(FirstUnitOf(kind, shape))].num_elements;
   params_ = Uniform({elements}, kWeightBound);
   grads_ = at::zeros({elements}, master);
+  not_finite_ = at::ones({}, options_.dtype(at::kLong));
   if (kind == UnitKind::kHead && shape.tie_embeddings) {
     embedding_params_ = Uniform({layout.front().num_elements}, kWeightBound);
     embedding_grads_ = at::zeros({layout.front().num_elements}, master);
@@ -47,10 +49,12 @@ void UnitBench::Forward(UnitSegment segment) {
   switch (kind_) {
     case UnitKind::kEmbedding:
       output_ = model_.EmbeddingForward(params_, tokens_);
+      NoteFinite(output_);
       break;
     case UnitKind::kLayer: {
       const at::Tensor& input = segment == UnitSegment::kMlp ? output_ : input_;
       output_ = model_.LayerForward(segment, params_, input, saved_, model_.KeptFor(OpSet::None()));
+      NoteFinite(output_);
       break;
     }
     case UnitKind::kHead:
@@ -65,11 +69,11 @@ void UnitBench::ForwardHead(UnitSegment segment) {
       head_rows_ = model_.HeadLogits(params_, embedding_params_, input_, targets_, Keep::kAll, saved_);
       break;
     case UnitSegment::kLoss:
-      model_.HeadLoss(std::exchange(head_rows_, at::Tensor()), Keep::kAll, saved_);
+      NoteFinite(model_.HeadLoss(std::exchange(head_rows_, at::Tensor()), Keep::kAll, saved_));
       break;
     default:
       if (model_.whole()) {
-        model_.HeadForward(params_, embedding_params_, input_, targets_, &saved_);
+        NoteFinite(model_.HeadForward(params_, embedding_params_, input_, targets_, &saved_));
       } else {
         ForwardHead(UnitSegment::kLogits);
         ForwardHead(UnitSegment::kLoss);
@@ -85,10 +89,12 @@ void UnitBench::Backward(UnitSegment segment) {
     case UnitKind::kLayer: {
       const at::Tensor& grad_output = segment == UnitSegment::kAttention ? grad_input_ : grad_output_;
       grad_input_ = model_.LayerBackward(params_, saved_, grad_output, grads_, segment);
+      NoteFinite(grad_input_);
       break;
     }
     case UnitKind::kHead:
       grad_input_ = model_.HeadBackward(params_, embedding_params_, saved_, targets_, 1.0, grads_, embedding_grads_);
+      NoteFinite(grad_input_);
       break;
   }
 }
@@ -100,11 +106,13 @@ void UnitBench::BackwardInput() {
       break;
     case UnitKind::kLayer:
       grad_input_ = model_.LayerBackwardInput(params_, saved_, grad_output_);
+      NoteFinite(grad_input_);
       break;
     case UnitKind::kHead:
       head_sum_ = at::zeros_like(grads_);
       if (embedding_grads_.defined()) tied_sum_ = at::zeros_like(embedding_grads_);
       grad_input_ = model_.HeadBackward(params_, embedding_params_, saved_, targets_, 1.0, head_sum_, tied_sum_);
+      NoteFinite(grad_input_);
       break;
   }
 }
@@ -131,6 +139,8 @@ void UnitBench::Clear() {
   tokens_ = targets_ = input_ = output_ = grad_output_ = grad_input_ = at::Tensor();
   head_rows_ = head_sum_ = tied_sum_ = at::Tensor();
 }
+
+void UnitBench::NoteFinite(const at::Tensor& made) { engine::NoteFinite(made, 0, not_finite_); }
 
 int64_t UnitBench::input_bytes() const {
   return kind_ == UnitKind::kEmbedding ? Bytes(tokens_) + Bytes(targets_) : Bytes(input_);

@@ -36,6 +36,7 @@ class UnitBench {
  private:
   at::Tensor Uniform(at::IntArrayRef shape, double bound) const;
   void ForwardHead(UnitSegment segment);
+  void NoteFinite(const at::Tensor& made);
 
   UnitModel& model_;
   const ModelShape shape_;
@@ -45,6 +46,7 @@ class UnitBench {
   at::Tensor params_, grads_, embedding_params_, embedding_grads_;
   at::Tensor tokens_, targets_, input_, output_, grad_output_, grad_input_;
   at::Tensor head_rows_, head_sum_, tied_sum_;  // between a head's segments; between its halves
+  at::Tensor not_finite_;                       // whether anything was not; nobody reads it
   Saved saved_;
 };
 

@@ -17,10 +17,10 @@ namespace motley::engine {
 namespace {
 
 // A host's time says nothing of an array's size, and a card does few elements in the time of a launch or from its cache.
-constexpr int64_t kElements = 1 << 16, kElementsOnStream = 1 << 22;
+constexpr int64_t kElements = 1 << 16, kElementsOnStream = int64_t{64} << 20;
 constexpr int64_t kShareOfMemory = 10;
 // As while gradients are larger than max_norm allows, which costs a card another pass over them.
-constexpr double kClip = 1;
+constexpr double kClip = 0.5;
 
 struct OwnedRange {
   at::Tensor parameter, gradient, exp_avg, exp_avg_sq;
@@ -34,7 +34,10 @@ struct OwnedRange {
   }
 
   void Step(const OptimizerSection& options, int64_t step) {
+    const at::Tensor squared_norm = SquaredNorm(gradient);
     AdamWStep(options, 1e-3, step, kClip, gradient, parameter, exp_avg, exp_avg_sq);
+    gradient.zero_();
+    if (computing.defined()) computing.copy_(parameter);
   }
 };
 
