@@ -107,8 +107,20 @@ TEST_F(CardWatchTest, ErrorsOfTheCardItselfLoseIt) {
 TEST_F(CardWatchTest, AnUncorrectableErrorLosesTheCard) {
   Start();
   card_["ecc"] = 1;
-  EXPECT_EQ(Look(), "n1/gpu0: its memory had 1 error that ECC could not correct");
+  EXPECT_EQ(Look(), "n1/gpu0: its memory had 1 error since the driver was loaded that ECC could not correct");
   EXPECT_THAT(registry_.ToText(), HasSubstr("motley_device_ecc_errors_total{device=\"gpu0\",node=\"n1\"} 1"));
+}
+
+TEST_F(CardWatchTest, AnErrorThatTheCardContainedIsReported) {
+  card_["capability"] = 80;
+  Start();
+  card_["ecc"] = 1;
+  card_["xids"] = {48, 94};
+  EXPECT_EQ(Look(), "");
+  ASSERT_EQ(Reports().size(), 1u);
+  EXPECT_THAT(Reports()[0].health, HasSubstr("1 error since the driver was loaded that ECC could not correct, but the card"));
+  card_["xids"] = {48, 94, 95};
+  EXPECT_EQ(Look(), "n1/gpu0: GPU failed: a memory error that ECC could not contain (Xid 95)");
 }
 
 TEST_F(CardWatchTest, ACardThatSlowsDownIsReportedOnce) {

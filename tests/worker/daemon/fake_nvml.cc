@@ -187,6 +187,11 @@ Return nvmlDeviceGetCurrentClocksThrottleReasons(DeviceHandle card, unsigned lon
 Return nvmlDeviceGetTotalEccErrors(DeviceHandle card, int, int, unsigned long long* out) {
   return Answer(card, __func__, "ecc", out);
 }
+Return nvmlDeviceGetRemappedRows(DeviceHandle card, unsigned* corrected, unsigned* uncorrected, unsigned* pending,
+                                 unsigned* failed) {
+  *corrected = *uncorrected = *pending = 0;
+  return Answer(card, __func__, "remap_failed", failed);
+}
 Return nvmlDeviceGetComputeMode(DeviceHandle card, int* out) { return Answer(card, __func__, "mode", out); }
 Return nvmlDeviceGetMigMode(DeviceHandle card, unsigned* current, unsigned* pending) {
   *pending = 0;

@@ -184,10 +184,30 @@ TEST_F(OfferTest, WhatACardIsSetUpForMayBeInTheWay) {
   EXPECT_THAT(WhyUnused(), HasSubstr("cut into instances (MIG), which are not supported"));
   card["mig"] = 0;
   card["ecc"] = 1;
-  EXPECT_THAT(WhyUnused(), HasSubstr("its memory had 1 error that ECC could not correct"));
+  EXPECT_THAT(WhyUnused(), HasSubstr("its memory had 1 error since the driver was loaded that ECC could not correct"));
   card["ecc"] = 0;
   card["lost"] = true;
   EXPECT_THAT(WhyUnused(), HasSubstr("GPU is lost (fell off the bus); reset it"));
+}
+
+// Such a card ends what met the error and goes on without the page.
+TEST_F(OfferTest, AnErrorThatWasContainedIsANote) {
+  nlohmann::json& card = fake_.Add();
+  card["capability"] = 90;
+  card["ecc"] = 2;
+  card["remap_failed"] = 0;
+  const auto offer = Make(kFirst);
+  ASSERT_TRUE(offer.ok()) << offer.status();
+  EXPECT_EQ(offer->devices[0].description.card.note,
+            "its memory had 2 errors since the driver was loaded that ECC could not correct, but the card contained: "
+            "`nvidia-smi -i 0000:30:00.0 --gpu-reset` remaps the bad rows when no job uses it");
+}
+
+TEST_F(OfferTest, ARowThatCouldNotBeRemappedIsAReason) {
+  nlohmann::json& card = fake_.Add();
+  card["capability"] = 90;
+  card["remap_failed"] = 1;
+  EXPECT_EQ(WhyUnused(), "a bad row of its memory could not be remapped: replace the card");
 }
 
 TEST_F(OfferTest, ACardFullOfSomebodysJobSaysWhose) {
