@@ -11,7 +11,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "common/base/count.h"
 #include "common/base/files.h"
 #include "common/base/logging.h"
 
@@ -23,14 +22,16 @@ constexpr int64_t kLargestStatBytes = 4 << 10;
 constexpr absl::Duration kStartPatience = absl::Seconds(1);  // a hanging card delays a start by this
 
 // NVIDIA's table of Xid errors, of those after which only a reset helps. Programs' own errors (13, 31, 43, 45) end programs.
-constexpr std::array<std::pair<int64_t, const char*>, 8> kFatalXids = {{{48, "a memory error that ECC could not correct"},
-                                                                        {62, "its microcontroller stopped"},
-                                                                        {64, "a bad row of its memory cannot be retired"},
-                                                                        {79, "it fell off the bus"},
-                                                                        {95, "a memory error that ECC could not contain"},
-                                                                        {119, "its system processor does not answer"},
-                                                                        {120, "its system processor failed"},
-                                                                        {140, "a memory error without recovery"}}};
+constexpr int64_t kUncorrectedXid = 48;
+constexpr std::array<std::pair<int64_t, const char*>, 8> kFatalXids = {
+    {{kUncorrectedXid, "a memory error that ECC could not correct"},
+     {62, "its microcontroller stopped"},
+     {64, "a bad row of its memory cannot be retired"},
+     {79, "it fell off the bus"},
+     {95, "a memory error that ECC could not contain"},
+     {119, "its system processor does not answer"},
+     {120, "its system processor failed"},
+     {140, "a memory error without recovery"}}};
 
 // A rank of this worker. Of a process in another container nothing is known: it is somebody else's.
 bool IsOwn(int64_t pid) {
@@ -44,7 +45,8 @@ bool IsOwn(int64_t pid) {
 
 }  // namespace
 
-std::string LostByXid(int64_t xid) {
+std::string LostByXid(int64_t xid, bool contains_errors) {
+  if (xid == kUncorrectedXid && contains_errors) return "";  // whether it was contained, 94 or 95 say
   for (const auto& [number, words] : kFatalXids) {
     if (number == xid) return absl::StrCat("GPU failed: ", words, " (Xid ", xid, ")");
   }
@@ -147,13 +149,11 @@ bool CardWatch::Use(const Look& look, Card& card) {
   card.said.lost = sample.lost;
   for (const int64_t xid : look.xids) {
     LogWarning(absl::StrCat(card.device.value(), ": the driver reports Xid ", xid));
-    if (card.said.lost.empty()) card.said.lost = LostByXid(xid);
+    if (card.said.lost.empty()) card.said.lost = LostByXid(xid, sample.memory_errors.contains);
   }
-  const int64_t new_errors = std::max<int64_t>(0, sample.uncorrected_errors - card.errors);
+  const int64_t new_errors = std::max<int64_t>(0, sample.memory_errors.uncorrected - card.errors);
   card.errors += new_errors;
-  if (card.said.lost.empty() && card.errors > 0) {
-    card.said.lost = absl::StrCat("its memory had ", Count(card.errors, "error"), " that ECC could not correct");
-  }
+  if (card.said.lost.empty()) card.said.lost = WhyUnusable(sample.memory_errors);
   metrics_.Set(card.device, sample, !card.said.lost.empty(), new_errors, static_cast<int64_t>(look.xids.size()));
   card.said.health = HealthOf(sample);
   if (sample.lost.empty()) {

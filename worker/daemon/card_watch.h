@@ -32,8 +32,8 @@ struct CardRoom {
 absl::Status CheckRoom(int64_t offered_bytes, const CardRoom& room);
 
 // What the driver's error number means for the card: why it cannot be used any more; empty: a program's error, or none of the
-// card's.
-std::string LostByXid(int64_t xid);
+// card's, or one that a card which contains memory errors lives with.
+std::string LostByXid(int64_t xid, bool contains_errors = false);
 
 class CardWatch {
  public:

@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "common/base/clean_text.h"
+#include "common/base/count.h"
 #include "common/base/files.h"
 
 namespace motley::worker {
@@ -47,6 +48,12 @@ std::string FolderOf(const char* variable, const char* otherwise) {
 }
 
 std::string TextOf(const std::string& path) { return ReadSmallFile(path, kLargestBytes).value_or(""); }
+
+std::string Uncorrected(const MemoryErrors& errors) {
+  if (errors.uncorrected == 0) return "";
+  return absl::StrCat("its memory had ", Count(errors.uncorrected, "error"),
+                      " since the driver was loaded that ECC could not correct");
+}
 
 }  // namespace
 
@@ -98,6 +105,15 @@ std::string Holders(const std::vector<CardProcess>& processes) {
     if (parts.size() == kMostHolders) break;
   }
   return absl::StrJoin(parts, ", ");
+}
+
+std::string WhyUnusable(const MemoryErrors& errors) {
+  if (errors.remap_failed) return "a bad row of its memory could not be remapped";
+  return errors.contains ? "" : Uncorrected(errors);
+}
+
+std::string Contained(const MemoryErrors& errors) {
+  return errors.contains && errors.uncorrected > 0 ? absl::StrCat(Uncorrected(errors), ", but the card contained") : "";
 }
 
 std::string Gibibytes(int64_t bytes) { return absl::StrFormat("%.1f GiB", static_cast<double>(bytes) / (1 << 30)); }

@@ -18,6 +18,13 @@ struct CardProcess {
 
 enum class ComputeMode { kShared, kExclusive, kProhibited };
 
+// That ECC could not correct. A card without ECC has none.
+struct MemoryErrors {
+  int64_t uncorrected = 0;    // since the driver was loaded
+  bool contains = false;      // what meets one is ended and the page not used again: nothing else is harmed
+  bool remap_failed = false;  // there was no spare row for a bad one
+};
+
 struct NvidiaCard {
   std::string bus;    // "0000:3b:00.0"
   std::string model;  // as the driver names it: "NVIDIA A100-SXM4-40GB"
@@ -35,7 +42,7 @@ struct NvidiaCard {
   std::vector<std::string> nvlink_peers;    // bus addresses
   std::vector<std::string> p2p_peers;       // of cards that it reaches past the host's memory
   int power_limit_watts = 0;
-  int64_t uncorrected_errors = 0;  // of its memory, since the driver was loaded; without ECC 0
+  MemoryErrors memory_errors;
   ComputeMode mode = ComputeMode::kShared;
   bool mig = false;  // cut into instances
 };
@@ -62,6 +69,10 @@ std::string Describe(const NvidiaCards& found);
 std::string Name(const NvidiaCard& card);
 // "python3 (process 4711) 38.2 GiB, process 5 1.0 GiB": who holds the card's memory; empty: nobody is known.
 std::string Holders(const std::vector<CardProcess>& processes);
+// Why such a card must not be used; empty: it may be.
+std::string WhyUnusable(const MemoryErrors& errors);
+// What should be known of a card that may be used; empty: nothing.
+std::string Contained(const MemoryErrors& errors);
 std::string Gibibytes(int64_t bytes);  // "38.2 GiB"
 
 }  // namespace motley::worker

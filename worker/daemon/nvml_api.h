@@ -96,6 +96,7 @@ struct EventData {
   X(nvmlDeviceGetTemperature, Temperature, Return (*)(DeviceHandle, int, unsigned*), false)                                \
   X(nvmlDeviceGetCurrentClocksThrottleReasons, ThrottleReasons, Return (*)(DeviceHandle, unsigned long long*), false)      \
   X(nvmlDeviceGetTotalEccErrors, EccErrors, Return (*)(DeviceHandle, int, int, unsigned long long*), false)                \
+  X(nvmlDeviceGetRemappedRows, RemappedRows, Return (*)(DeviceHandle, unsigned*, unsigned*, unsigned*, unsigned*), false)  \
   X(nvmlDeviceGetComputeMode, ComputeMode, Return (*)(DeviceHandle, int*), false)                                          \
   X(nvmlDeviceGetMigMode, MigMode, Return (*)(DeviceHandle, unsigned*, unsigned*), false)                                  \
   X(nvmlDeviceGetUtilizationRates, UtilizationRates, Return (*)(DeviceHandle, Utilization*), false)                        \

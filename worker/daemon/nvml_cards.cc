@@ -20,6 +20,9 @@ using nvml::Functions;
 using nvml::kSuccess;
 
 constexpr int kMostTries = 8;  // while processes come and go
+// Compute capabilities of the chips that contain memory errors: A100, H100, B200, B300 and their kin. NVIDIA, "GPU Memory Error
+// Management", table 1; other chips remap rows, too, but what else an error harmed is not known.
+constexpr std::array<int, 4> kContaining = {80, 90, 100, 103};
 
 // Null: this driver has no such function.
 template <typename Function, typename... Arguments>
@@ -76,10 +79,16 @@ ComputeMode ModeOf(int mode) {
                                                                                    : ComputeMode::kShared;
 }
 
-int64_t UncorrectedErrors(const Functions& f, DeviceHandle card) {
+MemoryErrors ReadMemoryErrors(const Functions& f, DeviceHandle card, int compute_capability) {
+  MemoryErrors errors;
   unsigned long long count = 0;
-  const nvml::Return code = Call(f.EccErrors, card, nvml::kUncorrectedError, nvml::kVolatileCounter, &count);
-  return code == kSuccess ? static_cast<int64_t>(count) : 0;
+  if (Call(f.EccErrors, card, nvml::kUncorrectedError, nvml::kVolatileCounter, &count) == kSuccess) {
+    errors.uncorrected = static_cast<int64_t>(count);
+  }
+  unsigned corrected = 0, uncorrected = 0, pending = 0, failed = 0;
+  errors.remap_failed = Call(f.RemappedRows, card, &corrected, &uncorrected, &pending, &failed) == kSuccess && failed != 0;
+  errors.contains = std::find(kContaining.begin(), kContaining.end(), compute_capability) != kContaining.end();
+  return errors;
 }
 
 // The path's last part; a thread's own name may follow a blank.
@@ -118,7 +127,7 @@ NvidiaCard ReadCard(const NvmlLibrary& nvml, unsigned index) {
   card.pcie_lanes = static_cast<int>(NumberOf(f.PcieWidth, handle, card.most_pcie_lanes));
   card.nvlink_peers = NvLinkPeers(f, handle);
   card.power_limit_watts = static_cast<int>(NumberOf(f.PowerLimit, handle, 0) / 1000);
-  card.uncorrected_errors = UncorrectedErrors(f, handle);
+  card.memory_errors = ReadMemoryErrors(f, handle, card.compute_capability);
   int mode = 0;
   if (Call(f.ComputeMode, handle, &mode) == kSuccess) card.mode = ModeOf(mode);
   unsigned mig = 0, pending = 0;
@@ -222,7 +231,9 @@ CardSample TakeSample(const NvmlLibrary& nvml, DeviceHandle card) {
   if (Call(f.Temperature, card, nvml::kTemperatureGpu, &value) == kSuccess) sample.temperature_celsius = value;
   if (Call(f.Clock, card, nvml::kClockSm, &value) == kSuccess) sample.clock_mhz = value;
   if (Call(f.ThrottleReasons, card, &sample.slow_downs) != kSuccess) sample.slow_downs = 0;
-  sample.uncorrected_errors = UncorrectedErrors(f, card);
+  int major = 0, minor = 0;
+  if (f.ComputeCapability(card, &major, &minor) != kSuccess) major = 0;
+  sample.memory_errors = ReadMemoryErrors(f, card, major * 10 + minor);
   return sample;
 }
 
@@ -231,7 +242,10 @@ std::string HealthOf(const CardSample& sample) {
   for (const SlowDown& slow : kSlowDowns) {
     if ((sample.slow_downs & slow.bit) != 0 && !slow.healthy) reasons.push_back(slow.words);
   }
-  return reasons.empty() ? "" : absl::StrCat("slowed down: ", absl::StrJoin(reasons, ", "));
+  std::vector<std::string> hurts;
+  if (!reasons.empty()) hurts.push_back(absl::StrCat("slowed down: ", absl::StrJoin(reasons, ", ")));
+  if (std::string contained = Contained(sample.memory_errors); !contained.empty()) hurts.push_back(std::move(contained));
+  return absl::StrJoin(hurts, "; ");
 }
 
 }  // namespace motley::worker

@@ -37,7 +37,7 @@ struct CardSample {
   double utilization = -1, watts = -1, temperature_celsius = -1;
   int64_t memory_bytes = 0, reserved_bytes = 0, used_bytes = -1, clock_mhz = -1;
   unsigned long long slow_downs = 0;
-  int64_t uncorrected_errors = 0;
+  MemoryErrors memory_errors;
 };
 CardSample TakeSample(const NvmlLibrary& nvml, nvml::DeviceHandle card);
 // What hurts though the card computes: "slowed down: heat"; empty = well.

@@ -106,6 +106,10 @@ absl::Status Complete(const DeviceConfig& device, const NvidiaCard& card, const 
   if (card.pcie_lanes > 0 && card.pcie_lanes < card.most_pcie_lanes) {
     notes.push_back(absl::StrCat("linked with ", card.pcie_lanes, " of ", card.most_pcie_lanes, " PCIe lanes"));
   }
+  if (const std::string contained = Contained(card.memory_errors); !contained.empty()) {
+    notes.push_back(
+        absl::StrCat(contained, ": `nvidia-smi -i ", card.bus, " --gpu-reset` remaps the bad rows when no job uses it"));
+  }
   facts.note = absl::StrJoin(notes, "; ");
   return absl::OkStatus();
 }
@@ -199,10 +203,11 @@ absl::StatusOr<RankBuild> CheckCard(const NvidiaCard& card, const NvidiaCards& f
                                 : "exclusive: a rank could not start before the last one's memory is gone",
                      "; `", smi, " -c DEFAULT` lets processes share it"));
   }
-  if (card.uncorrected_errors > 0) {
-    return absl::FailedPreconditionError(absl::StrCat("its memory had ", Count(card.uncorrected_errors, "error"),
-                                                      " that ECC could not correct: results may be wrong; `", smi,
-                                                      " --gpu-reset` retires the bad rows, or replace the card"));
+  if (const std::string why = WhyUnusable(card.memory_errors); !why.empty()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        why, card.memory_errors.remap_failed
+                 ? ": replace the card"
+                 : absl::StrCat(": results may be wrong; `", smi, " --gpu-reset` retires the bad rows, or replace the card")));
   }
   const int64_t least = std::max(kLeastBytes, static_cast<int64_t>(kLeastShare * static_cast<double>(card.memory_bytes)));
   if (FreeBytes(card) < least) {

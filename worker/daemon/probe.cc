@@ -47,7 +47,9 @@ std::string DescribeCard(const NvidiaCard& card) {
                   card.compute_capability, ", PCIe ", card.pcie_generation, " x", card.pcie_lanes);
   if (!card.nvlink_peers.empty()) absl::StrAppend(&text, ", NVLink to ", absl::StrJoin(card.nvlink_peers, " and "));
   if (card.power_limit_watts > 0) absl::StrAppend(&text, ", ", card.power_limit_watts, " W");
-  if (card.uncorrected_errors > 0) absl::StrAppend(&text, ", ", card.uncorrected_errors, " uncorrected memory errors");
+  for (const std::string& errors : {WhyUnusable(card.memory_errors), Contained(card.memory_errors)}) {
+    if (!errors.empty()) absl::StrAppend(&text, ", ", errors);
+  }
   return absl::StrCat(text, "\n");
 }
 

@@ -42,7 +42,7 @@ TEST(NvmlCards, EveryFactIsRead) {
   EXPECT_EQ(read.most_pcie_lanes, 16);
   EXPECT_THAT(read.nvlink_peers, ElementsAre("0000:31:00.0", "0000:af:00.0"));
   EXPECT_EQ(read.power_limit_watts, 300);
-  EXPECT_EQ(read.uncorrected_errors, 2);
+  EXPECT_EQ(read.memory_errors.uncorrected, 2);
   EXPECT_EQ(read.mode, ComputeMode::kExclusive);
   EXPECT_TRUE(read.mig);
 }
