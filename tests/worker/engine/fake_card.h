@@ -9,6 +9,7 @@
 #include <memory>
 #include <thread>
 
+#include "tests/worker/engine/fake_handles.h"
 #include "tests/worker/engine/lanes/fake_device_memory.h"
 #include "tests/worker/engine/lanes/fake_streams.h"
 #include "worker/engine/device/host_backend.h"
@@ -21,8 +22,9 @@ class FakeCard : public HostBackend {
   explicit FakeCard(unsigned seed, const NcclApi* nccl = nullptr) : nccl_(nccl), device_(seed) {
     for (auto& stream : streams_) {
       stream = device_.MakeStream();
-      static_cast<void>(stream->Launch([] {
+      static_cast<void>(stream->Launch([this] {
         at::set_num_threads(1);  // of the stream's thread
+        handles_.Watch();
         return absl::OkStatus();
       }));
     }
@@ -36,12 +38,19 @@ class FakeCard : public HostBackend {
   DeviceStream* StreamOf(Lane lane) override { return streams_[static_cast<size_t>(lane)].get(); }
   DeviceMemory* memory() override { return &memory_; }
   const NcclApi* nccl() override { return nccl_; }
+  // A step begins with it.
+  void ResetPeak() override {
+    HostBackend::ResetPeak();
+    handles_.BeginSteps();
+  }
 
   const FakeDeviceMemory& bytes() const { return memory_; }
+  const FakeHandles& handles() const { return handles_; }
 
  private:
   const NcclApi* const nccl_;
   FakeDeviceMemory memory_;
+  FakeHandles handles_;
   FakeStreamDevice device_;
   std::array<std::unique_ptr<DeviceStream>, kNumEngineLanes> streams_;  // by Lane; after what their threads use
 };

@@ -52,6 +52,7 @@ class RehearsalTest : public EngineTest {
     for (const std::string& name : operators.Take()) {
       if (!IsView(name) && !before.contains(name)) during.insert(name);
     }
+    for (const auto& card : cards) EXPECT_EQ(card->handles().MadeInSteps(), std::set<std::string>());
     EXPECT_TRUE(before.contains("aten::bmm") || before.contains("aten::mm")) << testing::PrintToString(before);
     return during;
   }

@@ -110,6 +110,9 @@ absl::StatusOr<Checkpoints> TrainAndKeep(const std::vector<RankAssignment>& assi
     if (card != nullptr) assignment.device.card.uuid = absl::StrCat("GPU-", rank);
     if (IsReal(devices) && !IsOnHost(devices, rank)) assignment.device.kind = DeviceKind::kCuda;
     ends[rank] = CreateEngine(host, options)->Run(assignment).status();
+    if (card != nullptr && ends[rank].ok() && !card->handles().MadeInSteps().empty()) {
+      ends[rank] = absl::InternalError("a step made a handle for a product");
+    }
     steps[rank] = host.steps;
     if (rank == 0) checkpoints = host.checkpoints;
   });

@@ -83,9 +83,14 @@ class FakeStream : public DeviceStream {
   }
 
   absl::Status Launch(std::function<absl::Status()> work) override {
-    Add(std::move(work));
+    Add([launcher = std::this_thread::get_id(), work = std::move(work)] {
+      launcher_ = launcher;
+      return work();
+    });
     return absl::OkStatus();
   }
+  // Of a stream's thread: who launched the work that it runs. There a card's work is called.
+  static std::thread::id Launcher() { return launcher_; }
   absl::Status Call(const std::function<absl::Status()>& work) override { return work(); }
   absl::Status Wait(StreamMarkPtr mark) override {
     Add([this, mark] {
@@ -139,6 +144,8 @@ class FakeStream : public DeviceStream {
       runs_ = false;
     }
   }
+
+  static inline thread_local std::thread::id launcher_;
 
   FakeStreamDevice& device_;
   std::deque<std::function<absl::Status()>> queue_;  // guarded by the device's mutex
