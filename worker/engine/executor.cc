@@ -8,15 +8,15 @@
 namespace motley::engine {
 
 Executor::Executor(const RankAssignment& assignment, Precision precision, DeviceBackend& backend, ShardedState& state,
-                   Communicator& communicator, ComputePacer& pacer)
+                   Communicator& communicator, const RankLanes& lanes)
     : assignment_(assignment),
       precision_(precision),
       backend_(backend),
       state_(state),
       communicator_(communicator),
+      lanes_(lanes),
       model_(assignment.model, assignment.config.training.seq_len, precision.compute, backend.tensors(), assignment.slice),
-      arrays_(assignment),
-      lanes_(assignment.device, backend, communicator, pacer) {}
+      arrays_(assignment) {}
 
 absl::StatusOr<StepOutcome> Executor::Run(const Program& program, const StepInput& input) {
   try {

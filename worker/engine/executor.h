@@ -1,5 +1,5 @@
 // What a program's instructions do, with real tensors. It knows no schedule: what runs when is the program's, and lanes/runner
-// walks it. The lanes live as long as the executor. Private to the engine; one Run at a time.
+// walks it. Private to the engine; one Run at a time.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,7 +15,6 @@
 #include "common/session/assignment.h"
 #include "worker/engine/batch.h"
 #include "worker/engine/device/device_backend.h"
-#include "worker/engine/lanes/compute_pacer.h"
 #include "worker/engine/model/state.h"
 #include "worker/engine/model/unit_model.h"
 #include "worker/engine/rank_arrays.h"
@@ -44,9 +43,9 @@ struct StepOutcome {
 
 class Executor {
  public:
-  // All references must outlive the executor. The pacer is the compute lane's.
+  // All references must outlive the executor, but for the lanes: they end before it.
   Executor(const RankAssignment& assignment, Precision precision, DeviceBackend& backend, ShardedState& state,
-           Communicator& communicator, ComputePacer& pacer);
+           Communicator& communicator, const RankLanes& lanes);
 
   // ABORTED: loss or gradient not finite and the step may not be skipped (training only): names the first unit and its device,
   // state unchanged. RESOURCE_EXHAUSTED: device memory. UNAVAILABLE: a peer was lost. INTERNAL: an operator failed. After an
@@ -75,12 +74,11 @@ class Executor {
   DeviceBackend& backend_;
   ShardedState& state_;
   Communicator& communicator_;
+  const RankLanes& lanes_;
   UnitModel model_;
   const RankArrays arrays_;
   std::vector<at::Tensor> parameter_buffers_, gradient_buffers_;
   std::function<void(int64_t, const Operation&)> progress_;
-  // Last: their threads end before what they use.
-  RankLanes lanes_;
 };
 
 }  // namespace motley::engine

@@ -1,14 +1,16 @@
 #include "worker/engine/rehearsal.h"
 
 #include <array>
+#include <exception>
+#include <functional>
 #include <set>
+#include <utility>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "common/model/parameters.h"
 #include "worker/engine/base/scalar_type.h"
 #include "worker/engine/base/torch_pch.h"
-#include "worker/engine/lanes/lane_timer.h"
 #include "worker/engine/model/optimizer.h"
 #include "worker/engine/model/unit_bench.h"
 
@@ -31,23 +33,6 @@ std::array<std::set<int64_t>, 3> SamplesByKind(const RankAssignment& assignment)
   return samples;
 }
 
-// What the executor does beside the units: casts, sums, the search for what is not finite, the norm and the optimizer.
-void RehearseTheRest(const JobConfig& config, Precision precision, c10::Device device) {
-  const at::TensorOptions options = at::TensorOptions().device(device);
-  at::Tensor master = at::zeros({kElements}, options.dtype(ScalarTypeOf(precision.master)));
-  at::Tensor compute = at::zeros({kElements}, options.dtype(ScalarTypeOf(precision.compute)));
-  compute.copy_(master);
-  master.add_(master);
-  const at::Tensor sum = precision.mixed() ? compute.sum(at::kFloat) : compute.sum();
-  at::Tensor position = at::zeros({}, options.dtype(at::kLong));
-  position = at::minimum(position, at::where(at::isfinite(sum), 1, 2));
-  at::zeros({}, options.dtype(at::kDouble)).add_(sum).item<double>();
-  position.item<int64_t>();
-  at::stack({SquaredNorm(master), SquaredNorm(master)}).cpu();
-  at::Tensor moment = at::zeros_like(master), second = at::zeros_like(master), parameter = at::zeros_like(master);
-  AdamWStep(config.optimizer, /*lr=*/0, /*step=*/1, /*clip=*/1, master, parameter, moment, second);
-}
-
 void RehearseUnit(UnitModel& model, const RankAssignment& assignment, Precision precision, c10::Device device, UnitKind kind,
                   const std::set<int64_t>& samples) {
   UnitBench bench(model, model.shape(), assignment.config.training.seq_len, precision, device, kind);
@@ -59,37 +44,72 @@ void RehearseUnit(UnitModel& model, const RankAssignment& assignment, Precision 
   }
 }
 
+// Units, the search for what is not finite, and the optimizer.
+void RehearseCompute(const RankAssignment& assignment, Precision precision, c10::Device device) {
+  const auto samples = SamplesByKind(assignment);
+  UnitModel model(assignment.model, assignment.config.training.seq_len, precision.compute, device, assignment.slice);
+  for (const UnitKind kind : {UnitKind::kEmbedding, UnitKind::kLayer, UnitKind::kHead}) {
+    const std::set<int64_t>& of_kind = samples[static_cast<size_t>(kind)];
+    if (!of_kind.empty()) RehearseUnit(model, assignment, precision, device, kind, of_kind);
+  }
+  const at::TensorOptions options = at::TensorOptions().device(device);
+  const at::Tensor compute = at::zeros({kElements}, options.dtype(ScalarTypeOf(precision.compute)));
+  const at::Tensor sum = precision.mixed() ? compute.sum(at::kFloat) : compute.sum();
+  at::minimum(at::zeros({}, options.dtype(at::kLong)), at::where(at::isfinite(sum), 1, 2));
+  at::zeros({}, options.dtype(at::kDouble)).add_(sum);
+  at::Tensor master = at::zeros({kElements}, options.dtype(ScalarTypeOf(precision.master)));
+  at::Tensor moment = at::zeros_like(master), second = at::zeros_like(master), parameter = at::zeros_like(master);
+  AdamWStep(assignment.config.optimizer, /*lr=*/0, /*step=*/1, /*clip=*/1, master, parameter, moment, second);
+}
+
+// Casts, sums, the norm, and what numbers come back through.
+void RehearseCollective(Precision precision, c10::Device device) {
+  const at::TensorOptions options = at::TensorOptions().device(device);
+  at::Tensor master = at::zeros({kElements}, options.dtype(ScalarTypeOf(precision.master)));
+  at::Tensor compute = at::zeros({kElements}, options.dtype(ScalarTypeOf(precision.compute)));
+  compute.copy_(master);
+  compute.add_(compute);
+  master.add_(master);
+  at::zeros({}, options.dtype(at::kDouble)).item<double>();
+  at::zeros({}, options.dtype(at::kLong)).item<int64_t>();
+  at::stack({SquaredNorm(master), SquaredNorm(master)}).cpu();
+}
+
+// As work of a lane, which throws nothing.
+LaneWork Rehearsed(const RankAssignment& assignment, std::function<void()> work, bool reads_back) {
+  const auto run = [work = std::move(work), device = assignment.devices[assignment.rank]]() -> absl::Status {
+    const auto where = [&] { return absl::StrCat(device.value(), ": a unit of the model, before the first step: "); };
+    try {
+      work();
+      return absl::OkStatus();
+    } catch (const c10::OutOfMemoryError& error) {
+      return absl::ResourceExhaustedError(absl::StrCat(where(), error.what_without_backtrace()));
+    } catch (const c10::Error& error) {
+      return absl::InternalError(absl::StrCat(where(), error.what_without_backtrace()));
+    } catch (const std::exception& error) {
+      return absl::InternalError(absl::StrCat(where(), error.what()));
+    }
+  };
+  return {run, std::nullopt, nullptr, reads_back};
+}
+
 }  // namespace
 
-absl::Status Rehearse(const RankAssignment& assignment, Precision precision, DeviceBackend& backend, LanePacer& pacer) {
+absl::Status Rehearse(const RankAssignment& assignment, Precision precision, DeviceBackend& backend,
+                      const std::array<DeviceLane*, kNumEngineLanes>& lanes) {
   if (backend.StreamOf(Lane::kCompute) == nullptr) return absl::OkStatus();
   const c10::Device device = backend.tensors();
-  const auto samples = SamplesByKind(assignment);
-  try {
-    UnitModel model(assignment.model, assignment.config.training.seq_len, precision.compute, device, assignment.slice);
-    LaneTimer timer(backend.StreamOf(Lane::kCompute), pacer);
-    for (const UnitKind kind : {UnitKind::kEmbedding, UnitKind::kLayer, UnitKind::kHead}) {
-      if (samples[static_cast<size_t>(kind)].empty()) continue;
-      timer.Run([&, kind] {
-        RehearseUnit(model, assignment, precision, device, kind, samples[static_cast<size_t>(kind)]);
-        return absl::OkStatus();
-      });
-    }
-    timer.Run([&] {
-      RehearseTheRest(assignment.config, precision, device);
-      return absl::OkStatus();
-    });
-    const absl::Status status = timer.Await();
-    backend.GiveBackCaches();
-    return status;
-  } catch (const c10::OutOfMemoryError& error) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat(assignment.devices[assignment.rank].value(),
-                     ": a unit of the model, before the first step: ", error.what_without_backtrace()));
-  } catch (const c10::Error& error) {
-    return absl::InternalError(absl::StrCat(assignment.devices[assignment.rank].value(),
-                                            ": a unit of the model, before the first step: ", error.what_without_backtrace()));
-  }
+  DeviceLane& compute = *lanes[static_cast<size_t>(Lane::kCompute)];
+  DeviceLane& collective = *lanes[static_cast<size_t>(Lane::kCollective)];
+  compute.Begin();
+  collective.Begin();
+  compute.Run(Rehearsed(
+      assignment, [&] { RehearseCompute(assignment, precision, device); }, /*reads_back=*/false));
+  collective.Run(Rehearsed(
+      assignment, [&] { RehearseCollective(precision, device); }, /*reads_back=*/true));
+  absl::Status status = compute.Finish();
+  status.Update(collective.Finish());
+  return status;
 }
 
 }  // namespace motley::engine

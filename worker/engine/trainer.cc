@@ -72,10 +72,11 @@ absl::Status Trainer::Prepare() {
   }
   order_ = std::make_unique<SampleOrder>(config.training.seed, data_->summary().digest, config.training.seq_len,
                                          data_->num_train_samples());
+  lanes_ = std::make_unique<RankLanes>(assignment_.device, backend_, communicator_, pacer_);
   {
     const Heartbeat heartbeat(
         kStartBeat, [this] { progress_.Beat("rehearsing the model's units"); }, kLongestStart);
-    MOTLEY_RETURN_IF_ERROR(Rehearse(assignment_, precision, backend_, pacer_));
+    MOTLEY_RETURN_IF_ERROR(Rehearse(assignment_, precision, backend_, lanes_->all()));
   }
   MOTLEY_ASSIGN_OR_RETURN(ShardedState state,
                           ShardedState::Create(assignment_, backend_.tensors(), [this] { progress_.Beat("restoring"); }));
@@ -83,7 +84,7 @@ absl::Status Trainer::Prepare() {
   for (const Program* program : {&assignment_.program, &assignment_.evaluation}) {
     MOTLEY_RETURN_IF_ERROR(ReserveTransfers(assignment_, *program, precision, communicator_));
   }
-  executor_ = std::make_unique<Executor>(assignment_, precision, backend_, *state_, communicator_, pacer_);
+  executor_ = std::make_unique<Executor>(assignment_, precision, backend_, *state_, communicator_, *lanes_);
   executor_->set_progress([this](int64_t instruction, const Operation& op) {
     progress_.Begin(instruction, op);
     if (options_.before_instruction) options_.before_instruction(instruction);

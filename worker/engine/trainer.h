@@ -16,6 +16,7 @@
 #include "worker/engine/lanes/compute_pacer.h"
 #include "worker/engine/model/state.h"
 #include "worker/engine/progress_meter.h"
+#include "worker/engine/rank_lanes.h"
 #include "worker/engine/transport/communicator.h"
 
 namespace motley::engine {
@@ -66,6 +67,8 @@ class Trainer {
   std::unique_ptr<Executor> executor_;
   CheckpointSchedule schedule_;  // rank 0 asks it
   int64_t saved_step_ = -1;
+  // Last: their threads end before what they use.
+  std::unique_ptr<RankLanes> lanes_;
 };
 
 }  // namespace motley::engine

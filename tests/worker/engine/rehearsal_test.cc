@@ -1,6 +1,7 @@
 // What steps call of PyTorch was called before the first of them.
 #include "worker/engine/rehearsal.h"
 
+#include <array>
 #include <atomic>
 #include <barrier>
 #include <set>
@@ -9,7 +10,7 @@
 #include "tests/worker/engine/engine_fixture.h"
 #include "tests/worker/engine/equivalence/sliced_job.h"
 #include "tests/worker/engine/fake_card.h"
-#include "worker/engine/lanes/compute_pacer.h"
+#include "worker/engine/lanes/stream_lane.h"
 
 namespace motley::engine {
 namespace {
@@ -85,10 +86,8 @@ TEST_F(RehearsalTest, StepsOfSlicesCallNothingNew) {
 TEST_F(RehearsalTest, WithoutStreamsThereIsNothingToLoad) {
   const std::vector<RankAssignment> assignments = Assign(Gpt2(), {{{8}, 1.0}});
   HostBackend host;
-  SystemClock clock;
-  ComputePacer pacer(assignments[0].device, clock);
   CalledOperators operators;
-  EXPECT_EQ(Rehearse(assignments[0], {}, host, pacer), absl::OkStatus());
+  EXPECT_EQ(Rehearse(assignments[0], {}, host, {}), absl::OkStatus());
   EXPECT_EQ(operators.Take(), std::set<std::string>());
 }
 
@@ -97,8 +96,12 @@ TEST_F(RehearsalTest, AUnitBeyondTheCardsMemoryIsNamed) {
   FakeCard card(1);
   card.SetMemoryCap(10'000, "n0/gpu0");
   SystemClock clock;
-  ComputePacer pacer(assignments[0].device, clock);
-  const absl::Status status = Rehearse(assignments[0], {}, card, pacer);
+  DeviceLanes shared(clock, nullptr);
+  StreamLane compute(shared, *card.StreamOf(Lane::kCompute)), collective(shared, *card.StreamOf(Lane::kCollective));
+  std::array<DeviceLane*, kNumEngineLanes> lanes{};
+  lanes[static_cast<size_t>(Lane::kCompute)] = &compute;
+  lanes[static_cast<size_t>(Lane::kCollective)] = &collective;
+  const absl::Status status = Rehearse(assignments[0], {}, card, lanes);
   card.SetMemoryCap(0, "n0/gpu0");
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
   EXPECT_NE(status.message().find("n0/gpu0: a unit of the model"), std::string::npos) << status;

@@ -86,7 +86,6 @@ class CudaBackend : public DeviceBackend {
                                                   c10::cuda::getStreamFromExternal(stream, kOnlyCard));
   }
 
-  void GiveBackCaches() override { c10::cuda::CUDACachingAllocator::emptyCache(); }
   void SetMemoryCap(int64_t bytes, std::string_view) override {
     cap_bytes_ = bytes;
     const double share = bytes > 0 ? static_cast<double>(bytes) / static_cast<double>(card_bytes_) : 1;

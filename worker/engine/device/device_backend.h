@@ -49,8 +49,6 @@ class DeviceBackend {
 
   // Where tensors in the host's memory count that a thread makes for the device: each of its threads counts in it.
   virtual MemoryAccountPtr host_account() const { return ProcessMemory(); }
-  // Before the first step: the device gets back what its allocator keeps for later.
-  virtual void GiveBackCaches() {}
   // Allocations beyond the cap fail with c10::OutOfMemoryError; 0 = no cap. `device`: for its text.
   virtual void SetMemoryCap(int64_t bytes, std::string_view device) = 0;
   virtual int64_t MemoryCapBytes() const = 0;
