@@ -2,14 +2,15 @@
 # machines with NVIDIA cards need it: without cards nothing opens these libraries. The driver is the administrator's.
 
 # A row: libtorch, its oldest driver branch, a package, MB to download, the library that tells that it is there. Versions are
-# those of the wheel's METADATA, but for NCCL: ranks of all libtorches use one, so that they understand each other. What the
-# wheel names besides (cuSOLVER, NVTX, triton) no part of Motley uses.
+# those of the wheel's METADATA, but for NCCL: ranks of all libtorches use one, so that they understand each other, and a newer
+# one than any wheel names. Before 2.29.3 a proxy on an ARM host may lose an operation and stand; from 2.30 on ranks may share
+# a card. What the wheel names besides (cuSOLVER, NVTX, triton) no part of Motley uses.
 gpu_table() {
   cat <<'TEXT'
 2.11.0 580 nvidia-cublas==13.1.0.3 423 libcublas.so.13
 2.11.0 580 nvidia-cudnn-cu13==9.19.0.56 366 libcudnn.so.9
 2.11.0 580 nvidia-cufft==12.0.0.61 214 libcufft.so.12
-2.11.0 580 nvidia-nccl-cu13==2.28.9 196 libnccl.so.2
+2.11.0 580 nvidia-nccl-cu13==2.30.7 216 libnccl.so.2
 2.11.0 580 nvidia-cusparselt-cu13==0.8.0 170 libcusparseLt.so.0
 2.11.0 580 nvidia-cusparse==12.6.3.3 146 libcusparse.so.12
 2.11.0 580 nvidia-cuda-nvrtc==13.0.88 90 libnvrtc.so.13
@@ -20,7 +21,7 @@ gpu_table() {
 2.7.1 525 nvidia-cudnn-cu12==9.5.1.17 571 libcudnn.so.9
 2.7.1 525 nvidia-cublas-cu12==12.6.4.1 393 libcublas.so.12
 2.7.1 525 nvidia-cusparse-cu12==12.5.4.2 217 libcusparse.so.12
-2.7.1 525 nvidia-nccl-cu12==2.28.9 297 libnccl.so.2
+2.7.1 525 nvidia-nccl-cu12==2.30.7 303 libnccl.so.2
 2.7.1 525 nvidia-cufft-cu12==11.3.0.4 200 libcufft.so.11
 2.7.1 525 nvidia-cusparselt-cu12==0.6.3 157 libcusparseLt.so.0
 2.7.1 525 nvidia-curand-cu12==10.3.7.77 56 libcurand.so.10
@@ -40,13 +41,21 @@ gpu_torches() {
   done
 }
 
-# missing_gpu_rows VERSION: rows of the table whose library is not there.
+# is_other_version FOLDER PACKAGE==VERSION: pip has left the package there, and not in this version.
+is_other_version() {
+  local name=${2%==*}
+  name=$1/${name//-/_}
+  [[ ! -e $name-${2#*==}.dist-info ]] && compgen -G "$name-*.dist-info" >/dev/null
+}
+
+# missing_gpu_rows VERSION: rows of the table whose library is not there, or is of another version.
 missing_gpu_rows() {
   local version branch package megabytes library folder
   folder=$(gpu_torch_dir "$1")
   while read -r version branch package megabytes library; do
     [[ $version == "$1" ]] || continue
-    compgen -G "$folder/nvidia/*/lib/$library" >/dev/null || echo "$version $branch $package $megabytes $library"
+    compgen -G "$folder/nvidia/*/lib/$library" >/dev/null && ! is_other_version "$folder" "$package" ||
+      echo "$version $branch $package $megabytes $library"
   done < <(gpu_table)
 }
 

@@ -120,6 +120,8 @@ test_all() {
   # nccl.h comes with the oracle; the folder has its Python's version.
   suite "declarations of NCCL" tests/integration/check_nccl_header.sh "$ORACLE_DIR"/lib/python3*/site-packages/nvidia/nccl/include \
     "$TORCH_DIR/nvidia/cu13/include" "$CUDA_DIR/nvidia/cu13/include" "$CUDA_DIR/nvidia/cu13/include/cccl"
+  suite "declarations of the NCCL of setup --gpu" tests/integration/check_nccl_header.sh "$TORCH_DIR/nvidia/nccl/include" \
+    "$TORCH_DIR/nvidia/cu13/include" "$CUDA_DIR/nvidia/cu13/include" "$CUDA_DIR/nvidia/cu13/include/cccl"
   suite "unit tests" unit_tests
   for version in "${TORCH_VERSIONS[@]:1}"; do
     test_engine "$version"

@@ -181,7 +181,7 @@ setup_gpu_brings_libraries() {
   cat >"$folder/pip/python3" <<'TEXT'
 #!/bin/bash
 while [[ $1 != --target ]]; do shift; done
-mkdir -p "$2/nvidia/cu13/lib"
+mkdir -p "$2/nvidia/cu13/lib" "$2/nvidia_nccl_cu13-2.30.7.dist-info"
 cd "$2/nvidia/cu13/lib" && shift 2 && echo "$@" >>"$FAKE_PIP_LOG"
 touch libcublas.so.13 libcudnn.so.9 libcufft.so.12 libnccl.so.2 libcusparseLt.so.0 libcusparse.so.12 libnvrtc.so.13
 touch libcurand.so.10 libnvshmem_host.so.3 libnvJitLink.so.13 libcufile.so.0
@@ -224,13 +224,12 @@ builds_are_the_scripts() {
 
 # What the table names is what the wheel here asks for.
 gpu_table_is_the_wheels() {
-  local version package name metadata main
-  main=$(source "$root/deploy/run/setup_gpu.sh" && gpu_table | head -n 1 | cut -d ' ' -f 1)
+  local version package name metadata
   while read -r version _ package _; do
     metadata=$MOTLEY_CACHE_HERE/torch-$version/torch-$version.dist-info/METADATA
     [[ -e $metadata ]] || continue
-    # Of NCCL all libtorches have the newest one's.
-    [[ $version == "$main" || $package != nvidia-nccl-* ]] || continue
+    # Of NCCL all libtorches have one, newer than theirs.
+    [[ $package != nvidia-nccl-* ]] || continue
     # CUDA 13's own libraries stand behind one name, cuda-toolkit.
     name=$(sed -E 's/nvidia-(cuda-)?([a-z]+).*/\2/' <<<"$package")
     grep -qE "^Requires-Dist: ($package;|cuda-toolkit\[.*\b$name\b.*\])" "$metadata" ||

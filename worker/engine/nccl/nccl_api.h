@@ -1,8 +1,9 @@
 // What Motley uses of NCCL, declared here: neither nccl.h nor CUDA is needed to compile, and the library is opened at run time
-// (nccl_library.h). Names and values are nccl.h's of 2.28; a test compares every one of them with it. A cudaStream_t is a void*.
+// (nccl_library.h). Names and values are nccl.h's of 2.28; a test compares every one of them with it, and with the header of the
+// NCCL that `setup --gpu` brings. A cudaStream_t is a void*.
 //
-// An older NCCL reads as much of the configuration as it knows: its fields were only ever added at the end, and its size says
-// how many there are.
+// Fields of the configuration were only ever added at the end, and its size says how many there are. An older NCCL reads as many
+// as it knows, a newer one (2.30 has four more) takes its own values for the rest.
 #pragma once
 
 #include <climits>

@@ -19,7 +19,8 @@ MOTLEY_SAME_VALUE(ncclInvalidArgument);
 MOTLEY_SAME_VALUE(ncclInvalidUsage);
 MOTLEY_SAME_VALUE(ncclRemoteError);
 MOTLEY_SAME_VALUE(ncclInProgress);
-static_assert(::ncclNumResults == 8, "a result that we do not know");
+// 2.30 has ncclTimeout besides, of calls that we do not make: an error like any other.
+static_assert(::ncclNumResults <= 9, "a result that we do not know");
 MOTLEY_SAME_VALUE(ncclSum);
 MOTLEY_SAME_VALUE(ncclUint8);
 MOTLEY_SAME_VALUE(ncclFloat16);
@@ -38,7 +39,9 @@ MOTLEY_SAME_LAYOUT(ncclRedOp_t);
 MOTLEY_SAME_LAYOUT(ncclDataType_t);
 MOTLEY_SAME_LAYOUT(ncclComm_t);
 MOTLEY_SAME_LAYOUT(ncclUniqueId);
-MOTLEY_SAME_LAYOUT(ncclConfig_t);
+// A newer header may have further fields, behind ours. NCCL reads as many as the size says.
+static_assert(sizeof(ours::ncclConfig_t) <= sizeof(::ncclConfig_t) && alignof(ours::ncclConfig_t) == alignof(::ncclConfig_t));
+static_assert(NCCL_VERSION_CODE > 22809 || sizeof(ours::ncclConfig_t) == sizeof(::ncclConfig_t));
 static_assert(offsetof(ours::ncclUniqueId, internal) == offsetof(::ncclUniqueId, internal));
 
 #define MOTLEY_SAME_FIELD(name)                                                                         \
@@ -65,7 +68,7 @@ MOTLEY_SAME_FIELD(nvlinkCentricSched);
 
 constexpr ::ncclConfig_t kTheirs = NCCL_CONFIG_INITIALIZER;
 constexpr ours::ncclConfig_t kOurs;
-static_assert(kOurs.size == kTheirs.size && kOurs.magic == kTheirs.magic && kOurs.version == kTheirs.version);
+static_assert(kOurs.size == sizeof(kOurs) && kOurs.magic == kTheirs.magic && kOurs.version <= kTheirs.version);
 static_assert(kOurs.blocking == kTheirs.blocking && kOurs.nvlinkCentricSched == kTheirs.nvlinkCentricSched);
 
 // ---- functions ----
