@@ -20,6 +20,9 @@ namespace motley::engine {
 namespace {
 
 constexpr int kMostCtasOfNccl = 32;
+// A hand-over's receive sits on the card from the step's begin until its sender comes, and each channel has buffers of its own.
+// Over NVLink NCCL would take as many channels as a card may give; 8 of them (about 20 GB/s each) are enough.
+constexpr int kMostCtasOfPair = 8;
 constexpr int kFirstWithGroupedAborts = 22200;
 
 // A group or an ordered pair that this rank is in.
@@ -96,8 +99,9 @@ int MostCtas(const Circle& circle, const std::vector<Introduction>& introduction
   for (const int r : circle.members) fewest = std::min(fewest, introductions[r].multiprocessors);
   if (fewest == 0) return 0;
   const int most = std::clamp(fewest / static_cast<int>(kNumEngineLanes), 1, kMostCtasOfNccl);
+  if (circle.kind == Circle::Kind::kGroup) return most;
   // Of a pair's channels NCCL makes a power of two, the next one above.
-  return circle.kind == Circle::Kind::kGroup ? most : static_cast<int>(std::bit_floor(static_cast<unsigned>(most)));
+  return std::min(kMostCtasOfPair, static_cast<int>(std::bit_floor(static_cast<unsigned>(most))));
 }
 
 // NCCL connects a pair in its first hand-over, in which each waits for the other inside a call. Here nobody waits for anything

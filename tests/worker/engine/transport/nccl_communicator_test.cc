@@ -147,6 +147,22 @@ TEST_F(NcclCommunicatorTest, LanesTogetherFitOnTheWeakestMembersCard) {
       });
 }
 
+TEST_F(NcclCommunicatorTest, PairsTakeLessOfALargeCardThanGroups) {
+  WithCards(
+      2,
+      [&](CardRank& one) {
+        ASSERT_TRUE(one.connected.ok()) << one.connected.status();
+        EXPECT_EQ(TheFakeNccl().MostCtas("group-0"), 32);
+        EXPECT_EQ(TheFakeNccl().MostCtas("hand-over-0-1"), 8);
+        EXPECT_EQ(TheFakeNccl().MostCtas("hand-over-1-0"), 8);
+        ASSERT_TRUE(one.communicator().GatherScalars({0}).ok());
+      },
+      [](CommunicatorOptions& options) {
+        EverybodyHandsOver(options);
+        options.nccl.multiprocessors = 132;
+      });
+}
+
 // In a step the lane's earlier work would wait for it.
 TEST_F(NcclCommunicatorTest, PairsAreConnectedBeforeTheFirstStep) {
   TheFakeNccl().Reset();
