@@ -34,6 +34,7 @@ struct ComputeProfile {
   UnitProfile embedding, layer, head;
   double optimizer_seconds_per_element = 0;
   double step_overhead_seconds = 0;  // per step, beyond instructions
+  // What it holds before a plan's first tensor: tables; on a card also what the driver and libraries have beside the allocator.
   int64_t context_bytes = 0;
   double profile_seconds = 0;  // what measuring it took
 };

@@ -26,6 +26,8 @@ namespace {
 // Of links that nobody declares, until the measured collectives have said how fast they are.
 constexpr double kNominalRate = 1e9;
 constexpr double kAdamWTrafficBytes = 28;  // of an element; Costs takes the rate that this gives
+// The least that a driver's context and the kernels of a model can be. A profile that says less of a card did not see them.
+constexpr int64_t kLeastCardContextBytes = int64_t{128} << 20;
 
 std::string HopText(double seconds) {
   if (seconds >= 1e-3) return SecondsText(seconds);
@@ -65,8 +67,8 @@ double MeasuredFlops(const PlannerInput& input, const MeasuredSeries& layer) {
   return best;
 }
 
-absl::StatusOr<MeasuredCard> MeasuredOf(const PlannerInput& input, const ComputeProfile& profile, const std::string& model_name,
-                                        DType dtype) {
+absl::StatusOr<MeasuredCard> MeasuredOf(const PlannerInput& input, const DeviceDescription& device, const ComputeProfile& profile,
+                                        const std::string& model_name, DType dtype) {
   MeasuredCard card;
   card.model = model_name;
   card.seq_len = input.config.training.seq_len;
@@ -80,7 +82,8 @@ absl::StatusOr<MeasuredCard> MeasuredOf(const PlannerInput& input, const Compute
   card.embedding = SeriesOf(profile.embedding);
   card.head = SeriesOf(profile.head);
   card.optimizer = MeasuredOptimizer{std::max(0.0, profile.optimizer_seconds_per_element), profile.step_overhead_seconds};
-  card.context_bytes = profile.context_bytes;
+  if (device.kind != DeviceKind::kCuda || profile.context_bytes >= kLeastCardContextBytes)
+    card.context_bytes = profile.context_bytes;
   return card;
 }
 
@@ -283,7 +286,8 @@ absl::StatusOr<LiveInputs> DescribeLive(const PlannerInput& input) {
   MeasuredCards cards(&live.cluster, &live.profile);
   std::vector<int> kinds;
   for (size_t d = 0; d < input.devices.size(); ++d) {
-    MOTLEY_ASSIGN_OR_RETURN(MeasuredCard card, MeasuredOf(input, input.compute[d], live.model_name, precision.compute));
+    MOTLEY_ASSIGN_OR_RETURN(MeasuredCard card,
+                            MeasuredOf(input, input.devices[d], input.compute[d], live.model_name, precision.compute));
     const CardKind kind = KindOf(input, input.devices[d], card);
     kinds.push_back(cards.Add(input.devices[d], kind, std::move(card)));
   }

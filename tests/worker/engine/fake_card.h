@@ -43,12 +43,15 @@ class FakeCard : public HostBackend {
     HostBackend::ResetPeak();
     handles_.BeginSteps();
   }
+  int64_t BytesBesideAllocator() const override { return beside_allocator_bytes_; }
+  void set_beside_allocator_bytes(int64_t bytes) { beside_allocator_bytes_ = bytes; }
 
   const FakeDeviceMemory& bytes() const { return memory_; }
   const FakeHandles& handles() const { return handles_; }
 
  private:
   const NcclApi* const nccl_;
+  int64_t beside_allocator_bytes_ = 0;
   FakeDeviceMemory memory_;
   FakeHandles handles_;
   FakeStreamDevice device_;

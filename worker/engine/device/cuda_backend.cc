@@ -58,8 +58,11 @@ absl::Status TryKernel() {
 
 class CudaBackend : public DeviceBackend {
  public:
-  CudaBackend(int64_t card_bytes, int multiprocessors, absl::StatusOr<NcclLibrary> nccl)
-      : card_bytes_(card_bytes), multiprocessors_(multiprocessors), nccl_(std::move(nccl)) {
+  CudaBackend(int64_t card_bytes, int64_t used_by_others_bytes, int multiprocessors, absl::StatusOr<NcclLibrary> nccl)
+      : card_bytes_(card_bytes),
+        used_by_others_bytes_(used_by_others_bytes),
+        multiprocessors_(multiprocessors),
+        nccl_(std::move(nccl)) {
     for (size_t lane = 0; lane < kNumEngineLanes; ++lane) {
       // Transfers go first: what they bring is waited for, and they take little of the card.
       lanes_[lane] = streams_.Make(/*high_priority=*/lane != static_cast<size_t>(Lane::kCompute));
@@ -95,11 +98,18 @@ class CudaBackend : public DeviceBackend {
   int64_t CurrentBytes() const override { return Stats().allocated_bytes[kAllBlocks].current; }
   int64_t PeakBytes() const override { return Stats().allocated_bytes[kAllBlocks].peak; }
   void ResetPeak() override { c10::cuda::CUDACachingAllocator::resetPeakStats(kOnlyCard); }
+  int64_t BytesBesideAllocator() const override {
+    size_t free = 0, total = 0;
+    if (!CudaStatus("asking for the card's memory", cudaMemGetInfo(&free, &total)).ok()) return 0;
+    const int64_t reserved = Stats().reserved_bytes[kAllBlocks].current;
+    return std::max<int64_t>(0, static_cast<int64_t>(total - free) - reserved - used_by_others_bytes_);
+  }
 
  private:
   static c10::CachingDeviceAllocator::DeviceStats Stats() { return c10::cuda::CUDACachingAllocator::getDeviceStats(kOnlyCard); }
 
   const int64_t card_bytes_;
+  const int64_t used_by_others_bytes_;  // as the worker saw it last; CUDA only knows the sum
   const int multiprocessors_;
   const absl::StatusOr<NcclLibrary> nccl_;
   int64_t cap_bytes_ = 0;
@@ -135,7 +145,8 @@ absl::StatusOr<std::unique_ptr<DeviceBackend>> OpenCuda(const DeviceDescription&
   int multiprocessors = 0;
   MOTLEY_RETURN_IF_ERROR(CudaStatus("asking for the card's multiprocessors",
                                     cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, kOnlyCard)));
-  return std::make_unique<CudaBackend>(static_cast<int64_t>(total), multiprocessors, std::move(nccl));
+  return std::make_unique<CudaBackend>(static_cast<int64_t>(total), device.card.used_by_others_bytes, multiprocessors,
+                                       std::move(nccl));
 }
 
 }  // namespace motley::engine

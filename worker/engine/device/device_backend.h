@@ -54,6 +54,9 @@ class DeviceBackend {
   virtual int64_t MemoryCapBytes() const = 0;
   virtual int64_t CurrentBytes() const = 0;
   virtual int64_t PeakBytes() const = 0;  // since the last ResetPeak
+  // What the process holds of the device that no tensor can have: the driver's context, kernels, libraries' buffers. 0: nothing,
+  // or nobody can say.
+  virtual int64_t BytesBesideAllocator() const { return 0; }
   virtual void ResetPeak() = 0;
 };
 

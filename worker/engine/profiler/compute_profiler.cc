@@ -80,6 +80,10 @@ ComputeProfile ProfileUnits(const RankAssignment& assignment, DeviceBackend& bac
   const OptimizerTimes optimizer = MeasureOptimizer(assignment, *precision, backend, pacer);
   profile.optimizer_seconds_per_element = optimizer.seconds_per_element;
   profile.step_overhead_seconds = optimizer.launch_seconds;
+  // By now the card has the kernels of all units, and cuBLAS its workspace among the allocator's bytes.
+  if (const int64_t beside = backend.BytesBesideAllocator(); beside > 0) {
+    profile.context_bytes = backend.CurrentBytes() - before + beside;
+  }
   profile.profile_seconds = absl::ToDoubleSeconds(clock.Now() - start);
   return profile;
 }

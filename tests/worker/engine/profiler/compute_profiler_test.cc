@@ -213,6 +213,15 @@ TEST_F(ComputeProfilerTest, ALateStreamsBytesAreThoseOfTheOperatorTable) {
   EXPECT_GT(profile.optimizer_seconds_per_element, 0);
 }
 
+TEST_F(ComputeProfilerTest, ACardsContextIsWhatNoTensorCanHave) {
+  FakeCard card(3);
+  card.set_beside_allocator_bytes(int64_t{500} << 20);
+  const int64_t context = Profile(card).context_bytes - (int64_t{500} << 20);
+  // The rotary tables, those of the part beside them.
+  EXPECT_GE(context, 2 * 64 * 8 * 4);
+  EXPECT_LE(context, 2 * 2 * 64 * 8 * 4);
+}
+
 TEST_F(ComputeProfilerTest, AStreamThatHoldsNoModelFailsByTheOperatorsWords) {
   FakeCard card(3);
   assignment_.model.head_dim = 0;  // no such model: an operator throws
