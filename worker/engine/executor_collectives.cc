@@ -127,7 +127,7 @@ absl::Status Executor::Pass::Do(const ReduceScalars&) {
   StepScalars mine;
   mine.loss_sum = loss_sum_.item<double>();
   mine.tokens = tokens_;
-  mine.not_finite = not_finite_.item<int64_t>();
+  if (const int64_t first = finite_.First(); first < 2 * program_.num_units) mine.not_finite = first;
   mine.stop = input_.stop;
   mine.save = input_.save;
   mine.checkpoint = input_.checkpoint;

@@ -13,6 +13,7 @@
 #include "worker/engine/executor.h"
 #include "worker/engine/lanes/runner.h"
 #include "worker/engine/model/instruction_flops.h"
+#include "worker/engine/operators/finite_check.h"
 
 namespace motley::engine {
 
@@ -112,7 +113,7 @@ class Executor::Pass : public ProgramWork {
   at::Tensor HeadsSum(at::Tensor& sum, int unit) const;
   double LossWeight() const;
   // Of a training step alone.
-  void NoteFinite(const at::Tensor& tensor, int64_t position);
+  void NoteFinite(const at::Tensor& made, int64_t position, int32_t microbatch);
   // What another lane made.
   at::Tensor Taken(at::Tensor whole) const {
     e_.backend_.UsedOn(whole, Lane::kCompute);
@@ -135,8 +136,9 @@ class Executor::Pass : public ProgramWork {
   StepOutcome outcome_;  // written by the collective lane, read by the optimizer after it
   std::vector<GradientUse> gradient_uses_;
   // Compute lane:
-  at::Tensor loss_sum_, not_finite_;  // read by ReduceScalars after the last loss
-  double tokens_ = 0;                 // the same
+  at::Tensor loss_sum_;  // read by ReduceScalars after the last loss
+  FiniteCheck finite_;   // the same
+  double tokens_ = 0;    // the same
   // By microbatch: what its last unit or segment made, then the gradient with respect to it. The collective lane sums it in place
   // between two instructions of the compute lane.
   std::vector<at::Tensor> activations_;

@@ -7,7 +7,6 @@
 #include "worker/engine/base/scalar_type.h"
 #include "worker/engine/executor_pass.h"
 #include "worker/engine/model/optimizer.h"
-#include "worker/engine/operators/finite_check.h"
 
 namespace motley::engine {
 
@@ -20,7 +19,7 @@ absl::Status Executor::Pass::Do(const Forward& op) {
     return absl::OkStatus();
   }
   activation = RunUnit(op, activation);
-  NoteFinite(activation, ForwardPosition(op.unit));
+  NoteFinite(activation, ForwardPosition(op.unit), op.microbatch);
   if (Summed() || op.segment == UnitSegment::kAttention || Held(op.unit + 1)) return absl::OkStatus();
   activations_out_.Put(op.unit + 1, op.microbatch, std::exchange(activation, at::Tensor()));
   return absl::OkStatus();
@@ -62,7 +61,7 @@ void Executor::Pass::RunHead(const Forward& op, at::Tensor& activation) {
 }
 
 void Executor::Pass::CountLoss(const Forward& op, const at::Tensor& loss) {
-  NoteFinite(loss, ForwardPosition(op.unit));
+  NoteFinite(loss, ForwardPosition(op.unit), op.microbatch);
   if (!assignment().slice.leads()) return;  // the same loss of the same tokens
   loss_sum_.add_(loss);
   tokens_ += static_cast<double>(input_.batch.targets[op.microbatch].numel());
@@ -94,7 +93,7 @@ at::Tensor& Executor::Pass::OutputGradient(const Op& op) {
 
 template <typename Op>
 void Executor::Pass::HandOverGradient(const Op& op, at::Tensor& gradient) {
-  if (gradient.defined()) NoteFinite(gradient, BackwardPosition(op.unit, program_.num_units));
+  if (gradient.defined()) NoteFinite(gradient, BackwardPosition(op.unit, program_.num_units), op.microbatch);
   if (Summed() || op.segment == UnitSegment::kMlp || op.unit == 0 || Held(op.unit - 1)) return;
   gradients_out_.Put(op.unit, op.microbatch, std::exchange(gradient, at::Tensor()));
 }
@@ -185,8 +184,8 @@ double Executor::Pass::LossWeight() const {
   return input_.loss_scale / (static_cast<double>(training.global_batch_size) * static_cast<double>(training.seq_len));
 }
 
-void Executor::Pass::NoteFinite(const at::Tensor& tensor, int64_t position) {
-  if (training_) engine::NoteFinite(tensor, position, not_finite_);
+void Executor::Pass::NoteFinite(const at::Tensor& made, int64_t position, int32_t microbatch) {
+  if (training_) finite_.Note(made, position, microbatch);
 }
 
 }  // namespace motley::engine

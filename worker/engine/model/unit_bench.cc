@@ -4,7 +4,6 @@
 
 #include "worker/engine/base/scalar_type.h"
 #include "worker/engine/base/torch_pch.h"
-#include "worker/engine/operators/finite_check.h"
 
 namespace motley::engine {
 namespace {
@@ -23,13 +22,13 @@ UnitBench::UnitBench(UnitModel& model, const ModelShape& shape, int64_t seq_len,
       shape_(shape),
       seq_len_(seq_len),
       kind_(kind),
-      options_(at::TensorOptions().dtype(ScalarTypeOf(precision.compute)).device(device)) {
+      options_(at::TensorOptions().dtype(ScalarTypeOf(precision.compute)).device(device)),
+      finite_(1, 1, options_.dtype(ScalarTypeOf(precision.master))) {
   const at::TensorOptions master = options_.dtype(ScalarTypeOf(precision.master));
   const std::vector<UnitSpec> layout = ParameterLayout(shape);
   const int64_t elements = layout[static_cast<size_t>(FirstUnitOf(kind, shape))].num_elements;
   params_ = Uniform({elements}, kWeightBound);
   grads_ = at::zeros({elements}, master);
-  not_finite_ = at::ones({}, options_.dtype(at::kLong));
   if (kind == UnitKind::kHead && shape.tie_embeddings) {
     embedding_params_ = Uniform({layout.front().num_elements}, kWeightBound);
     embedding_grads_ = at::zeros({layout.front().num_elements}, master);
@@ -140,7 +139,7 @@ void UnitBench::Clear() {
   head_rows_ = head_sum_ = tied_sum_ = at::Tensor();
 }
 
-void UnitBench::NoteFinite(const at::Tensor& made) { engine::NoteFinite(made, 0, not_finite_); }
+void UnitBench::NoteFinite(const at::Tensor& made) { finite_.Note(made, 0, 0); }
 
 int64_t UnitBench::input_bytes() const {
   return kind_ == UnitKind::kEmbedding ? Bytes(tokens_) + Bytes(targets_) : Bytes(input_);

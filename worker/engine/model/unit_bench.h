@@ -10,6 +10,7 @@
 #include "common/program/operation_traits.h"
 #include "common/session/assignment.h"
 #include "worker/engine/model/unit_model.h"
+#include "worker/engine/operators/finite_check.h"
 
 namespace motley::engine {
 
@@ -46,7 +47,7 @@ class UnitBench {
   at::Tensor params_, grads_, embedding_params_, embedding_grads_;
   at::Tensor tokens_, targets_, input_, output_, grad_output_, grad_input_;
   at::Tensor head_rows_, head_sum_, tied_sum_;  // between a head's segments; between its halves
-  at::Tensor not_finite_;                       // whether anything was not; nobody reads it
+  FiniteCheck finite_;                          // nobody reads it
   Saved saved_;
 };
 

@@ -1,13 +1,26 @@
 #include "worker/engine/operators/finite_check.h"
 
+#include <cmath>
+
 #include "worker/engine/base/torch_pch.h"
-#include "worker/engine/operators/half.h"
 
 namespace motley::engine {
 
-void NoteFinite(const at::Tensor& tensor, int64_t position, at::Tensor& first) {
-  const at::Tensor sum = IsHalf(tensor) ? tensor.sum(at::kFloat) : tensor.sum();
-  first = at::minimum(first, at::where(at::isfinite(sum), first, position));
+FiniteCheck::FiniteCheck(int64_t positions, int64_t microbatches, const at::TensorOptions& type)
+    : sums_(at::zeros({positions, microbatches}, type)) {}
+
+void FiniteCheck::Note(const at::Tensor& made, int64_t position, int64_t microbatch) {
+  at::Tensor sum = sums_.select(0, position).select(0, microbatch);
+  at::sum_out(sum, made, at::OptionalIntArrayRef(), /*keepdim=*/false, sums_.scalar_type());
+}
+
+int64_t FiniteCheck::First() const {
+  const at::Tensor sums = sums_.to(at::kCPU, at::kDouble);
+  const auto* const values = sums.const_data_ptr<double>();
+  for (int64_t i = 0; i < sums.numel(); ++i) {
+    if (!std::isfinite(values[i])) return i / sums.size(1);
+  }
+  return sums.size(0);
 }
 
 }  // namespace motley::engine
