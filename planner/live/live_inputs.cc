@@ -25,7 +25,8 @@ namespace {
 
 // Of links that nobody declares, until the measured collectives have said how fast they are.
 constexpr double kNominalRate = 1e9;
-constexpr double kAdamWTrafficBytes = 28;  // of an element; Costs takes the rate that this gives
+// Of an element, at the end of a step; Costs takes the rate that this gives. A card's clips, makes a norm of copies and casts.
+constexpr double kAdamWTrafficBytes = 28, kCardsTrafficBytes = 66;
 // The least that a driver's context and the kernels of a model can be. A profile that says less of a card did not see them.
 constexpr int64_t kLeastCardContextBytes = int64_t{128} << 20;
 
@@ -93,8 +94,9 @@ CardKind KindOf(const PlannerInput& input, const DeviceDescription& device, cons
   kind.fp32_flops = std::clamp(flops, kLeastFlops, kMostFlops);
   kind.memory_bytes = device.memory_bytes > 0 ? device.memory_bytes : static_cast<int64_t>(kMostDeviceBytes);
   const double step = card.optimizer->seconds_per_element;
+  const double traffic = device.kind == DeviceKind::kCuda ? kCardsTrafficBytes : kAdamWTrafficBytes;
   kind.memory_bytes_per_second =
-      std::clamp(step > 0 ? kAdamWTrafficBytes / (kMemoryEfficiency * step) : kMostMemoryRate, kLeastRate, kMostMemoryRate);
+      std::clamp(step > 0 ? traffic / (kMemoryEfficiency * step) : kMostMemoryRate, kLeastRate, kMostMemoryRate);
   return kind;
 }
 
