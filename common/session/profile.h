@@ -28,6 +28,16 @@ struct UnitProfile {
   double part = 0;                   // of the unit's heads, columns and rows, below 1; 0: no part was measured
 };
 
+// How a card was while its units were measured, at the end of its largest load; a number that it did not say is 0.
+struct CardLoad {
+  int64_t sm_clock_mhz = 0;
+  double watts = 0;
+  int64_t power_limit_watts = 0;
+  // What held its clocks down.
+  bool at_power_limit = false, slowed_by_heat = false, slowed_by_hardware = false;
+  friend bool operator==(const CardLoad&, const CardLoad&) = default;
+};
+
 struct ComputeProfile {
   DeviceId device;
   std::string digest;  // of everything it depends on
@@ -37,6 +47,7 @@ struct ComputeProfile {
   // What it holds before a plan's first tensor: tables; on a card also what the driver and libraries have beside the allocator.
   int64_t context_bytes = 0;
   double profile_seconds = 0;  // what measuring it took
+  CardLoad load;               // of a card
 };
 
 struct CollectivePoint {

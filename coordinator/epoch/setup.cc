@@ -8,6 +8,7 @@
 #include "common/base/logging.h"
 #include "common/base/status_macros.h"
 #include "common/device/link_class.h"
+#include "common/session/load_text.h"
 #include "common/session/overlap_text.h"
 #include "common/session/profile.h"
 #include "coordinator/epoch/planning.h"
@@ -247,6 +248,7 @@ absl::Status StoreProfiles(Core& core, const NodeName& node, const std::vector<D
       core.state.speeds[device.id] = speed;
       core.state.run->prediction.Measured(device.id);
       lines.push_back(absl::StrCat(device.id.value(), " ", static_cast<int64_t>(speed.tokens_per_second), " tokens/s"));
+      if (const std::string load = LoadText(profile.load); !load.empty()) absl::StrAppend(&lines.back(), " (", load, ")");
       batch.compute_profiles.emplace_back(std::move(profile), speed);
       break;
     }

@@ -25,9 +25,11 @@ void from_json(const json& in, StringId<Tag>& id) {
   id = StringId<Tag>(in.get<std::string>());
 }
 
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(CardLoad, sm_clock_mhz, watts, power_limit_watts, at_power_limit, slowed_by_heat,
+                                                slowed_by_hardware)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ComputeProfile, device, digest, embedding, layer, head,
                                                 optimizer_seconds_per_element, step_overhead_seconds, context_bytes,
-                                                profile_seconds)
+                                                profile_seconds, load)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Overlap, compute, collectives)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(CollectiveProfile, devices, digest, points, links, overlap, barrier_seconds,
                                                 profile_seconds)

@@ -18,6 +18,8 @@ constexpr char kVersionKey[] = "motley_profile";
 constexpr int64_t kMostBytes = int64_t{1} << 42;
 constexpr int64_t kPartsVersion = 4;  // the first with halves of a backward and a part of a unit
 constexpr int64_t kForwardWorkspaceVersion = 5;
+constexpr int64_t kLoadVersion = 6;
+constexpr double kMostOfLoad = 1e6;  // MHz, watts
 
 template <typename... Parts>
 absl::Status Bad(const Parts&... parts) {
@@ -138,6 +140,35 @@ absl::StatusOr<double> Seconds(const Json& json, const char* key, const std::str
   return value.get<double>();
 }
 
+absl::StatusOr<CardLoad> ReadLoad(const Json& json, const std::string& path) {
+  if (!json.is_object()) return Bad(path, ": must be an object");
+  const std::vector<std::string> keys = {"sm_clock_mhz",   "watts",          "power_limit_watts",
+                                         "at_power_limit", "slowed_by_heat", "slowed_by_hardware"};
+  MOTLEY_RETURN_IF_ERROR(CheckKeys(json, keys, path));
+  for (const auto& [key, value] : json.items()) {
+    const bool is_number = std::find(keys.begin(), keys.begin() + 3, key) != keys.begin() + 3;
+    if (!is_number && !value.is_boolean()) return Bad(path, ".", key, ": must be true or false");
+    if (!is_number) continue;
+    if (!value.is_number() || !(value.get<double>() >= 0) || value.get<double>() > kMostOfLoad) {
+      return Bad(path, ".", key, ": must be a number from 0 to ", kMostOfLoad);
+    }
+  }
+  CardLoad load;
+  load.sm_clock_mhz = static_cast<int64_t>(json.value("sm_clock_mhz", 0.0));
+  load.watts = json.value("watts", 0.0);
+  load.power_limit_watts = static_cast<int64_t>(json.value("power_limit_watts", 0.0));
+  load.at_power_limit = json.value("at_power_limit", false);
+  load.slowed_by_heat = json.value("slowed_by_heat", false);
+  load.slowed_by_hardware = json.value("slowed_by_hardware", false);
+  return load;
+}
+
+Json ToJson(const CardLoad& load) {
+  return {{"sm_clock_mhz", load.sm_clock_mhz},           {"watts", load.watts},
+          {"power_limit_watts", load.power_limit_watts}, {"at_power_limit", load.at_power_limit},
+          {"slowed_by_heat", load.slowed_by_heat},       {"slowed_by_hardware", load.slowed_by_hardware}};
+}
+
 // What version 1 did not have.
 absl::Status ReadExtras(const Json& json, int64_t version, const std::string& path, MeasuredCard* card) {
   if (json.contains("embedding")) {
@@ -162,6 +193,9 @@ absl::Status ReadExtras(const Json& json, int64_t version, const std::string& pa
     }
     card->context_bytes = bytes.get<int64_t>();
   }
+  if (json.contains("load")) {
+    MOTLEY_ASSIGN_OR_RETURN(card->load, ReadLoad(json["load"], path + ".load"));
+  }
   return absl::OkStatus();
 }
 
@@ -172,6 +206,7 @@ absl::StatusOr<MeasuredCard> ReadCard(const Json& json, int64_t version, const s
   if (with_extras) {
     std::vector<std::string> keys = SeriesKeys(version);
     keys.insert(keys.end(), {"model", "card", "dtype", "seq_len", "embedding", "head", "optimizer", "context_bytes"});
+    if (version >= kLoadVersion) keys.push_back("load");
     MOTLEY_RETURN_IF_ERROR(CheckKeys(json, keys, path));
   }
   MeasuredCard card;
@@ -222,6 +257,7 @@ Json ToJson(const MeasuredCard& card) {
                          {"launch_seconds", card.optimizer->launch_seconds}};
   }
   if (card.context_bytes) json["context_bytes"] = *card.context_bytes;
+  if (card.load != CardLoad()) json["load"] = ToJson(card.load);
   return json;
 }
 

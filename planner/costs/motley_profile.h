@@ -12,11 +12,13 @@
 #include "absl/status/statusor.h"
 #include "common/base/dtype.h"
 #include "common/model/model.h"
+#include "common/session/profile.h"
 
 namespace motley::planner {
 
-// 1 had layers alone, 2 no bytes, 3 whole passes alone, 4 one workspace for both passes; all are read.
-inline constexpr int kMotleyProfileVersion = 5;
+// 1 had layers alone, 2 no bytes, 3 whole passes alone, 4 one workspace for both passes, 5 no load; all are
+// read.
+inline constexpr int kMotleyProfileVersion = 6;
 inline constexpr int64_t kMostTokens = int64_t{1} << 24;  // of a sequence
 
 // One unit of the model over samples: lists of the same length. What comes behind the passes may be empty: not measured, then it
@@ -49,6 +51,7 @@ struct MeasuredCard {
   std::optional<MeasuredSeries> embedding, head;
   std::optional<MeasuredOptimizer> optimizer;
   std::optional<int64_t> context_bytes;  // what the card holds before the first tensor of a plan
+  CardLoad load;                         // how it was meanwhile; for people
 };
 
 struct MotleyProfile {

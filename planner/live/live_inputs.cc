@@ -85,6 +85,7 @@ absl::StatusOr<MeasuredCard> MeasuredOf(const PlannerInput& input, const DeviceD
   card.optimizer = MeasuredOptimizer{std::max(0.0, profile.optimizer_seconds_per_element), profile.step_overhead_seconds};
   if (device.kind != DeviceKind::kCuda || profile.context_bytes >= kLeastCardContextBytes)
     card.context_bytes = profile.context_bytes;
+  card.load = profile.load;
   return card;
 }
 

@@ -87,7 +87,17 @@ bool Alike(std::optional<int64_t> a, std::optional<int64_t> b) {
   return Alike(static_cast<double>(*a), static_cast<double>(*b), kAlikeContext);
 }
 
+// What held any of them is said of all.
+void AddToMean(const CardLoad& other, double of, CardLoad* mean) {
+  AddToMean(other.watts, of, &mean->watts);
+  mean->sm_clock_mhz += (other.sm_clock_mhz - mean->sm_clock_mhz) / static_cast<int64_t>(of);
+  mean->at_power_limit |= other.at_power_limit;
+  mean->slowed_by_heat |= other.slowed_by_heat;
+  mean->slowed_by_hardware |= other.slowed_by_hardware;
+}
+
 void AddToMean(const MeasuredCard& other, double of, MeasuredCard* mean) {
+  AddToMean(other.load, of, &mean->load);
   AddToMean(other.layer, of, &mean->layer);
   if (mean->embedding) AddToMean(*other.embedding, of, &*mean->embedding);
   if (mean->head) AddToMean(*other.head, of, &*mean->head);

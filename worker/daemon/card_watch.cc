@@ -19,6 +19,7 @@ namespace {
 
 constexpr int64_t kWorthAReport = 256 << 20;  // of memory that others took or gave back
 constexpr int64_t kLargestStatBytes = 4 << 10;
+constexpr double kAboutAllWatts = 0.9;
 constexpr absl::Duration kStartPatience = absl::Seconds(1);  // a hanging card delays a start by this
 
 // NVIDIA's table of Xid errors, of those after which only a reset helps. Programs' own errors (13, 31, 43, 45) end programs.
@@ -67,6 +68,22 @@ absl::Status CheckRoom(int64_t offered_bytes, const CardRoom& room) {
                                                    ": end what holds it, or start the worker again, which then offers less"));
 }
 
+CardLoad LoadOf(const std::vector<CardSample>& looks, int64_t power_limit_watts) {
+  double most_watts = 0;
+  for (const CardSample& look : looks) most_watts = std::max(most_watts, look.watts);
+  CardLoad load;
+  for (const CardSample& look : looks) {
+    if (look.watts < kAboutAllWatts * most_watts) continue;
+    load.sm_clock_mhz = std::max<int64_t>(0, look.clock_mhz);
+    load.watts = std::max(0.0, look.watts);
+    load.power_limit_watts = power_limit_watts;
+    load.at_power_limit |= (look.slow_downs & nvml::kSwPowerCap) != 0;
+    load.slowed_by_heat |= (look.slow_downs & (nvml::kSwThermal | nvml::kHwThermal)) != 0;
+    load.slowed_by_hardware |= (look.slow_downs & (nvml::kHwSlowdown | nvml::kHwPowerBrake)) != 0;
+  }
+  return load;
+}
+
 CardWatch::CardWatch(const NvmlLibrary& nvml, const std::vector<OfferedDevice>& devices, CardMetrics& metrics, OnChange on_change,
                      absl::Duration period)
     : nvml_(nvml), metrics_(metrics), on_change_(std::move(on_change)), period_(period) {
@@ -79,6 +96,7 @@ CardWatch::CardWatch(const NvmlLibrary& nvml, const std::vector<OfferedDevice>& 
     Card& card = cards_.emplace_back();
     card.device = card.said.device = device.description.id;
     card.said.used_by_others_bytes = card.room.joined_with_bytes = device.description.card.used_by_others_bytes;
+    card.power_limit_watts = device.description.card.power_limit_watts;
     const nvml::Return code = f.HandleByIndex(static_cast<unsigned>(device.card_index), &handle);
     if (code != nvml::kSuccess) {
       card.said.lost = nvml_.Words(code);
@@ -119,6 +137,9 @@ void CardWatch::Loop() {
     }
     {
       absl::MutexLock lock(&mutex_);
+      for (size_t i = 0; i < cards.size(); ++i) {
+        if (auto load = loads_.find(cards[i].device); load != loads_.end()) load->second.push_back(looks[i].sample);
+      }
       cards_ = std::move(cards);
       ended_ = begun_;
     }
@@ -206,6 +227,17 @@ absl::Status CardWatch::MayStart(const DeviceId& device, int64_t offered_bytes) 
   const Card* card = Find(device);
   if (card == nullptr) return absl::OkStatus();
   return card->said.lost.empty() ? CheckRoom(offered_bytes, card->room) : absl::UnavailableError(card->said.lost);
+}
+
+void CardWatch::BeginLoad(const DeviceId& device) {
+  absl::MutexLock lock(&mutex_);
+  if (Find(device) != nullptr) loads_[device].clear();
+}
+
+CardLoad CardWatch::EndLoad(const DeviceId& device) {
+  absl::MutexLock lock(&mutex_);
+  const auto load = loads_.extract(device);
+  return load.empty() ? CardLoad() : LoadOf(load.mapped(), Find(device)->power_limit_watts);
 }
 
 std::vector<CardReport> CardWatch::reports() const {

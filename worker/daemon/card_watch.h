@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <thread>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/base/steady_condition.h"
+#include "common/session/profile.h"
 #include "common/session/session.h"
 #include "worker/daemon/card_metrics.h"
 #include "worker/daemon/nvml_cards.h"
@@ -35,6 +37,10 @@ absl::Status CheckRoom(int64_t offered_bytes, const CardRoom& room);
 // card's, or one that a card which contains memory errors lives with.
 std::string LostByXid(int64_t xid, bool contains_errors = false);
 
+// Of looks at a card under load: the last one at which it drew about as much as it ever did. What slowed it down counts from all
+// such.
+CardLoad LoadOf(const std::vector<CardSample>& looks, int64_t power_limit_watts);
+
 class CardWatch {
  public:
   using OnChange = std::function<void(const CardReport&)>;  // from the watch's thread
@@ -52,6 +58,9 @@ class CardWatch {
   // Before a rank starts: UNAVAILABLE when the card is lost, RESOURCE_EXHAUSTED when others have taken of its memory what was
   // offered.
   absl::Status MayStart(const DeviceId& device, int64_t offered_bytes);
+  // What the looks between the two said of a card that is being measured; of what is no card, nothing.
+  void BeginLoad(const DeviceId& device);
+  CardLoad EndLoad(const DeviceId& device);
   // The newest of what was reported, for a hello.
   std::vector<CardReport> reports() const;
 
@@ -61,6 +70,7 @@ class CardWatch {
     CardReport said;  // last
     CardRoom room;
     int64_t errors = 0;  // uncorrected ones, counted so far
+    int64_t power_limit_watts = 0;
     // Of what others held at the join, when no rank was here yet, what no list of processes names (another container's, say); it
     // is taken to stay. -1 = not looked yet.
     int64_t unlisted_bytes = -1;
@@ -88,6 +98,7 @@ class CardWatch {
   mutable absl::Mutex mutex_;
   SteadyCondition changed_;
   std::vector<Card> cards_ ABSL_GUARDED_BY(mutex_);
+  std::map<DeviceId, std::vector<CardSample>> loads_ ABSL_GUARDED_BY(mutex_);      // of those that are being measured
   int64_t begun_ ABSL_GUARDED_BY(mutex_) = 0, ended_ ABSL_GUARDED_BY(mutex_) = 0;  // looks
   int64_t wanted_ ABSL_GUARDED_BY(mutex_) = 1;  // the next look begins at once while fewer have begun
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

@@ -89,6 +89,7 @@ class Supervisor {
   void ServeRank(RankRun& run, Rank& rank);
   void OnMessage(RankRun& run, Rank& rank, RankMessage message);
   void OnEvent(RankRun& run, Rank& rank, RankReport event);
+  void AddLoads(ProfileReport& report) const;
   void OnProgress(Rank& rank, const ProgressReport& progress);
   void OnExit(RankRun& run, Rank& rank, const std::string& how);
   void CheckHung(RankRun& run, Rank& rank);

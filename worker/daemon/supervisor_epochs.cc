@@ -179,6 +179,7 @@ void Supervisor::KillRun(RankRun& run, const std::string& reason) {
 void Supervisor::DriveProfile(RankRun& run) {
   for (auto& [index, command] : run.profile->Next()) {
     run.ranks[index].watch.last_advance = clock_.Now();
+    if (config_.cards != nullptr && !command.compute_devices.empty()) config_.cards->BeginLoad(run.ranks[index].device);
     (void)run.ranks[index].process->Send(command);
   }
   for (size_t i = 0; i < run.ranks.size(); ++i) {

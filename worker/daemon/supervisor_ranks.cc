@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/clean_text.h"
 #include "common/base/logging.h"
+#include "common/session/load_text.h"
 #include "worker/daemon/supervisor.h"
 
 namespace motley::worker {
@@ -54,7 +55,8 @@ void Supervisor::OnMessage(RankRun& run, Rank& rank, RankMessage message) {
   if (const auto* progress = std::get_if<ProgressReport>(&message)) return OnProgress(rank, *progress);
   WorkerReport& report = std::get<WorkerReport>(message);
   if (auto* event = std::get_if<RankReport>(&report)) return OnEvent(run, rank, std::move(*event));
-  if (const auto* profile = std::get_if<ProfileReport>(&report)) {
+  if (auto* profile = std::get_if<ProfileReport>(&report)) {
+    AddLoads(*profile);
     for (size_t i = 0; run.profile != nullptr && i < run.ranks.size(); ++i) {
       if (&run.ranks[i] == &rank) run.profile->Done(i, *profile);
     }
@@ -70,6 +72,15 @@ void Supervisor::OnMessage(RankRun& run, Rank& rank, RankMessage message) {
   if (auto* failed = std::get_if<CheckpointFailedReport>(&report)) CutText(failed->message);
   if (IsQuestion(report)) rank.questions.push_back(report);
   outbox_.Push(std::move(report));
+}
+
+// A rank does not see how its card is.
+void Supervisor::AddLoads(ProfileReport& report) const {
+  for (ComputeProfile& profile : report.compute) {
+    if (config_.cards != nullptr) profile.load = config_.cards->EndLoad(profile.device);
+    const std::string load = LoadText(profile.load);
+    if (!load.empty()) LogInfo(absl::StrCat(profile.device.value(), ": measured ", load));
+  }
 }
 
 void Supervisor::OnProgress(Rank& rank, const ProgressReport& progress) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 namespace motley::wire {
 namespace {
 
@@ -17,6 +19,7 @@ TEST(WireProfileTest, ComputeRoundTrips) {
   profile.step_overhead_seconds = 0.002;
   profile.context_bytes = 77;
   profile.profile_seconds = 4.5;
+  profile.load = {1035, 71.5, 72, true, false, true};
 
   const v1::ComputeProfile proto = ToProto(profile);
   const ComputeProfile back = FromProto(proto);
@@ -42,7 +45,14 @@ TEST(WireProfileTest, ComputeRoundTrips) {
   EXPECT_EQ(back.step_overhead_seconds, 0.002);
   EXPECT_EQ(back.context_bytes, 77);
   EXPECT_EQ(back.profile_seconds, 4.5);
+  EXPECT_EQ(back.load, profile.load);
   EXPECT_EQ(ToProto(back).SerializeAsString(), proto.SerializeAsString());
+}
+
+TEST(WireProfileTest, ALoadThatCannotBeIsNotKept) {
+  ComputeProfile profile;
+  profile.load = {-1, std::numeric_limits<double>::quiet_NaN(), int64_t{1} << 60};
+  EXPECT_EQ(FromProto(ToProto(profile)).load, (CardLoad{.power_limit_watts = 1000000}));
 }
 
 TEST(WireProfileTest, CollectiveRoundTrips) {

@@ -195,7 +195,7 @@ TEST(LatencyBook, MillisecondsTakenForSecondsAreDoubted) {
 }
 
 TEST(LatencyBook, OwnProfilesAreChecked) {
-  EXPECT_THAT(BookError(R"({"motley_profile": 6, "layers": []})"), HasSubstr("motley_profile must be 1 to 5"));
+  EXPECT_THAT(BookError(R"({"motley_profile": 7, "layers": []})"), HasSubstr("motley_profile must be 1 to 6"));
   EXPECT_THAT(BookError(R"({"motley_profile": 1})"), HasSubstr("layers must be a list"));
   EXPECT_THAT(BookError(R"({"motley_profile": 1, "layers": [3]})"), HasSubstr("layers[0]: must be an object"));
   EXPECT_THAT(BookError(R"({"motley_profile": 1, "layers": [{"model": "m", "card": "L4", "dtype": "fp16"}]})"),

@@ -32,6 +32,7 @@ MotleyProfile Whole() {
   card.head = MeasuredSeries{{1, 2}, {0.05, 0.06}, {0.07, 0.08}, {}, {}, {0.07, 0.08}, {0.001, 0.001}};
   card.optimizer = MeasuredOptimizer{1e-9 / 3, 0.001};
   card.context_bytes = 12345;
+  card.load = {1035, 71.5, 72, true, false, true};
   profile.cards = {card, card};
   profile.cards[1].card = "P40";
   profile.cards[1].layer.forward_seconds = {0.3, 0.4};
@@ -39,6 +40,7 @@ MotleyProfile Whole() {
   profile.cards[1].head.reset();
   profile.cards[1].optimizer.reset();
   profile.cards[1].context_bytes.reset();
+  profile.cards[1].load = {};
   return profile;
 }
 
@@ -71,6 +73,7 @@ TEST(MotleyProfile, IsReadBack) {
     EXPECT_EQ(read->cards[i].head, profile.cards[i].head);
     EXPECT_EQ(read->cards[i].optimizer, profile.cards[i].optimizer);
     EXPECT_EQ(read->cards[i].context_bytes, profile.cards[i].context_bytes);
+    EXPECT_EQ(read->cards[i].load, profile.cards[i].load);
   }
   EXPECT_EQ(ToJson(*read), ToJson(profile));
 }
@@ -128,6 +131,16 @@ TEST(MotleyProfile, VersionFiveHasTheForwardsWorkspace) {
   EXPECT_THAT(ProfileError(With(both, "", 4)), HasSubstr("layers[0]: unknown key 'forward_workspace_bytes'"));
 }
 
+TEST(MotleyProfile, VersionSixHasTheLoad) {
+  const std::string load = R"(, "load": {"sm_clock_mhz": 1035, "at_power_limit": true})";
+  const auto read = Read(With(load, "", 6));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->cards[0].load, (CardLoad{.sm_clock_mhz = 1035, .at_power_limit = true}));
+  EXPECT_THAT(ProfileError(With(load, "", 5)), HasSubstr("layers[0]: unknown key 'load'"));
+  EXPECT_THAT(ProfileError(With(R"(, "load": {"watts": -1})", "", 6)), HasSubstr("layers[0].load.watts: must be a number"));
+  EXPECT_THAT(ProfileError(With(R"(, "load": {"at_power_limit": 1})", "", 6)), HasSubstr("must be true or false"));
+}
+
 TEST(MotleyProfile, HalvesGoTogetherAndSoDoesAPart) {
   const auto error = [](const std::string& more) { return ProfileError(With(more, "", 4)); };
   EXPECT_THAT(error(R"(, "backward_input_seconds": [1])"), HasSubstr("layers[0]: backward_input_seconds and"));
@@ -143,7 +156,7 @@ TEST(MotleyProfile, HalvesGoTogetherAndSoDoesAPart) {
 }
 
 TEST(MotleyProfile, ErrorsNameThePath) {
-  EXPECT_THAT(ProfileError(R"({"motley_profile": 6, "layers": []})"), HasSubstr("p.json: motley_profile must be 1 to 5"));
+  EXPECT_THAT(ProfileError(R"({"motley_profile": 7, "layers": []})"), HasSubstr("p.json: motley_profile must be 1 to 6"));
   EXPECT_THAT(ProfileError(R"({"motley_profile": "2", "layers": []})"), HasSubstr("motley_profile must be"));
   EXPECT_THAT(ProfileError(R"({"motley_profile": 2})"), HasSubstr("layers must be a list"));
   EXPECT_THAT(ProfileError(With("", R"("models": 3, )")), HasSubstr("models must be an object"));

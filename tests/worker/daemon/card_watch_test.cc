@@ -28,6 +28,7 @@ class CardWatchTest : public ::testing::Test {
     OfferedDevice device;
     device.description.id = kDevice;
     device.description.card.used_by_others_bytes = used_by_others;
+    device.description.card.power_limit_watts = 72;
     device.card_index = 0;
     OfferedDevice cpu;
     cpu.description.id = DeviceId("n1/cpu0");
@@ -121,6 +122,27 @@ TEST_F(CardWatchTest, AnErrorThatTheCardContainedIsReported) {
   EXPECT_THAT(Reports()[0].health, HasSubstr("1 error since the driver was loaded that ECC could not correct, but the card"));
   card_["xids"] = {48, 94, 95};
   EXPECT_EQ(Look(), "n1/gpu0: GPU failed: a memory error that ECC could not contain (Xid 95)");
+}
+
+// Of the rest before, of the boost and of what little the end asks for, nothing is kept.
+TEST_F(CardWatchTest, ALoadIsWhatTheCardEndsAt) {
+  Start();
+  watch_->BeginLoad(kDevice);
+  watch_->BeginLoad(DeviceId("n1/cpu0"));
+  const auto look_at = [&](int clock, int milliwatts, unsigned long long throttle) {
+    card_["clock"] = clock;
+    card_["power"] = milliwatts;
+    card_["throttle"] = throttle;
+    EXPECT_EQ(Look(), "");
+  };
+  look_at(300, 16000, 0);
+  look_at(2040, 68000, 0);
+  look_at(1035, 71800, nvml::kSwPowerCap);
+  look_at(2040, 40000, nvml::kSwThermal);
+  EXPECT_EQ(watch_->EndLoad(kDevice),
+            (CardLoad{.sm_clock_mhz = 1035, .watts = 71.8, .power_limit_watts = 72, .at_power_limit = true}));
+  EXPECT_EQ(watch_->EndLoad(kDevice), CardLoad()) << "it has ended";
+  EXPECT_EQ(watch_->EndLoad(DeviceId("n1/cpu0")), CardLoad());
 }
 
 TEST_F(CardWatchTest, ACardThatSlowsDownIsReportedOnce) {

@@ -6,9 +6,11 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <string>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/fault.h"
@@ -94,6 +96,7 @@ class FakeEngine : public engine::Engine {
     if (assignment.config.name == "fail") return absl::ResourceExhaustedError("no memory");
     if (assignment.config.name == "exit-measuring") _exit(4);
     while (assignment.config.name == "silent") pause();
+    if (assignment.config.name == "measure-long") std::this_thread::sleep_for(std::chrono::milliseconds(500));
     ComputeProfile profile;
     profile.device = assignment.device.id;
     profile.context_bytes = 7;

@@ -147,5 +147,21 @@ TEST_F(SupervisorCardsTest, AMeasurementOnAFilledCardSaysSo) {
   EXPECT_THAT(Next<ProfileReport>().error, HasSubstr("the ranks could not be started: n1/gpu0: others hold 30.0 GiB"));
 }
 
+TEST_F(SupervisorCardsTest, AProfileSaysHowItsCardWas) {
+  card_["throttle"] = nvml::kSwPowerCap;
+  Begin(absl::Milliseconds(10));
+  ProfileCommand command;
+  command.job = JobId("job");
+  command.epoch = Epoch(1);
+  command.ranks = {Assignment("measure-long")};
+  command.compute_devices = {DeviceId("n1/gpu0")};
+  supervisor_->Profile(command);
+  const auto report = Next<ProfileReport>();
+  ASSERT_EQ(report.compute.size(), 1u) << report.error;
+  EXPECT_EQ(report.compute[0].load.sm_clock_mhz, 1410);
+  EXPECT_DOUBLE_EQ(report.compute[0].load.watts, 120.5);
+  EXPECT_TRUE(report.compute[0].load.at_power_limit);
+}
+
 }  // namespace
 }  // namespace motley::worker

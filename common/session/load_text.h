@@ -1,0 +1,13 @@
+// How a card was while it was measured, in words.
+#pragma once
+
+#include <string>
+
+#include "common/session/profile.h"
+
+namespace motley {
+
+// "at 1035 MHz and 71.8 of 72 W, held by its power limit"; empty: the card did not say.
+std::string LoadText(const CardLoad& load);
+
+}  // namespace motley
