@@ -88,6 +88,10 @@ struct NcclApi {
   ncclResult_t (*ncclSend)(const void* from, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
                            void* stream) = nullptr;
   ncclResult_t (*ncclRecv)(void* to, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, void* stream) = nullptr;
+
+  // Not NCCL's. For tests, where the calling thread stands for the stream: blocks until what it has enqueued is done. Null:
+  // nobody waits.
+  ncclResult_t (*await_enqueued)() = nullptr;
 };
 
 }  // namespace motley::engine

@@ -84,6 +84,14 @@ NcclComm::~NcclComm() {
 }
 
 absl::Status NcclComm::Enqueue(const std::function<ncclResult_t(ncclComm_t)>& calls, const NcclPatience& patience) {
+  MOTLEY_RETURN_IF_ERROR(PutOnStream(calls, patience));
+  const ncclResult_t result = api_.await_enqueued != nullptr ? api_.await_enqueued() : ncclSuccess;
+  if (result == ncclSuccess) return absl::OkStatus();
+  absl::MutexLock lock(&mutex_);
+  return over_ ? ErrorOf("aborted", ncclSuccess) : ErrorOf("call refused", result);
+}
+
+absl::Status NcclComm::PutOnStream(const std::function<ncclResult_t(ncclComm_t)>& calls, const NcclPatience& patience) {
   {
     absl::MutexLock lock(&mutex_);
     if (over_) return ErrorOf("aborted", ncclSuccess);

@@ -62,6 +62,7 @@ class NcclComm {
  private:
   NcclComm(const NcclApi& api, NcclMembership membership) : api_(api), membership_(std::move(membership)) {}
 
+  absl::Status PutOnStream(const std::function<ncclResult_t(ncclComm_t)>& calls, const NcclPatience& patience);
   absl::Status AwaitIdle(const char* what, const NcclPatience& patience);
   absl::StatusOr<ncclResult_t> State();
   absl::Status ErrorOf(const char* what, ncclResult_t result) const;

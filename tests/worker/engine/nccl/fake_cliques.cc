@@ -71,20 +71,20 @@ std::vector<char> CopyOf(const void* data, size_t bytes) {
   return std::vector<char>(begin, begin + bytes);
 }
 
-std::vector<char> SumOf(const std::vector<const FakeCall*>& calls, size_t count, ncclDataType_t type) {
+std::vector<char> SumOf(const std::vector<FakeCallPtr>& calls, size_t count, ncclDataType_t type) {
   std::vector<char> sum = CopyOf(calls[0]->from, count * BytesOf(type));
   for (size_t i = 1; i < calls.size(); ++i) AddTo(sum, calls[i]->from, count, type);
   return sum;
 }
 
 // All are here. Buffers may overlap (calls in place), so everything is read before anything is written.
-void MoveData(const std::vector<const FakeCall*>& calls) {
+void MoveData(const std::vector<FakeCallPtr>& calls) {
   const FakeCall& first = *calls[0];
   const size_t bytes = first.count * BytesOf(first.type);
   switch (first.kind) {
     case FakeKind::kBroadcast: {
       const std::vector<char> data = CopyOf(calls[first.root]->from, bytes);
-      for (const FakeCall* call : calls) std::memcpy(call->to, data.data(), bytes);
+      for (const FakeCallPtr& call : calls) std::memcpy(call->to, data.data(), bytes);
       return;
     }
     case FakeKind::kReduce: {
@@ -94,11 +94,11 @@ void MoveData(const std::vector<const FakeCall*>& calls) {
     }
     case FakeKind::kAllGather: {
       std::vector<char> whole;
-      for (const FakeCall* call : calls) {
+      for (const FakeCallPtr& call : calls) {
         const std::vector<char> part = CopyOf(call->from, bytes);
         whole.insert(whole.end(), part.begin(), part.end());
       }
-      for (const FakeCall* call : calls) std::memcpy(call->to, whole.data(), whole.size());
+      for (const FakeCallPtr& call : calls) std::memcpy(call->to, whole.data(), whole.size());
       return;
     }
     case FakeKind::kReduceScatter: {
@@ -108,7 +108,7 @@ void MoveData(const std::vector<const FakeCall*>& calls) {
     }
     case FakeKind::kAllReduce: {
       const std::vector<char> sum = SumOf(calls, first.count, first.type);
-      for (const FakeCall* call : calls) std::memcpy(call->to, sum.data(), bytes);
+      for (const FakeCallPtr& call : calls) std::memcpy(call->to, sum.data(), bytes);
       return;
     }
     case FakeKind::kSend:
@@ -124,8 +124,8 @@ void Break(FakeClique& clique, ncclResult_t error, const std::string& failure) {
   clique.failure = failure;
 }
 
-void Place(FakeClique& clique, FakeOperation& operation, size_t member, const FakeCall& call) {
-  operation.by_member[member] = &call;
+void Place(FakeClique& clique, FakeOperation& operation, size_t member, const FakeCallPtr& call) {
+  operation.by_member[member] = call;
   if (static_cast<size_t>(++operation.here) < operation.by_member.size()) return;
   MoveData(operation.by_member);
   operation.done = true;
@@ -137,7 +137,8 @@ FakeOperationPtr NewOperation(size_t members) {
   return operation;
 }
 
-FakeOperationPtr ComeToHandOver(const FakeCall& call) {
+FakeOperationPtr ComeToHandOver(const FakeCallPtr& mine_call) {
+  const FakeCall& call = *mine_call;
   FakeClique& clique = *call.comm->clique;
   const bool sends = call.kind == FakeKind::kSend;
   const int me = call.comm->rank;
@@ -146,7 +147,7 @@ FakeOperationPtr ComeToHandOver(const FakeCall& call) {
   // In the queue are those of one end alone: whoever finds one of the other's meets it.
   if (waiting.empty() || waiting.front()->by_member[mine] != nullptr) {
     waiting.push_back(NewOperation(2));
-    waiting.back()->by_member[mine] = &call;
+    waiting.back()->by_member[mine] = mine_call;
     waiting.back()->here = 1;
     return waiting.back();
   }
@@ -159,17 +160,18 @@ FakeOperationPtr ComeToHandOver(const FakeCall& call) {
               TextOf(other));
     return operation;
   }
-  Place(clique, *operation, mine, call);
+  Place(clique, *operation, mine, mine_call);
   return operation;
 }
 
-FakeOperationPtr ComeToCollective(const FakeCall& call) {
+FakeOperationPtr ComeToCollective(const FakeCallPtr& mine) {
+  const FakeCall& call = *mine;
   FakeClique& clique = *call.comm->clique;
   const uint64_t number = call.comm->next_collective++;
   while (clique.first_collective + clique.collectives.size() <= number) clique.collectives.push_back(NewOperation(clique.ranks));
   const FakeOperationPtr operation = clique.collectives[number - clique.first_collective];
   for (size_t i = 0; i < operation->by_member.size(); ++i) {
-    const FakeCall* const other = operation->by_member[i];
+    const FakeCallPtr& other = operation->by_member[i];
     if (other == nullptr ||
         (other->kind == call.kind && other->count == call.count && other->type == call.type && other->root == call.root)) {
       continue;
@@ -179,7 +181,7 @@ FakeOperationPtr ComeToCollective(const FakeCall& call) {
               " called " + TextOf(*other));
     return operation;
   }
-  Place(clique, *operation, call.comm->rank, call);
+  Place(clique, *operation, call.comm->rank, mine);
   while (!clique.collectives.empty() && clique.collectives.front()->done) {
     clique.collectives.pop_front();
     ++clique.first_collective;
@@ -210,9 +212,9 @@ std::string TextOf(const FakeCall& call) {
   return what;
 }
 
-FakeOperationPtr ComeTo(const FakeCall& call) {
-  if (call.comm->clique->broken) return NewOperation(1);
-  return call.kind == FakeKind::kSend || call.kind == FakeKind::kReceive ? ComeToHandOver(call) : ComeToCollective(call);
+FakeOperationPtr ComeTo(const FakeCallPtr& call) {
+  if (call->comm->clique->broken) return NewOperation(1);
+  return call->kind == FakeKind::kSend || call->kind == FakeKind::kReceive ? ComeToHandOver(call) : ComeToCollective(call);
 }
 
 }  // namespace motley::engine

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -28,9 +29,11 @@ struct FakeCall {
   int root = -1;  // of hand-overs: the peer
 };
 
+using FakeCallPtr = std::shared_ptr<const FakeCall>;
+
 // A collective, or a hand-over, that some members have come to.
 struct FakeOperation {
-  std::vector<const FakeCall*> by_member;  // of a hand-over: sender, receiver
+  std::vector<FakeCallPtr> by_member;  // of a hand-over: sender, receiver
   int here = 0;
   bool done = false;
 };
@@ -56,14 +59,15 @@ struct FakeClique {
 struct ncclComm {
   std::shared_ptr<FakeClique> clique;
   int rank = 0;
+  std::thread::id card;  // of the thread that made it: each rank is one
   uint64_t next_collective = 0;
   int polls_left = 0;
-  int blocked = 0;  // threads in a call
-  bool aborted = false;
+  int in_calls = 0;  // threads
+  std::shared_ptr<bool> aborted = std::make_shared<bool>(false);
 };
 
 // Puts the call beside those of other members; the last to come moves the data. A call that differs breaks the clique.
-FakeOperationPtr ComeTo(const FakeCall& call);
+FakeOperationPtr ComeTo(const FakeCallPtr& call);
 // "broadcast of 5 float32 from 1"
 std::string TextOf(const FakeCall& call);
 

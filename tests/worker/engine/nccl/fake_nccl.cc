@@ -16,6 +16,12 @@
 namespace motley::engine {
 namespace {
 
+// Who is putting calls on a card's streams.
+struct Enqueuing {
+  std::thread::id thread;
+  std::set<ncclComm_t> comms;  // of which not all calls are there yet
+};
+
 struct State {
   std::mutex mutex;
   std::condition_variable changed;
@@ -23,13 +29,21 @@ struct State {
   std::mt19937 random;
   std::map<std::string, std::shared_ptr<FakeClique>> cliques;  // by id, while one of their members lives
   std::set<ncclComm_t> comms;
-  std::set<std::pair<std::string, int>> dying;  // label and rank
+  std::set<std::pair<std::string, int>> dying;     // label and rank
+  std::map<std::thread::id, Enqueuing> enqueuing;  // by card
   int64_t ids = 0, calls = 0;
 };
 State state;
 
 thread_local int group_depth = 0;
 thread_local std::vector<FakeCall> group;
+// What the thread has enqueued last and not awaited.
+struct Enqueued {
+  FakeOperationPtr operation;
+  std::shared_ptr<FakeClique> clique;
+  std::shared_ptr<bool> aborted;
+};
+thread_local std::vector<Enqueued> enqueued;
 thread_local std::string last_error;
 
 using Lock = std::unique_lock<std::mutex>;
@@ -39,7 +53,18 @@ ncclResult_t Refuse(ncclResult_t result, const std::string& why) {
   return result;
 }
 
+// NCCL: "it is not safe to issue operations in parallel to independent communicators located on the same device".
+bool Enter(ncclComm_t comm) {
+  Enqueuing& on_card = state.enqueuing[comm->card];
+  if (!on_card.comms.empty() && on_card.thread != std::this_thread::get_id()) return false;
+  on_card.thread = std::this_thread::get_id();
+  on_card.comms.insert(comm);
+  return true;
+}
+void Leave(ncclComm_t comm) { state.enqueuing[comm->card].comms.erase(comm); }
+
 void Forget(ncclComm_t comm) {
+  Leave(comm);
   state.comms.erase(comm);
   std::erase_if(state.cliques, [](const auto& entry) {
     return std::none_of(state.comms.begin(), state.comms.end(), [&](ncclComm_t one) { return one->clique == entry.second; });
@@ -81,56 +106,46 @@ void StartLate(Lock& lock) {
 // Of a real one there is no end.
 constexpr std::chrono::seconds kLongestEnd(20);
 
-// Blocks until all are done, or one of them cannot be any more.
-ncclResult_t AwaitAll(const std::vector<FakeCall>& calls, const std::vector<FakeOperationPtr>& operations, Lock& lock) {
-  ncclResult_t result = ncclSuccess;
-  state.changed.wait(lock, [&] {
-    for (size_t i = 0; i < calls.size(); ++i) {
-      const FakeClique& clique = *calls[i].comm->clique;
-      if (operations[i]->done) continue;
-      if (calls[i].comm->aborted) {
-        result = Refuse(ncclInternalError, "aborted");
-        return true;
-      }
-      // Somebody calls it wrong. A network that breaks leaves kernels as they are.
-      if (clique.broken && !clique.failure.empty()) {
-        result = Refuse(clique.error, clique.failure);
-        return true;
-      }
-      return false;
-    }
-    return true;
-  });
-  return result;
+ncclResult_t Refused(const std::set<ncclComm_t>& comms, ncclResult_t result, const std::string& why) {
+  for (const ncclComm_t comm : comms) {
+    if (state.comms.contains(comm)) Leave(comm);
+  }
+  return Refuse(result, why);
 }
 
+// Puts them where other members find them.
 ncclResult_t RunGroup(std::vector<FakeCall> calls) {
   if (calls.empty()) return ncclSuccess;
   Lock lock(state.mutex);
-  if (const std::string why = WhyNot(calls); !why.empty()) return Refuse(ncclInvalidUsage, why);
-  if (Dies(calls)) return Refuse(ncclSystemError, "this rank died");
   std::set<ncclComm_t> comms;
   for (const FakeCall& call : calls) comms.insert(call.comm);
-  for (const ncclComm_t comm : comms) ++comm->blocked;
+  if (const std::string why = WhyNot(calls); !why.empty()) return Refused(comms, ncclInvalidUsage, why);
+  if (Dies(calls)) return Refused(comms, ncclSystemError, "this rank died");
+  for (const ncclComm_t comm : comms) ++comm->in_calls;
   StartLate(lock);
-  std::vector<FakeOperationPtr> operations;
-  for (const FakeCall& call : calls) operations.push_back(ComeTo(call));
+  enqueued.clear();
+  for (FakeCall& call : calls) {
+    const FakeOperationPtr operation = ComeTo(std::make_shared<const FakeCall>(call));
+    enqueued.push_back({operation, call.comm->clique, call.comm->aborted});
+  }
   state.calls += static_cast<int64_t>(calls.size());
-  state.changed.notify_all();
-  const ncclResult_t result = AwaitAll(calls, operations, lock);
-  // Nobody reads what this call points to once it is over.
-  if (result != ncclSuccess) {
-    for (const ncclComm_t comm : comms) comm->clique->broken = true;
-  }
+  const int polls = state.behaviour.in_progress_polls;
   for (const ncclComm_t comm : comms) {
-    --comm->blocked;
-    comm->polls_left = result == ncclSuccess ? state.behaviour.in_progress_polls : 0;
+    --comm->in_calls;
+    comm->polls_left = polls;
+    if (polls == 0) Leave(comm);
   }
   state.changed.notify_all();
-  return result == ncclSuccess && state.behaviour.in_progress_polls > 0 ? ncclInProgress : result;
+  return polls > 0 ? ncclInProgress : ncclSuccess;
 }
 
 ncclResult_t Take(const FakeCall& call) {
+  {
+    Lock lock(state.mutex);
+    if (state.comms.contains(call.comm) && !Enter(call.comm)) {
+      return Refuse(ncclInvalidUsage, TextOf(call) + " while another thread enqueues on the card");
+    }
+  }
   group.push_back(call);
   return group_depth > 0 ? ncclSuccess : RunGroup(std::exchange(group, {}));
 }
@@ -176,6 +191,32 @@ int fakeNcclMostCtas(const char* label) {
 int64_t fakeNcclCalls() {
   Lock lock(state.mutex);
   return state.calls;
+}
+
+ncclResult_t fakeNcclAwaitEnqueued() {
+  Lock lock(state.mutex);
+  ncclResult_t result = ncclSuccess;
+  state.changed.wait(lock, [&] {
+    for (const Enqueued& one : enqueued) {
+      if (one.operation->done) continue;
+      if (*one.aborted) {
+        result = Refuse(ncclInternalError, "aborted");
+        return true;
+      }
+      // Somebody calls it wrong. A network that breaks leaves kernels as they are.
+      if (one.clique->broken && !one.clique->failure.empty()) {
+        result = Refuse(one.clique->error, one.clique->failure);
+        return true;
+      }
+      return false;
+    }
+    return true;
+  });
+  // Nobody reads what a call points to once it is over.
+  for (const Enqueued& one : enqueued) one.clique->broken |= result != ncclSuccess;
+  enqueued.clear();
+  state.changed.notify_all();
+  return result;
 }
 
 void fakeNcclReset() {
@@ -226,7 +267,8 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id
   }
   clique->joined[rank] = true;
   ++clique->here;
-  *comm = new ncclComm{.clique = clique, .rank = rank, .polls_left = state.behaviour.in_progress_polls};
+  *comm = new ncclComm{
+      .clique = clique, .rank = rank, .card = std::this_thread::get_id(), .polls_left = state.behaviour.in_progress_polls};
   state.comms.insert(*comm);
   state.changed.notify_all();
   return ncclInProgress;
@@ -237,19 +279,24 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
   if (!state.comms.contains(comm)) return Refuse(ncclInvalidArgument, "a communicator that is gone");
   const FakeClique& clique = *comm->clique;
   *error = clique.error;
-  if (clique.error != ncclSuccess) return Refuse(ncclSuccess, clique.failure);
+  if (clique.error != ncclSuccess) {
+    Leave(comm);
+    return Refuse(ncclSuccess, clique.failure);
+  }
   if (clique.here < clique.ranks) {
     *error = ncclInProgress;
   } else if (comm->polls_left > 0) {
     --comm->polls_left;
     *error = ncclInProgress;
+  } else if (comm->in_calls == 0) {
+    Leave(comm);
   }
   return ncclSuccess;
 }
 
 ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   Lock lock(state.mutex);
-  if (comm->blocked > 0) return Refuse(ncclInvalidUsage, "finalized during a call");
+  if (comm->in_calls > 0) return Refuse(ncclInvalidUsage, "finalized during a call");
   comm->polls_left = state.behaviour.in_progress_polls;
   ++comm->clique->finalized;
   state.changed.notify_all();
@@ -269,10 +316,10 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
 
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   Lock lock(state.mutex);
-  comm->aborted = true;
+  *comm->aborted = true;
   comm->clique->broken = true;
   state.changed.notify_all();
-  state.changed.wait(lock, [&] { return comm->blocked == 0; });
+  state.changed.wait(lock, [&] { return comm->in_calls == 0; });
   Forget(comm);
   return ncclSuccess;
 }

@@ -1,15 +1,18 @@
 // NCCL over host memory, for ranks that are threads of one process: a shared library with NCCL's names, opened the way the real
 // one is. Real data moves. docs/nccl.md
 //
-// Calls between ncclGroupStart and ncclGroupEnd are collected and run at the end, together; others by themselves. A call blocks
-// its thread, which stands for the stream, until the other members have come to theirs; an abort of the communicator or a failure
-// ends it. Members of one communicator that make different calls (another one, another count, type or root) all fail with
-// ncclInvalidUsage, and ncclGetLastError says who called what.
+// Calls between ncclGroupStart and ncclGroupEnd are collected and enqueued at the end, together; others by themselves. No call
+// waits for other members. fakeNcclAwaitEnqueued does, whose thread stands for the stream: until the other members have come to
+// theirs; an abort of the communicator or a failure ends it. Members of one communicator that make different calls (another one,
+// another count, type or root) all fail with ncclInvalidUsage, and ncclGetLastError says who called what. So does a thread that
+// enqueues on a card while another one does: each thread that makes communicators has a card.
 //
 // Its functions beyond NCCL's steer it. All are thread-safe; one state for the process.
 #pragma once
 
 #include <cstdint>
+
+#include "worker/engine/nccl/nccl_api.h"
 
 extern "C" {
 
@@ -36,6 +39,8 @@ int fakeNcclLiveComms();
 int fakeNcclMostCtas(const char* label);
 // How many calls (broadcasts, sends, ...) have run since the last reset, of all ranks.
 int64_t fakeNcclCalls();
+// Blocks until what this thread has enqueued last is done.
+motley::engine::ncclResult_t fakeNcclAwaitEnqueued();
 // As after loading.
 void fakeNcclReset();
 

@@ -114,6 +114,25 @@ TEST_F(NcclCommTest, AWrongMembershipIsRefusedAtOnce) {
   EXPECT_NE(comm.status().message().find("invalid argument"), std::string::npos) << comm.status();
 }
 
+// So does the fake, and NCCL calls it unsafe: two threads must not enqueue on one card at the same time.
+TEST_F(NcclCommTest, TheFakeRefusesASecondThreadOfACard) {
+  const auto make = [&] { return NcclComm::Make(api_, Member(NewId(), 1, 0), patience_); };
+  const auto first = make(), second = make();
+  ASSERT_TRUE(first.ok() && second.ok());
+  float value = 1;
+  const auto gather = [&](ncclComm_t handle) { return api_.ncclAllGather(&value, &value, 1, ncclFloat32, handle, nullptr); };
+  absl::Status told;
+  const auto two = [&](ncclComm_t handle) {
+    const ncclResult_t result = gather(handle);
+    std::thread([&] { told = (*second)->Enqueue(gather, patience_); }).join();
+    return result;
+  };
+  EXPECT_EQ((*first)->Enqueue(two, patience_), absl::OkStatus());
+  EXPECT_EQ(FaultOf(told), Fault::kOurs) << told;
+  EXPECT_NE(told.message().find("while another thread enqueues on the card"), std::string::npos) << told;
+  EXPECT_EQ((*second)->Enqueue(gather, patience_), absl::OkStatus());
+}
+
 // The fake finds what NCCL would hang or compute nonsense with.
 TEST_F(NcclCommTest, CallsThatDifferFailOnAllMembersAndSayHow) {
   std::vector<float> a(8), b(8);

@@ -45,6 +45,7 @@ inline const FakeNccl& TheFakeNccl() {
     find("fakeNcclMostCtas", found.MostCtas);
     find("fakeNcclCalls", found.Calls);
     find("fakeNcclReset", found.Reset);
+    find("fakeNcclAwaitEnqueued", found.library.api.await_enqueued);
     return found;
   }();
   return fake;
