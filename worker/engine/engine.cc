@@ -165,6 +165,11 @@ class EngineImpl : public Engine {
     options.memory = backend.memory();
     options.nccl.api = backend.nccl();
     options.nccl.multiprocessors = backend.multiprocessors();
+    if (options.nccl.api != nullptr) {
+      MOTLEY_ASSIGN_OR_RETURN(const Precision precision, PrecisionOf(assignment.config.training));
+      options.nccl.types = {precision.compute};
+      if (precision.mixed()) options.nccl.types.push_back(precision.master);
+    }
     AddPeers(assignment, options);
     options.sends_to.insert(more_peers.begin(), more_peers.end());
     options.receives_from.insert(more_peers.begin(), more_peers.end());

@@ -47,9 +47,9 @@ absl::Status PollUntil(const std::string& what, const NcclPatience& patience, co
   }
 }
 
-absl::StatusOr<std::unique_ptr<NcclComm>> NcclComm::Make(const NcclApi& api, NcclMembership membership,
+absl::StatusOr<std::unique_ptr<NcclComm>> NcclComm::Make(const NcclApi& api, NcclMembership membership, absl::Mutex& turn,
                                                          const NcclPatience& patience) {
-  std::unique_ptr<NcclComm> made(new NcclComm(api, std::move(membership)));
+  std::unique_ptr<NcclComm> made(new NcclComm(api, std::move(membership), turn));
   ncclConfig_t config;
   config.blocking = 0;
   config.commName = made->membership_.label.c_str();
@@ -92,6 +92,8 @@ absl::Status NcclComm::Enqueue(const std::function<ncclResult_t(ncclComm_t)>& ca
 }
 
 absl::Status NcclComm::PutOnStream(const std::function<ncclResult_t(ncclComm_t)>& calls, const NcclPatience& patience) {
+  // In a step nobody waits for a peer in here: all are connected. An abort ends whoever holds the turn.
+  absl::MutexLock turn(&turn_);
   {
     absl::MutexLock lock(&mutex_);
     if (over_) return ErrorOf("aborted", ncclSuccess);

@@ -1,6 +1,7 @@
 // One NCCL communicator: made, given calls, watched and ended without ever blocking in NCCL. docs/nccl.md
 //
-// Threads: one at a time makes calls; Health and Abort may come from any.
+// Threads: one at a time makes calls; Health and Abort may come from any. Threads with communicators of one card take turns at
+// putting calls on its streams: NCCL calls it unsafe to do so in parallel.
 //
 // A rank with several ends them together (nccl_mesh.h): NCCL's ends wait for the whole card and for other ranks'.
 //
@@ -37,8 +38,8 @@ struct NcclMembership {
 
 class NcclComm {
  public:
-  // Waits until all members have made it.
-  static absl::StatusOr<std::unique_ptr<NcclComm>> Make(const NcclApi& api, NcclMembership membership,
+  // Waits until all members have made it. `turn`: the card's, held while calls are enqueued; outlives the communicator.
+  static absl::StatusOr<std::unique_ptr<NcclComm>> Make(const NcclApi& api, NcclMembership membership, absl::Mutex& turn,
                                                         const NcclPatience& patience);
   // Finalizes, if nobody has, and gives it back; what does not end within a limit is aborted.
   ~NcclComm();
@@ -60,7 +61,8 @@ class NcclComm {
   const std::string& name() const { return membership_.name; }
 
  private:
-  NcclComm(const NcclApi& api, NcclMembership membership) : api_(api), membership_(std::move(membership)) {}
+  NcclComm(const NcclApi& api, NcclMembership membership, absl::Mutex& turn)
+      : api_(api), membership_(std::move(membership)), turn_(turn) {}
 
   absl::Status PutOnStream(const std::function<ncclResult_t(ncclComm_t)>& calls, const NcclPatience& patience);
   absl::Status AwaitIdle(const char* what, const NcclPatience& patience);
@@ -69,6 +71,7 @@ class NcclComm {
 
   const NcclApi api_;
   const NcclMembership membership_;
+  absl::Mutex& turn_;          // neither an abort nor a look at the health takes it
   ncclComm_t comm_ = nullptr;  // constant from Make to Abort or the end
   absl::Mutex mutex_;          // not held during a call: Abort is to end it
   bool in_call_ ABSL_GUARDED_BY(mutex_) = false;

@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/base/dtype.h"
 #include "common/base/ids.h"
 #include "common/device/device.h"
 #include "worker/engine/base/rank_host.h"
@@ -28,8 +29,9 @@ struct NcclOptions {
   const NcclApi* api = nullptr;  // null: this rank has no NCCL, or the job wants none
   // The job asked for NCCL by name: what cannot use it is an error and not a reason for TCP. The same on all ranks.
   bool required = false;
-  NcclCosts costs;          // the same on all ranks
-  int multiprocessors = 0;  // of this rank's card: bounds what transfers take of it; 0: not known, NCCL chooses
+  NcclCosts costs;           // the same on all ranks
+  std::vector<DType> types;  // of what collectives move: each kind of one runs once when a group is made; the same on all ranks
+  int multiprocessors = 0;   // of this rank's card: bounds what transfers take of it; 0: not known, NCCL chooses
 };
 
 struct CommunicatorOptions {

@@ -15,6 +15,7 @@
 #include "common/base/some_names.h"
 #include "common/base/status_macros.h"
 #include "common/session/rendezvous_key.h"
+#include "worker/engine/transport/nccl_first_calls.h"
 
 namespace motley::engine {
 namespace {
@@ -104,29 +105,8 @@ int MostCtas(const Circle& circle, const std::vector<Introduction>& introduction
   return std::min(kMostCtasOfPair, static_cast<int>(std::bit_floor(static_cast<unsigned>(most))));
 }
 
-// NCCL connects a pair in its first hand-over, in which each waits for the other inside a call. Here nobody waits for anything
-// else; in a step what the lane was given before it would wait, too.
-absl::Status HandOverAByte(const CommunicatorOptions& options, const Circle& circle, NcclComm& comm, void* stream,
-                           const NcclPatience& patience) {
-  MOTLEY_ASSIGN_OR_RETURN(void* const room, options.memory->Allocate(1, stream));
-  const bool sends = circle.kind == Circle::Kind::kTo;
-  const NcclApi& api = *options.nccl.api;
-  absl::Status status = comm.Enqueue(
-      [&](ncclComm_t handle) {
-        return sends ? api.ncclSend(room, 1, ncclUint8, NcclMesh::kReceiver, handle, stream)
-                     : api.ncclRecv(room, 1, ncclUint8, NcclMesh::kSender, handle, stream);
-      },
-      patience);
-  if (status.ok()) {
-    status = PollUntil(absl::StrCat("NCCL of ", comm.name(), ": its first byte"), patience,
-                       [&] { return options.memory->IsDone(stream); });
-  }
-  options.memory->Free(room);
-  return status;
-}
-
 absl::StatusOr<std::unique_ptr<NcclComm>> Make(const CommunicatorOptions& options, const Circle& circle, int most_ctas,
-                                               const NcclPatience& patience, RankHost& host) {
+                                               absl::Mutex& turn, const NcclPatience& patience, RankHost& host) {
   const Lane lane = circle.kind == Circle::Kind::kGroup ? Lane::kCollective
                     : circle.kind == Circle::Kind::kTo  ? Lane::kSend
                                                         : Lane::kReceive;
@@ -142,12 +122,18 @@ absl::StatusOr<std::unique_ptr<NcclComm>> Make(const CommunicatorOptions& option
       static_cast<int>(std::find(circle.members.begin(), circle.members.end(), options.rank) - circle.members.begin());
   membership.most_ctas = most_ctas;
   MOTLEY_ASSIGN_OR_RETURN(membership.id, AgreeOnId(options, circle, host));
-  MOTLEY_ASSIGN_OR_RETURN(std::unique_ptr<NcclComm> comm, NcclComm::Make(*options.nccl.api, std::move(membership), patience));
-  if (circle.kind == Circle::Kind::kGroup) return comm;
+  const int ranks = membership.ranks, mine = membership.rank;
+  MOTLEY_ASSIGN_OR_RETURN(std::unique_ptr<NcclComm> comm,
+                          NcclComm::Make(*options.nccl.api, std::move(membership), turn, patience));
+  const bool sends = circle.kind == Circle::Kind::kTo;
+  const std::vector<NcclFirstCall> calls =
+      circle.kind == Circle::Kind::kGroup
+          ? FirstCollectives(*options.nccl.api, options.nccl.types, mine, stream)
+          : FirstByte(*options.nccl.api, sends, sends ? NcclMesh::kReceiver : NcclMesh::kSender, stream);
   // An error's comm is aborted: its end would wait for a peer.
-  if (absl::Status first = HandOverAByte(options, circle, *comm, stream, patience); !first.ok()) {
+  if (absl::Status ran = RunFirst(calls, *comm, ranks, *options.memory, stream, patience); !ran.ok()) {
     comm->Abort();
-    return first;
+    return ran;
   }
   return comm;
 }
@@ -180,7 +166,8 @@ absl::StatusOr<std::unique_ptr<NcclMesh>> NcclMesh::Connect(const CommunicatorOp
                               }};
   std::unique_ptr<NcclMesh> mesh(new NcclMesh(*options.nccl.api));
   for (const Circle& circle : by_nccl) {
-    absl::StatusOr<std::unique_ptr<NcclComm>> made = Make(options, circle, MostCtas(circle, introductions), patience, host);
+    absl::StatusOr<std::unique_ptr<NcclComm>> made =
+        Make(options, circle, MostCtas(circle, introductions), mesh->turn_, patience, host);
     if (!made.ok()) {
       // Nobody waits for the others' orderly end.
       mesh->Abort();

@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "worker/engine/base/rank_host.h"
 #include "worker/engine/nccl/nccl_comm.h"
 #include "worker/engine/transport/connect_communicator.h"
@@ -51,6 +52,7 @@ class NcclMesh {
   }
 
   const NcclApi api_;
+  absl::Mutex turn_;  // of all of them
   // Constant once made:
   std::vector<std::unique_ptr<NcclComm>> all_;  // in the order of their making
   Comms groups_, to_, from_;

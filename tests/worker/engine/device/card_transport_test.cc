@@ -83,10 +83,11 @@ TEST_F(CardTransportTest, NcclOfOneRankWorksEndsAndIsAborted) {
   const NcclApi* const nccl = card().nccl();
   ASSERT_NE(nccl, nullptr) << card().note();
   const NcclPatience patience{.deadline = absl::Seconds(60)};
+  absl::Mutex turn;
   for (const bool abort : {false, true}) {
     NcclMembership alone{.label = "test", .name = "a group of one", .ranks = 1, .rank = 0};
     ASSERT_EQ(nccl->ncclGetUniqueId(&alone.id), ncclSuccess);
-    auto comm = NcclComm::Make(*nccl, alone, patience);
+    auto comm = NcclComm::Make(*nccl, alone, turn, patience);
     ASSERT_TRUE(comm.ok()) << comm.status();
     const at::Tensor from = at::arange(kElements, options());
     at::Tensor to = at::zeros_like(from);

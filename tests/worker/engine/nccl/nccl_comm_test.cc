@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <functional>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -36,7 +38,8 @@ class NcclCommTest : public testing::Test {
   void WithComms(int ranks, const std::function<void(int, NcclComm&)>& body) const {
     const ncclUniqueId id = NewId();
     OnRanks(ranks, [&](int rank) {
-      const auto comm = NcclComm::Make(api_, Member(id, ranks, rank), patience_);
+      absl::Mutex turn;
+      const auto comm = NcclComm::Make(api_, Member(id, ranks, rank), turn, patience_);
       ASSERT_TRUE(comm.ok()) << comm.status();
       body(rank, **comm);
     });
@@ -52,6 +55,7 @@ class NcclCommTest : public testing::Test {
     return told;
   }
 
+  absl::Mutex turn_;
   const FakeNccl& fake_ = TheFakeNccl();
   const NcclApi& api_ = fake_.library.api;
   const NcclPatience patience_{absl::Seconds(60), nullptr};
@@ -96,7 +100,7 @@ TEST_F(NcclCommTest, NcclThatTakesItsTimeIsPolled) {
 }
 
 TEST_F(NcclCommTest, AMemberThatDoesNotMakeItEndsWithThePatience) {
-  const auto comm = NcclComm::Make(api_, Member(NewId(), 2, 0), {absl::Milliseconds(50), nullptr});
+  const auto comm = NcclComm::Make(api_, Member(NewId(), 2, 0), turn_, {absl::Milliseconds(50), nullptr});
   EXPECT_EQ(comm.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(FaultOf(comm.status()), Fault::kPeer);
   EXPECT_EQ(comm.status().message(), "NCCL of pair (a/gpu0, b/gpu0): making its communicator: nothing came for 50ms");
@@ -105,19 +109,21 @@ TEST_F(NcclCommTest, AMemberThatDoesNotMakeItEndsWithThePatience) {
 TEST_F(NcclCommTest, WhatIsAskedMeanwhileEndsTheWait) {
   int asked = 0;
   const auto check = [&asked] { return ++asked < 3 ? absl::OkStatus() : absl::CancelledError("stopped"); };
-  EXPECT_EQ(NcclComm::Make(api_, Member(NewId(), 2, 0), {absl::Seconds(60), check}).status(), absl::CancelledError("stopped"));
+  EXPECT_EQ(NcclComm::Make(api_, Member(NewId(), 2, 0), turn_, {absl::Seconds(60), check}).status(),
+            absl::CancelledError("stopped"));
 }
 
 TEST_F(NcclCommTest, AWrongMembershipIsRefusedAtOnce) {
-  const auto comm = NcclComm::Make(api_, Member(NewId(), 2, 2), patience_);
+  const auto comm = NcclComm::Make(api_, Member(NewId(), 2, 2), turn_, patience_);
   EXPECT_EQ(FaultOf(comm.status()), Fault::kOurs);
   EXPECT_NE(comm.status().message().find("invalid argument"), std::string::npos) << comm.status();
 }
 
 // So does the fake, and NCCL calls it unsafe: two threads must not enqueue on one card at the same time.
 TEST_F(NcclCommTest, TheFakeRefusesASecondThreadOfACard) {
-  const auto make = [&] { return NcclComm::Make(api_, Member(NewId(), 1, 0), patience_); };
-  const auto first = make(), second = make();
+  absl::Mutex other_turn;
+  const auto first = NcclComm::Make(api_, Member(NewId(), 1, 0), turn_, patience_);
+  const auto second = NcclComm::Make(api_, Member(NewId(), 1, 0), other_turn, patience_);
   ASSERT_TRUE(first.ok() && second.ok());
   float value = 1;
   const auto gather = [&](ncclComm_t handle) { return api_.ncclAllGather(&value, &value, 1, ncclFloat32, handle, nullptr); };
@@ -131,6 +137,42 @@ TEST_F(NcclCommTest, TheFakeRefusesASecondThreadOfACard) {
   EXPECT_EQ(FaultOf(told), Fault::kOurs) << told;
   EXPECT_NE(told.message().find("while another thread enqueues on the card"), std::string::npos) << told;
   EXPECT_EQ((*second)->Enqueue(gather, patience_), absl::OkStatus());
+}
+
+TEST_F(NcclCommTest, ThreadsOfOneCardTakeTurns) {
+  constexpr int kThreads = 3;
+  const FakeNcclBehaviour slow{.in_progress_polls = 3, .latest_us = 200, .seed = 4};
+  fake_.Behave(&slow);
+  std::vector<std::unique_ptr<NcclComm>> comms;
+  for (int i = 0; i < kThreads; ++i) comms.push_back(*NcclComm::Make(api_, Member(NewId(), 1, 0), turn_, patience_));
+  OnRanks(kThreads, [&](int thread) {
+    float value = 1;
+    const auto gather = [&](ncclComm_t handle) { return api_.ncclAllGather(&value, &value, 1, ncclFloat32, handle, nullptr); };
+    for (int i = 0; i < 30; ++i) ASSERT_EQ(comms[thread]->Enqueue(gather, patience_), absl::OkStatus());
+  });
+}
+
+TEST_F(NcclCommTest, AnAbortEndsWhoeverHasTheTurnAndWhoeverWaitsForIt) {
+  const auto first = NcclComm::Make(api_, Member(NewId(), 1, 0), turn_, patience_);
+  const auto second = NcclComm::Make(api_, Member(NewId(), 1, 0), turn_, patience_);
+  ASSERT_TRUE(first.ok() && second.ok());
+  const FakeNcclBehaviour endless{.in_progress_polls = 1'000'000'000};
+  fake_.Behave(&endless);
+  std::atomic<int> ended = 0;
+  const auto call = [&](NcclComm& comm) {
+    float value = 1;
+    const auto gather = [&](ncclComm_t handle) { return api_.ncclAllGather(&value, &value, 1, ncclFloat32, handle, nullptr); };
+    EXPECT_EQ(comm.Enqueue(gather, patience_).code(), absl::StatusCode::kUnavailable);
+    ++ended;
+  };
+  std::thread one([&] { call(**first); }), other([&] { call(**second); });
+  while (fake_.Calls() == 0) std::this_thread::yield();
+  EXPECT_EQ((*first)->Health(), absl::OkStatus());
+  EXPECT_EQ(ended, 0);
+  (*first)->Abort();
+  (*second)->Abort();
+  one.join();
+  other.join();
 }
 
 // The fake finds what NCCL would hang or compute nonsense with.

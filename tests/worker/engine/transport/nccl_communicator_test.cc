@@ -36,6 +36,21 @@ TEST_F(NcclCommunicatorTest, NothingOfAGroupGoesByTheHost) {
   EXPECT_EQ(TheFakeNccl().Calls(), 3 * 2 * (1 + 1 + 2));
 }
 
+// What steps will call is no kernel's first launch.
+TEST_F(NcclCommunicatorTest, EachKindOfCollectiveRunsWhenAGroupIsMade) {
+  WithCards(
+      3,
+      [](CardRank& one) {
+        ASSERT_TRUE(one.connected.ok()) << one.connected.status();
+        EXPECT_EQ(one.memory.asked(), 2 * 5 * 2);  // two groups, two types
+      },
+      [](CommunicatorOptions& options) {
+        options.groups = {{0, 1, 2}, {2, 0, 1}};
+        options.nccl.types = {DType::kBFloat16, DType::kFloat32};
+      });
+  EXPECT_EQ(TheFakeNccl().Calls(), 3 * 2 * 5 * 2);
+}
+
 // Half of the ranks have no card; one group has only cards, one none, one both.
 TEST_F(NcclCommunicatorTest, AMixedJobGoesByGroup) {
   const std::vector<std::vector<int>> groups = {{0, 1}, {3, 2}, {2, 0, 1, 3}, {1}};
