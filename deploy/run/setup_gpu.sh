@@ -59,7 +59,7 @@ missing_gpu_rows() {
   done < <(gpu_table)
 }
 
-# "nvidia-cublas==13.1.0.3 (423 MB), ...; 1767 MB in all" of rows on the input.
+# "nvidia-cublas==13.1.0.3 (423 MB), ...; 1787 MB in all" of rows on the input.
 describe_gpu_rows() {
   awk '{printf "%s%s (%s MB)", (NR > 1 ? ", " : ""), $3, $4; sum += $4} END {printf "; %d MB in all\n", sum}'
 }

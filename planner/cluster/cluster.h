@@ -2,6 +2,7 @@
 // docs/clusters.md has the file's grammar.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -16,13 +17,19 @@
 
 namespace motley::planner {
 
+// How NCCL on a card reaches the other cards of its node, at best; kNone: the card does without NCCL, or no other card has the
+// same.
+enum class NcclPath { kNone, kHost, kPcie, kNvlink };
+inline constexpr std::array<const char*, 4> kNcclPathNames = {"none", "host", "pcie", "nvlink"};  // by NcclPath
+
 // One model of card. Numbers are of the data sheet (common/device/device_table.h) unless the cluster's file gave its own.
 struct CardKind {
   std::string name;                                                       // "A6000"
   double fp32_flops = 0, tf32_flops = 0, fp16_flops = 0, bf16_flops = 0;  // dense peaks a second; 0 = no such unit
   int64_t memory_bytes = 0;
   double memory_bytes_per_second = 0;
-  std::string card = {};  // what is sold, where several of it were measured apart: "L4" of "L4-2"; empty: the name
+  std::string card = {};            // what is sold, where several of it were measured apart: "L4" of "L4-2"; empty: the name
+  NcclPath nccl = NcclPath::kNone;  // of a live cluster; in a file where it says so
   friend bool operator==(const CardKind&, const CardKind&) = default;
 };
 

@@ -95,6 +95,14 @@ void ClusterReader::ReadCard(const toml::table& toml) {
   if (card.link == 0) card.link = pcie.value_or(0);
   read("link_gb_per_second", kGiga, kLeastRate, kMostDeviceLinkRate, card.link);
   card.pcie = pcie.value_or(card.pcie > 0 ? card.pcie : card.link);
+  if (const std::optional<std::string> path = table.Text("nccl")) {
+    const auto known = std::find(kNcclPathNames.begin(), kNcclPathNames.end(), *path);
+    if (known == kNcclPathNames.end()) {
+      table.Problem("nccl", absl::StrCat("'", *path, "' is none of ", absl::StrJoin(kNcclPathNames, ", ")));
+    } else {
+      card.kind.nccl = static_cast<NcclPath>(known - kNcclPathNames.begin());
+    }
+  }
   table.Finish();
   for (const ClusterCard& other : own_cards_) {
     if (other.kind.name == card.kind.name) table.Problem("name", absl::StrCat("card '", card.kind.name, "' is there twice"));

@@ -55,6 +55,9 @@ void AddCards(const Cluster& cluster, std::string* out) {
     Line("memory_gib", static_cast<double>(kind.memory_bytes), kGiB, out);
     Line("memory_gb_per_second", kind.memory_bytes_per_second, kGiga, out);
     Line("link_gb_per_second", link, kGiga, out);
+    if (kind.nccl != NcclPath::kNone) {
+      absl::StrAppend(out, "nccl = ", Quoted(kNcclPathNames[static_cast<size_t>(kind.nccl)]), "\n");
+    }
   }
 }
 

@@ -20,7 +20,7 @@ constexpr size_t Index(UnitKind unit) { return static_cast<size_t>(unit); }
 // the parameter's place and the half parameter is written beside it. Memory-bound on every card.
 constexpr double kOptimizerTraffic32 = 28, kOptimizerTraffic16 = 28, kOptimizerTraffic64 = 56;
 
-// What CUDA, cuBLAS and NCCL take on a card before the first tensor. An order of magnitude from running systems, not measured
+// What CUDA and cuBLAS take on a card before the first tensor. An order of magnitude from running systems, not measured
 // here.
 constexpr int64_t kContextBytes = int64_t{768} << 20;  // where no profile says it
 constexpr double kHalf = 0.5;                          // of a backward that no profile has in two
@@ -67,6 +67,7 @@ absl::StatusOr<Costs> Costs::Create(const Cluster& cluster, const Workload& work
   }
   costs.CountBytesAndFlops();
   for (const CardKind& card : cluster.kinds) costs.AddKind(card, book);
+  for (int k = 0; k < costs.num_kinds(); ++k) costs.kinds_[k].nccl = SiteOf(cluster, k);
   return costs;
 }
 

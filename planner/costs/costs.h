@@ -16,6 +16,7 @@
 #include "planner/cluster/cluster.h"
 #include "planner/cluster/measured_collectives.h"
 #include "planner/costs/latency_book.h"
+#include "planner/costs/nccl_buffers.h"
 #include "planner/costs/share_curve.h"
 #include "planner/costs/workload.h"
 #include "planner/plan/op_set.h"
@@ -90,7 +91,8 @@ class Costs {
   int64_t WorkspaceBytes(int kind, UnitKind unit, double samples, double share = 1) const;
   // Of a forward that keeps everything, beside all of that; 0 where nobody measured.
   int64_t ForwardWorkspaceBytes(int kind, UnitKind unit, double samples) const;
-  int64_t ContextBytes(int kind) const;  // CUDA context and communicators
+  int64_t ContextBytes(int kind) const;  // the driver's and cuBLAS's; communicators come beside
+  const NcclSite& nccl(int kind) const { return At(kind).nccl; }
   // FLOPs of a training step over `samples`: causal, without recomputation.
   double ModelFlops(double samples) const;
   // Of one layer's recomputation, counted as ModelFlops counts. `share` as above.
@@ -123,6 +125,7 @@ class Costs {
     std::array<Curve, 3> workspace;                  // measured; empty = computed
     std::array<Curve, 3> forward_workspace;          // measured; empty = none
     int64_t context_bytes = 0;
+    NcclSite nccl;
     Provenance provenance;
   };
   const Kind& At(int kind) const { return kinds_[kind]; }

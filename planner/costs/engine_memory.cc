@@ -291,7 +291,7 @@ MemoryByPurpose EngineMemoryOf(const Costs& costs, const RankDuty& duty, const M
   MemoryByPurpose memory;
   const int64_t count = microbatches.count(), rounds = duty.rounds > 0 ? duty.rounds : 2;
   EngineState(costs, duty, std::max(rounds, count)).AddTo(&memory);
-  memory.context = costs.ContextBytes(duty.kind);
+  memory.context = costs.ContextBytes(duty.kind) + NcclBytes(costs.nccl(duty.kind), duty, costs.workload().model.tie_embeddings);
   if (count == 0) return memory;
   const At backward = PeakOfBackwards(costs, duty, microbatches), forward = PeakOfForwards(costs, duty, microbatches);
   const At& peak = forward.total() > backward.total() ? forward : backward;

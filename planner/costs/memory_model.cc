@@ -174,7 +174,7 @@ class Activations {
 MemoryByPurpose Sum(const Costs& costs, const RankDuty& duty, const Kept& kept) {
   MemoryByPurpose memory;
   AddState(costs, duty, &memory);
-  memory.context = costs.ContextBytes(duty.kind);
+  memory.context = costs.ContextBytes(duty.kind) + NcclBytes(costs.nccl(duty.kind), duty, costs.workload().model.tie_embeddings);
   if (kept.samples == 0) return memory;
   const Activations activations(costs, duty, kept);
   const Moment peak = activations.Peak();

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
+#include "common/device/transport_choice.h"
 #include "common/model/operators.h"
 #include "common/session/overlap_text.h"
 #include "planner/cluster/link_fit.h"
@@ -99,6 +100,23 @@ CardKind KindOf(const PlannerInput& input, const DeviceDescription& device, cons
   kind.memory_bytes_per_second =
       std::clamp(step > 0 ? traffic / (kMemoryEfficiency * step) : kMostMemoryRate, kLeastRate, kMostMemoryRate);
   return kind;
+}
+
+// What NCCL on one of the devices may find, or none: there is no other that it could talk to.
+NcclPath PathOf(const std::vector<DeviceDescription>& devices, const DeviceDescription& device) {
+  const auto member = [](const DeviceDescription& d) { return TransportMember{d.id.value(), d.card.nccl_version, d.card.uuid}; };
+  NcclPath path = NcclPath::kNone;
+  if (device.card.nccl_version == 0) return path;
+  for (const DeviceDescription& other : devices) {
+    if (other.id == device.id || ChooseTransport({member(device), member(other)}).transport != Transport::kNccl) continue;
+    const auto reaches = [&](const std::vector<std::string>& peers) {
+      return NodeOf(other.id) == NodeOf(device.id) && std::find(peers.begin(), peers.end(), other.card.bus) != peers.end();
+    };
+    path = std::max(path, reaches(device.card.nvlink_peers) ? NcclPath::kNvlink
+                          : reaches(device.card.p2p_peers)  ? NcclPath::kPcie
+                                                            : NcclPath::kHost);
+  }
+  return path;
 }
 
 // Nominal rates: what the devices declare. Those that declare nothing count as the fastest of the others.
@@ -293,6 +311,8 @@ absl::StatusOr<LiveInputs> DescribeLive(const PlannerInput& input) {
                             MeasuredOf(input, input.devices[d], input.compute[d], live.model_name, precision.compute));
     const CardKind kind = KindOf(input, input.devices[d], card);
     kinds.push_back(cards.Add(input.devices[d], kind, std::move(card)));
+    NcclPath& path = live.cluster.kinds[kinds.back()].nccl;  // the best of its devices
+    path = std::max(path, PathOf(input.devices, input.devices[d]));
   }
   const Declared declared = DeclaredLinks(input.devices);
   AddNodes(input, kinds, declared, &live.cluster);

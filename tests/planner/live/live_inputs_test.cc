@@ -52,23 +52,6 @@ TEST(LiveInputs, CardsAreWhatWasMeasuredAndDeclared) {
   EXPECT_EQ(live.profile.models.at(live.model_name), input.model);
 }
 
-TEST(LiveInputs, ACardsContextIsTheMostThatWasMeasuredOfItsKindOrTheFloor) {
-  PlannerInput input = Mixed();
-  constexpr int64_t kMiB = int64_t{1} << 20;
-  for (size_t d = 0; d < input.devices.size(); ++d) {
-    input.devices[d].kind = DeviceKind::kCuda;
-    input.compute[d].context_bytes = 500 * kMiB;
-  }
-  input.compute[3].context_bytes = 520 * kMiB;  // the second of two P40
-  LiveInputs live = Described(input);
-  ASSERT_EQ(live.cluster.kinds.size(), 4u);
-  EXPECT_EQ(live.profile.cards[2].context_bytes, 520 * kMiB);
-  // Tables alone: nobody saw what the driver has.
-  input.compute[3].context_bytes = input.compute[2].context_bytes = 5 * kMiB;
-  live = Described(input);
-  EXPECT_EQ(live.profile.cards[2].context_bytes, std::nullopt);
-}
-
 TEST(LiveInputs, WhatIsLittleBesideALayerTellsNoCardsApart) {
   PlannerInput input = Mixed();
   ComputeProfile& second = input.compute[3];  // of two P40
