@@ -20,8 +20,9 @@ class FakeCard : public HostBackend {
  public:
   // `nccl`: null: transfers go through the host.
   explicit FakeCard(unsigned seed, const NcclApi* nccl = nullptr) : nccl_(nccl), device_(seed) {
-    for (auto& stream : streams_) {
-      stream = device_.MakeStream();
+    for (size_t lane = 0; lane < streams_.size(); ++lane) {
+      std::unique_ptr<DeviceStream>& stream = streams_[lane];
+      stream = device_.MakeStream(lane == static_cast<size_t>(Lane::kCompute) ? kLaunchesOfAUnit : 1);
       static_cast<void>(stream->Launch([this] {
         at::set_num_threads(1);  // of the stream's thread
         handles_.Watch();
@@ -50,6 +51,8 @@ class FakeCard : public HostBackend {
   const FakeHandles& handles() const { return handles_; }
 
  private:
+  static constexpr int kLaunchesOfAUnit = 60;  // a layer's backward
+
   const NcclApi* const nccl_;
   int64_t beside_allocator_bytes_ = 0;
   FakeDeviceMemory memory_;

@@ -24,17 +24,26 @@ class FakeStreamDevice {
   explicit FakeStreamDevice(unsigned seed, absl::Duration longest_delay = absl::Microseconds(200))
       : random_(seed), longest_delay_(longest_delay) {}
 
-  std::unique_ptr<DeviceStream> MakeStream();
+  // `launches`: of a piece of work.
+  std::unique_ptr<DeviceStream> MakeStream(int launches = 1);
   // An error of the device, as a kernel's that went wrong: every mark says it from now on.
   void Fail(const absl::Status& error) {
     std::lock_guard<std::mutex> lock(mutex_);
     error_.Update(error);
     changed_.notify_all();
   }
+  // What has been launched on all streams and has not ended.
+  int pending() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return pending_;
+  }
 
  private:
   friend class FakeStream;
   friend class FakeMark;
+
+  // Of all streams together. Whoever launches more stands until something has ended.
+  static constexpr int kLaunchQueue = 1000;
 
   absl::Duration Delay() {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -47,7 +56,8 @@ class FakeStreamDevice {
   std::condition_variable changed_;
   std::mt19937 random_;
   const absl::Duration longest_delay_;
-  absl::Status error_;  // guarded by mutex_
+  absl::Status error_;          // guarded by mutex_
+  int pending_ = 0, held_ = 0;  // the same: launches; threads that stand
 };
 
 class FakeMark : public StreamMark {
@@ -72,7 +82,7 @@ class FakeMark : public StreamMark {
 
 class FakeStream : public DeviceStream {
  public:
-  explicit FakeStream(FakeStreamDevice& device) : device_(device), thread_([this] { Loop(); }) {}
+  FakeStream(FakeStreamDevice& device, int launches) : device_(device), launches_(launches), thread_([this] { Loop(); }) {}
   ~FakeStream() override {
     {
       std::lock_guard<std::mutex> lock(device_.mutex_);
@@ -83,10 +93,12 @@ class FakeStream : public DeviceStream {
   }
 
   absl::Status Launch(std::function<absl::Status()> work) override {
-    Add([launcher = std::this_thread::get_id(), work = std::move(work)] {
-      launcher_ = launcher;
-      return work();
-    });
+    Add(
+        [launcher = std::this_thread::get_id(), work = std::move(work)] {
+          launcher_ = launcher;
+          return work();
+        },
+        launches_);
     return absl::OkStatus();
   }
   // Of a stream's thread: who launched the work that it runs. There a card's work is called.
@@ -121,38 +133,66 @@ class FakeStream : public DeviceStream {
   void* handle() const override { return const_cast<FakeStream*>(this); }
 
  private:
-  void Add(std::function<absl::Status()> item) {
-    std::lock_guard<std::mutex> lock(device_.mutex_);
-    queue_.push_back(std::move(item));
+  struct Item {
+    std::function<absl::Status()> run;
+    int launches;
+  };
+
+  void Add(std::function<absl::Status()> run, int launches = 1) {
+    std::unique_lock<std::mutex> lock(device_.mutex_);
+    // One after another: what finds room takes it.
+    ++device_.held_;
+    for (int left = launches; left > 0;) {
+      device_.changed_.wait(lock,
+                            [&] { return over_ || !device_.error_.ok() || device_.pending_ < FakeStreamDevice::kLaunchQueue; });
+      const bool ends = over_ || !device_.error_.ok();
+      const int taken = ends ? left : std::min(left, FakeStreamDevice::kLaunchQueue - device_.pending_);
+      device_.pending_ += taken;
+      left -= taken;
+    }
+    --device_.held_;
+    queue_.push_back({std::move(run), launches});
     device_.changed_.notify_all();
+  }
+  // With the device's mutex.
+  void Ended(const Item& item) {
+    device_.pending_ -= item.launches;
+    if (device_.held_ > 0) device_.changed_.notify_all();
   }
   void Loop() {
     for (;;) {
-      std::function<absl::Status()> item;
+      Item item;
       {
         std::unique_lock<std::mutex> lock(device_.mutex_);
         device_.changed_.wait(lock, [this] { return over_ || !queue_.empty(); });
         if (over_) return;
         item = std::move(queue_.front());
         queue_.pop_front();
-        if (!device_.error_.ok()) continue;  // nothing runs any more
+        if (!device_.error_.ok()) {  // nothing runs any more
+          Ended(item);
+          continue;
+        }
         runs_ = true;
       }
       absl::SleepFor(device_.Delay());
-      if (const absl::Status status = item(); !status.ok()) device_.Fail(status);
+      if (const absl::Status status = item.run(); !status.ok()) device_.Fail(status);
       std::lock_guard<std::mutex> lock(device_.mutex_);
       runs_ = false;
+      Ended(item);
     }
   }
 
   static inline thread_local std::thread::id launcher_;
 
   FakeStreamDevice& device_;
-  std::deque<std::function<absl::Status()>> queue_;  // guarded by the device's mutex
-  bool over_ = false, runs_ = false;                 // the same
+  const int launches_;
+  std::deque<Item> queue_;            // guarded by the device's mutex
+  bool over_ = false, runs_ = false;  // the same
   std::thread thread_;
 };
 
-inline std::unique_ptr<DeviceStream> FakeStreamDevice::MakeStream() { return std::make_unique<FakeStream>(*this); }
+inline std::unique_ptr<DeviceStream> FakeStreamDevice::MakeStream(int launches) {
+  return std::make_unique<FakeStream>(*this, launches);
+}
 
 }  // namespace motley::engine

@@ -30,6 +30,28 @@ class StreamLaneTest : public testing::Test {
     }};
   }
 
+  // A peer that answers when it has heard from this rank, or when nobody waits any more.
+  static LaneWork Receive(absl::Notification& answer) {
+    return {[&answer] {
+      const bool there = answer.WaitForNotificationWithTimeout(absl::Seconds(5));
+      return there ? absl::OkStatus() : absl::InternalError("no lane got on");
+    }};
+  }
+  // More than a card takes at once.
+  void LaunchTooMuch(DeviceLane& compute) {
+    for (int i = 0; i < 50; ++i) compute.Run({Nothing, /*flops=*/1e9});
+    const absl::Time until = absl::Now() + absl::Seconds(5);
+    while (device_.pending() < 400 && absl::Now() < until) std::this_thread::yield();
+    absl::SleepFor(absl::Milliseconds(20));
+  }
+  // What the communicator's abort does at the first error.
+  std::thread AbortAtFirstError(absl::Notification& aborted) {
+    return std::thread([&] {
+      while (errors_ == 0) absl::SleepFor(absl::Milliseconds(1));
+      aborted.Notify();
+    });
+  }
+
   SystemClock clock_;
   std::atomic<int> errors_{0};
   std::atomic<bool> ill_{false};
@@ -41,6 +63,7 @@ class StreamLaneTest : public testing::Test {
   ComputePacer pacer_{DeviceDescription(), clock_};
   StreamLane first_{lanes_, *first_stream_}, second_{lanes_, *second_stream_};
   HostLane thread_{lanes_, pacer_, nullptr, third_stream_.get()};
+  std::unique_ptr<DeviceStream> computing_ = device_.MakeStream(/*launches=*/60);
 };
 
 TEST_F(StreamLaneTest, TheIssuerWaitsForNothing) {
@@ -150,13 +173,52 @@ TEST_F(StreamLaneTest, APeerThatIsGoneEndsTheWaitForAStream) {
   absl::Notification aborted;
   first_.Run(Do([&] { aborted.WaitForNotification(); }));  // a collective whose peer is gone
   ill_ = true;
-  std::thread abort([&] {
-    while (errors_ == 0) absl::SleepFor(absl::Milliseconds(1));
-    aborted.Notify();  // what the communicator's abort does
-  });
+  std::thread abort = AbortAtFirstError(aborted);
   EXPECT_EQ(first_.Finish(), absl::UnavailableError("a peer is gone"));
   abort.join();
   EXPECT_EQ(second_.Finish(), absl::UnavailableError("a peer is gone"));
+}
+
+// What the peer waits for must find a place behind all that waits for the peer.
+TEST_F(StreamLaneTest, ComputeThatWaitsLeavesOthersRoomToLaunch) {
+  QueuedLane compute(lanes_, *computing_, nullptr), receive(lanes_, *first_stream_, nullptr),
+      send(lanes_, *second_stream_, nullptr);
+  for (DeviceLane* lane : std::vector<DeviceLane*>{&compute, &receive, &send}) lane->Begin();
+  absl::Notification answer;
+  receive.Run(Receive(answer));
+  compute.Wait(receive.Record());
+  LaunchTooMuch(compute);
+  send.Run(Do([&] { answer.Notify(); }));
+  for (DeviceLane* lane : std::vector<DeviceLane*>{&compute, &receive, &send}) EXPECT_EQ(lane->Finish(), absl::OkStatus());
+}
+
+TEST_F(StreamLaneTest, APeerThatIsGoneIsNoticedWhereComputeHasAllItsLaunches) {
+  QueuedLane compute(lanes_, *computing_, nullptr), receive(lanes_, *first_stream_, nullptr);
+  for (DeviceLane* lane : std::vector<DeviceLane*>{&compute, &receive}) lane->Begin();
+  absl::Notification aborted;
+  std::thread abort = AbortAtFirstError(aborted);
+  receive.Run(Receive(aborted));
+  compute.Wait(receive.Record());
+  LaunchTooMuch(compute);
+  ill_ = true;
+  EXPECT_EQ(compute.Finish(), absl::UnavailableError("a peer is gone"));
+  abort.join();
+  EXPECT_EQ(receive.Finish(), absl::UnavailableError("a peer is gone"));
+}
+
+TEST_F(StreamLaneTest, APeerThatIsGoneIsNoticedWhereAThreadIsAwaited) {
+  QueuedLane stuck(lanes_, *first_stream_, nullptr), other(lanes_, *second_stream_, nullptr);
+  for (DeviceLane* lane : std::vector<DeviceLane*>{&stuck, &other, &thread_}) lane->Begin();
+  absl::Notification aborted;
+  std::thread abort = AbortAtFirstError(aborted);
+  thread_.Run(Receive(aborted));  // in a call
+  stuck.Wait(thread_.Record());
+  other.Wait(stuck.Record());
+  ill_ = true;
+  EXPECT_EQ(thread_.Finish(), absl::UnavailableError("a peer is gone"));
+  abort.join();
+  EXPECT_EQ(other.Finish(), absl::UnavailableError("a peer is gone"));
+  EXPECT_EQ(stuck.Finish(), absl::UnavailableError("a peer is gone"));
 }
 
 }  // namespace
