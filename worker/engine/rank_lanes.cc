@@ -2,6 +2,7 @@
 
 #include <ATen/Parallel.h>
 
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -18,12 +19,18 @@ void SetThreads(int threads) {
   at::set_num_threads(threads);
 }
 
+// A thread in a call notices by itself that a peer is gone; a stream does not.
+std::function<absl::Status()> HealthOf(DeviceBackend& backend, Communicator& communicator) {
+  if (backend.StreamOf(Lane::kCompute) == nullptr) return nullptr;
+  return [&communicator] { return communicator.Health(); };
+}
+
 }  // namespace
 
 RankLanes::RankLanes(const DeviceDescription& device, DeviceBackend& backend, Communicator& communicator, ComputePacer& pacer)
     : shared_(
           clock_, [&communicator](const absl::Status& error) { communicator.Abort(std::string(error.message())); },
-          [&communicator] { return communicator.Health(); }) {
+          HealthOf(backend, communicator)) {
   const std::pair<Lane, LanePacer*> lanes[] = {{Lane::kCollective, &communicator.collective_pacer()},
                                                {Lane::kSend, &communicator.send_pacer()},
                                                {Lane::kReceive, &communicator.receive_pacer()},

@@ -2,7 +2,8 @@
 // a stream (stream_lane.h).
 //
 // One thread, the issuer, gives all lanes of a device their work. It waits for none of it before Finish, but for a stream's work
-// that reads numbers back. Emulated time is the lane's affair (lane_pacer.h): work neither takes nor returns a time.
+// that reads numbers back, or of which too much has not ended. Emulated time is the lane's affair (lane_pacer.h): work neither
+// takes nor returns a time.
 #pragma once
 
 #include <functional>

@@ -20,7 +20,7 @@ void DeviceLanes::Fail(const absl::Status& error) {
     absl::MutexLock lock(&mutex_);
     if (!error_.ok()) return;
     error_ = error;
-    changed_.SignalAll();
+    changed_.NotifyAll();
   }
   if (on_error_) on_error_(error);
 }
@@ -28,16 +28,31 @@ void DeviceLanes::Fail(const absl::Status& error) {
 absl::Status DeviceLanes::Await(const LaneEvent& event, const std::function<bool()>& given_up) {
   const auto* const own = dynamic_cast<const HostEvent*>(&event);
   if (own == nullptr) return Poll([&event] { return event.Fired(); }, given_up);
-  absl::MutexLock lock(&mutex_);
-  while (!own->done_ && error_.ok()) {
-    if (given_up && given_up()) return absl::CancelledError("the lane ends");
-    changed_.Wait(&mutex_);
-  }
-  return error_;
+  bool cancelled = false;
+  AwaitChange([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (own->done_ || !error_.ok()) return true;
+    return cancelled = given_up && given_up();
+  });
+  return cancelled ? absl::CancelledError("the lane ends") : error();
 }
 
 absl::Status DeviceLanes::Await(const StreamMark& mark, const std::function<bool()>& given_up) {
   return Poll([&mark] { return mark.Reached(); }, given_up);
+}
+
+void DeviceLanes::AskHealth() {
+  if (!health_ || !error().ok()) return;
+  if (const absl::Status health = health_(); !health.ok()) Fail(health);
+}
+
+void DeviceLanes::AwaitChange(const std::function<bool()>& ready) {
+  for (;;) {
+    {
+      absl::MutexLock lock(&mutex_);
+      if (changed_.WaitFor(mutex_, health_ ? kHealthInterval : absl::InfiniteDuration(), ready)) return;
+    }
+    AskHealth();
+  }
 }
 
 absl::Status DeviceLanes::Poll(const std::function<absl::StatusOr<bool>()>& fired, const std::function<bool()>& given_up) {
@@ -54,9 +69,9 @@ absl::Status DeviceLanes::Poll(const std::function<absl::StatusOr<bool>()>& fire
     }
     absl::SleepFor(pause);
     pause = std::min(2 * pause, kLongestPause);
-    if (!health_ || absl::Now() < next_health) continue;
+    if (absl::Now() < next_health) continue;
     next_health = absl::Now() + kHealthInterval;
-    if (const absl::Status health = health_(); !health.ok()) Fail(health);
+    AskHealth();
   }
 }
 

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "common/base/clock.h"
+#include "common/base/steady_condition.h"
 #include "worker/engine/lanes/device_lane.h"
 #include "worker/engine/lanes/device_stream.h"
 
@@ -17,7 +18,7 @@ namespace motley::engine {
 class DeviceLanes {
  public:
   // `on_error` is called once, for the first error, without a lock: it wakes what blocks on other lanes. `health` is asked now
-  // and then while a stream is awaited: streams do not say that the peer is gone for whom they wait.
+  // and then while a lane is awaited: streams do not say that the peer is gone for whom they wait.
   DeviceLanes(const Clock& clock, std::function<void(const absl::Status&)> on_error, std::function<absl::Status()> health = {})
       : clock_(clock), on_error_(std::move(on_error)), health_(std::move(health)) {}
 
@@ -32,6 +33,8 @@ class DeviceLanes {
   // way is told to all lanes.
   absl::Status Await(const LaneEvent& event, const std::function<bool()>& given_up = {});
   absl::Status Await(const StreamMark& mark, const std::function<bool()>& given_up = {});
+  // For who waits by other means: what is ill ends the lanes.
+  void AskHealth();
 
   const Clock& clock() const { return clock_; }
 
@@ -41,12 +44,14 @@ class DeviceLanes {
 
   // Looks again and again: soon at first, less often later.
   absl::Status Poll(const std::function<absl::StatusOr<bool>()>& fired, const std::function<bool()>& given_up);
+  // Blocks until `ready`, which is called with the mutex held, says true.
+  void AwaitChange(const std::function<bool()>& ready);
 
   const Clock& clock_;
   const std::function<void(const absl::Status&)> on_error_;
   const std::function<absl::Status()> health_;
   mutable absl::Mutex mutex_;
-  absl::CondVar changed_;
+  SteadyCondition changed_;
   absl::Status error_ ABSL_GUARDED_BY(mutex_);
 };
 
@@ -67,7 +72,7 @@ class DeviceLanes::HostEvent : public LaneEvent {
     absl::MutexLock lock(&lanes_.mutex_);
     done_ = true;
     end_ = end;
-    lanes_.changed_.SignalAll();
+    lanes_.changed_.NotifyAll();
   }
 
  private:

@@ -22,7 +22,7 @@ HostLane::~HostLane() {
   {
     absl::MutexLock lock(&lanes_.mutex_);
     stopping_ = true;
-    lanes_.changed_.SignalAll();
+    lanes_.changed_.NotifyAll();
   }
   thread_.join();
 }
@@ -40,15 +40,14 @@ LaneEventPtr HostLane::Record() {
 }
 
 absl::Status HostLane::Finish() {
-  absl::MutexLock lock(&lanes_.mutex_);
-  while (!idle_ || !queue_.empty()) lanes_.changed_.Wait(&lanes_.mutex_);
-  return lanes_.error_;
+  lanes_.AwaitChange([this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lanes_.mutex_) { return idle_ && queue_.empty(); });
+  return lanes_.error();
 }
 
 void HostLane::Add(Item item) {
   absl::MutexLock lock(&lanes_.mutex_);
   queue_.push_back(std::move(item));
-  if (std::exchange(idle_, false)) lanes_.changed_.SignalAll();
+  if (std::exchange(idle_, false)) lanes_.changed_.NotifyAll();
 }
 
 void HostLane::Loop() {
@@ -57,8 +56,10 @@ void HostLane::Loop() {
     {
       absl::MutexLock lock(&lanes_.mutex_);
       idle_ = queue_.empty();
-      if (idle_) lanes_.changed_.SignalAll();
-      while (queue_.empty() && !stopping_) lanes_.changed_.Wait(&lanes_.mutex_);
+      if (idle_) lanes_.changed_.NotifyAll();
+      const auto wanted = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lanes_.mutex_) { return !queue_.empty() || stopping_; };
+      while (!lanes_.changed_.WaitFor(lanes_.mutex_, absl::InfiniteDuration(), wanted)) {
+      }
       if (stopping_) return;
       item = std::move(queue_.front());
       queue_.pop_front();

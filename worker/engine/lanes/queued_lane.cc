@@ -8,7 +8,8 @@
 namespace motley::engine {
 namespace {
 
-// How often somebody who waits for a lane's thread looks whether the lanes have failed: then it gives nothing any more.
+// How often somebody who waits for a lane's thread looks whether the lanes have failed, or a peer: then it gives nothing any
+// more.
 constexpr absl::Duration kLook = absl::Milliseconds(20);
 
 }  // namespace
@@ -32,6 +33,7 @@ class QueuedLane::Promise : public LaneEvent {
   // Blocks until it is recorded. Null: the lanes have failed.
   LaneEventPtr Recorded() const {
     while (!recorded_.WaitForNotificationWithTimeout(kLook)) {
+      lanes_.AskHealth();
       if (!lanes_.error().ok()) return nullptr;
     }
     return event_;

@@ -9,6 +9,8 @@ namespace {
 
 // An aborted communicator's kernels end by themselves. What is not over then is left to the end of the process.
 constexpr absl::Duration kDrain = absl::Seconds(5);
+// A layer's backward is some 60 launches, so these are about 500: half of what a card takes.
+constexpr size_t kMostUnfinished = 8;
 
 }  // namespace
 
@@ -31,6 +33,7 @@ class StreamLane::Event : public LaneEvent {
 
 void StreamLane::Begin() {
   ran_.clear();
+  unfinished_.clear();
   Note(stream_.Settle());
 }
 
@@ -46,11 +49,13 @@ void StreamLane::Wait(LaneEventPtr event) {
 void StreamLane::Run(LaneWork work) {
   if (!lanes_.error().ok()) return;
   if (work.reads_back && !AwaitAll().ok()) return;
+  if (work.flops && !AwaitPlace().ok()) return;
   absl::StatusOr<StreamMarkPtr> begin = stream_.Mark();
   Note(begin.status());
   Note(stream_.Launch(std::move(work.run)));
   absl::StatusOr<StreamMarkPtr> end = stream_.Mark();
   Note(end.status());
+  if (end.ok() && work.flops) unfinished_.push_back(*end);
   if (begin.ok() && end.ok()) ran_.push_back({*std::move(begin), *std::move(end), work.span});
 }
 
@@ -76,6 +81,13 @@ absl::Status StreamLane::AwaitAll() {
   absl::StatusOr<StreamMarkPtr> here = stream_.Mark();
   Note(here.status());
   return here.ok() ? lanes_.Await(**here) : lanes_.error();
+}
+
+absl::Status StreamLane::AwaitPlace() {
+  if (unfinished_.size() < kMostUnfinished) return absl::OkStatus();
+  const StreamMarkPtr oldest = std::move(unfinished_.front());
+  unfinished_.pop_front();
+  return lanes_.Await(*oldest);
 }
 
 void StreamLane::Note(const absl::Status& status) {

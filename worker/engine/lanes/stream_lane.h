@@ -1,6 +1,7 @@
 // A lane of a device with streams: work is enqueued on the caller's thread, nobody waits for it (docs/cuda.md).
 #pragma once
 
+#include <deque>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -23,7 +24,8 @@ class StreamLane : public DeviceLane {
   // A thread's event is awaited by the caller: a stream cannot. So a device some of whose lanes are threads gives its streams
   // threads, too (queued_lane.h).
   void Wait(LaneEventPtr event) override;
-  // Work that reads back waits here for the lane.
+  // Work that reads back waits here for the lane. So does work with FLOPs while too much of it has not ended: a card takes about
+  // a thousand launches that wait, of all lanes together, and the peer may wait for another lane's.
   void Run(LaneWork work) override;
   LaneEventPtr Record() override;
   absl::Status Finish() override;
@@ -36,11 +38,13 @@ class StreamLane : public DeviceLane {
   };
 
   absl::Status AwaitAll();
+  absl::Status AwaitPlace();
   void Note(const absl::Status& status);
 
   DeviceLanes& lanes_;
   DeviceStream& stream_;
-  std::vector<Ran> ran_;  // of this step
+  std::vector<Ran> ran_;                  // of this step
+  std::deque<StreamMarkPtr> unfinished_;  // ends of the newest work with FLOPs, as far as is known
 };
 
 }  // namespace motley::engine
