@@ -54,8 +54,11 @@ class CudaMark : public StreamMark {
   }
   absl::Duration At() const override {
     float milliseconds = 0;
-    if (origin_ == nullptr || cudaEventElapsedTime(&milliseconds, origin_->event(), event_) != cudaSuccess)
+    if (origin_ == nullptr) return absl::ZeroDuration();
+    if (cudaEventElapsedTime(&milliseconds, origin_->event(), event_) != cudaSuccess) {
+      cudaGetLastError();  // or the next launch would be blamed for it
       return absl::ZeroDuration();
+    }
     return origin_->at() + absl::Milliseconds(milliseconds);
   }
   cudaEvent_t event() const { return event_; }
