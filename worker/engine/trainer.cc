@@ -91,6 +91,7 @@ absl::Status Trainer::Prepare() {
   });
   communicator_.set_progress([this] { progress_.Beat(); });
   pacer_.set_heartbeat([this] { progress_.Beat(); });
+  allocation_retries_ = backend_.AllocationRetries();
   return absl::OkStatus();
 }
 
@@ -189,8 +190,18 @@ absl::StatusOr<StepOutcome> Trainer::Step(int64_t step, StepResult& result) {
   result.lanes = SecondsByLane(program, outcome.spans, absl::Seconds(result.step_seconds));
   result.spans = std::move(outcome.spans);
   result.peak_memory_bytes = backend_.PeakBytes();
+  SayAllocationRetries(result.step);
   result.lateness_seconds = pacer_.lateness_seconds() + communicator_.lateness_seconds() - lateness_before;
   return outcome;
+}
+
+void Trainer::SayAllocationRetries(int64_t step) {
+  const int64_t retries = backend_.AllocationRetries(), more = retries - allocation_retries_;
+  allocation_retries_ = retries;
+  if (more <= 0) return;
+  host_.OnLog(absl::StrCat(assignment_.devices[assignment_.rank].value(), ", step ", step, ": its memory was full ", more,
+                           " times, and the allocator had to wait for the device to find some; leave the job more of it, or use "
+                           "smaller microbatches or recompute"));
 }
 
 void Trainer::TakeVerdict(const StepOutcome& outcome, StepResult& result) {

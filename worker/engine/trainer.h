@@ -41,6 +41,8 @@ class Trainer {
   // That all ranks were given programs of one plan.
   absl::Status AgreeOnPrograms();
   absl::StatusOr<StepOutcome> Step(int64_t step, StepResult& result);
+  // Once where they have grown.
+  void SayAllocationRetries(int64_t step);
   // What a step's numbers say of the loss scale.
   void TakeVerdict(const StepOutcome& outcome, StepResult& result);
   absl::Status Evaluate(int64_t steps_done, StepResult& result);
@@ -67,6 +69,7 @@ class Trainer {
   std::unique_ptr<Executor> executor_;
   CheckpointSchedule schedule_;  // rank 0 asks it
   int64_t saved_step_ = -1;
+  int64_t allocation_retries_ = 0;  // said, or made before the first step
   // Last: their threads end before what they use.
   std::unique_ptr<RankLanes> lanes_;
 };

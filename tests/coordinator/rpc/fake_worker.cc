@@ -69,7 +69,8 @@ FakeWorker::FakeWorker(const std::string& address, const std::string& node, Opti
     device->set_id(absl::StrCat(node, "/gpu", i));
     device->set_model("test");
     device->set_kind("emulated");
-    device->set_memory_bytes(int64_t{1} << 30);
+    // A card has room for its context and NCCL's buffers.
+    device->set_memory_bytes(options_.compute_capability > 0 ? int64_t{8} << 30 : int64_t{1} << 30);
     device->set_flops_per_second(1e9);
     if (options_.compute_capability == 0) continue;
     device->set_kind("cuda");

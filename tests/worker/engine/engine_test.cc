@@ -1,5 +1,6 @@
 // The curve of one device, ends of every kind, profiles.
 #include "tests/worker/engine/engine_fixture.h"
+#include "tests/worker/engine/fake_card.h"
 #include "worker/engine/base/memory.h"
 
 namespace motley::engine {
@@ -172,6 +173,38 @@ TEST_F(EngineTest, ProfilesCollectivesOverSizeAndSkew) {
       EXPECT_GT(point.reduce_scatter_seconds, 0);
     }
   });
+}
+
+class LineHost : public FakeHost {
+ public:
+  using FakeHost::FakeHost;
+  void OnLog(const std::string& line) override { lines.push_back(line); }
+  std::vector<std::string> lines;
+};
+
+class FullCard : public FakeCard {
+ public:
+  using FakeCard::FakeCard;
+  int64_t AllocationRetries() const override { return retries; }
+  std::atomic<int64_t> retries{7};  // before the first step
+};
+
+TEST_F(EngineTest, AStepThatFoundTheCardFullSaysSo) {
+  FakeKv kv;
+  LineHost host(kv);
+  FullCard card(1);
+  host.on_step = [&](const StepResult& step) {
+    if (step.step == 4) card.retries += 2;
+  };
+  EngineOptions options;
+  options.backend = &card;
+  ASSERT_EQ(CreateEngine(host, options)->Run(Assign(Gpt2(), {{{8}, 1.0}})[0]).status(), absl::OkStatus());
+  std::vector<std::string> full;
+  for (const std::string& line : host.lines) {
+    if (line.find("its memory was full") != std::string::npos) full.push_back(line);
+  }
+  ASSERT_EQ(full.size(), 1);
+  EXPECT_EQ(full[0].find("n0/gpu0, step 5: its memory was full 2 times"), 0) << full[0];
 }
 
 }  // namespace

@@ -104,6 +104,7 @@ class CudaBackend : public DeviceBackend {
     const int64_t reserved = Stats().reserved_bytes[kAllBlocks].current;
     return std::max<int64_t>(0, static_cast<int64_t>(total - free) - reserved - used_by_others_bytes_);
   }
+  int64_t AllocationRetries() const override { return Stats().num_alloc_retries; }
 
  private:
   static c10::CachingDeviceAllocator::DeviceStats Stats() { return c10::cuda::CUDACachingAllocator::getDeviceStats(kOnlyCard); }

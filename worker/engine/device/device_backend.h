@@ -58,6 +58,8 @@ class DeviceBackend {
   // or nobody can say.
   virtual int64_t BytesBesideAllocator() const { return 0; }
   virtual void ResetPeak() = 0;
+  // How often the allocator found the device full and gave it back what it kept for later, which waits for the device.
+  virtual int64_t AllocationRetries() const { return 0; }
 };
 
 // `data_address`: of the interface that its transports use. FAILED_PRECONDITION: the device cannot be used; says why and what

@@ -11,8 +11,8 @@ namespace motley::engine {
 // One thread at a time.
 class FiniteCheck {
  public:
-  // For `positions` times `microbatches` passes of a step, in `type`: float32, or float64 for tensors of that. A sum is not finite
-  // when an element is not; half numbers are summed in float32: in float16 finite ones soon sum up to infinity.
+  // For `positions` times `microbatches` passes of a step, in `type`: float32, or float64 for tensors of that. A sum is not
+  // finite when an element is not; half numbers are summed in float32: in float16 finite ones soon sum up to infinity.
   FiniteCheck(int64_t positions, int64_t microbatches, const at::TensorOptions& type);
 
   // What a pass made of the microbatch. Another tensor of the same pass takes its place: one that was made of it.
