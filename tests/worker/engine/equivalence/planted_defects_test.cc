@@ -76,7 +76,8 @@ TEST_P(PlantedDefectsTest, AreNoticed) {
           << ToText(programs[r]);
       // Nothing is written that is not needed: for the numbers, or to bound the rooms of what is received (docs/program.md).
       const bool bounds_rooms = mutant.what.find(" receive_") != std::string::npos;
-      EXPECT_TRUE(verdict != passed || mutant.mistake != Mistake::kDroppedAfter || bounds_rooms) << "rank " << r << ", " << mutant.what;
+      EXPECT_TRUE(verdict != passed || mutant.mistake != Mistake::kDroppedAfter || bounds_rooms)
+          << "rank " << r << ", " << mutant.what;
       EXPECT_TRUE(verdict != passed || mutant.mistake != Mistake::kChangedField) << "rank " << r << ", " << mutant.what;
     }
   }
