@@ -4,7 +4,7 @@ import json
 from harness import expect
 from faults_common import last_step, paced_job, seconds_to_next_step
 
-TIGHT, ROOMY = 9 << 19, 64 << 20   # bytes; a tight device does not hold what a step needs of the whole model
+TIGHT, ROOMY = 75 << 16, 64 << 20  # bytes; a tight device does not hold what a step needs of the whole model
 NODES = {"n1": [TIGHT, TIGHT], "n2": [ROOMY]}
 TWO_PIPELINES = {"n1": 2, "n2": 1}   # stages of each
 # Bytes a second between the nodes. Over the slow one a step's last third is the sum of all gradients between the pipelines.
