@@ -15,7 +15,7 @@ constexpr double kSlow = 1.25;
 constexpr double kOthersWait = 0.5, kItselfWaits = 0.3;
 // It is slow when it holds up so many steps of the window, and so many for each one that others hold up: what a host does to
 // one rank or another, now and then, names nobody.
-constexpr int kHeldUp = 6, kForOneByOthers = 7;
+constexpr int kHeldUp = 6, kForOneByOthers = 9;
 constexpr size_t kOpenSteps = 4;
 
 // A collective begins for a rank when that rank is there, so the one that comes last has the shortest.
