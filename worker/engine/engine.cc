@@ -15,6 +15,7 @@
 #include "worker/engine/base/heartbeat.h"
 #include "worker/engine/base/memory.h"
 #include "worker/engine/base/monotonic.h"
+#include "worker/engine/device/card_trial.h"
 #include "worker/engine/device/cuda_libraries.h"
 #include "worker/engine/device/device_backend.h"
 #include "worker/engine/profiler/collective_profiler.h"
@@ -192,6 +193,7 @@ absl::StatusOr<std::string> NcclVersion() {
   PrepareNcclEnvironment("");
   MOTLEY_ASSIGN_OR_RETURN(const NcclLibrary nccl, OpenTorchsNccl());
   MOTLEY_RETURN_IF_ERROR(CheckNcclMakesIds(nccl));
+  MOTLEY_RETURN_IF_ERROR(TryNcclOnACard(nccl));
   return NcclVersionText(nccl.version);
 }
 

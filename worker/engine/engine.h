@@ -58,7 +58,8 @@ struct EngineOptions {
   std::function<bool(int64_t step)> overflows = {};
 };
 
-// The NCCL that ranks of this build open on a card: "2.28.9". FAILED_PRECONDITION: there is none, with the remedy.
+// The NCCL that ranks of this build open on a card, "2.28.9", after a trial on one where there is one. The process should end
+// then: what hangs stays. FAILED_PRECONDITION: there is none; UNAVAILABLE: it does not work here; both with the remedy.
 absl::StatusOr<std::string> NcclVersion();
 
 // `host` must outlive the engine.

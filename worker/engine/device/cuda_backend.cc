@@ -24,25 +24,7 @@ namespace motley::engine {
 namespace {
 
 constexpr c10::DeviceIndex kOnlyCard = 0;
-constexpr int kOldestForNccl = 6;  // compute capability; NCCL's builds have no kernels for older cards
-constexpr size_t kAllBlocks = 0;   // of the allocator's counts: small and large ones together
-
-// Of both: 13000 is 13.0.
-std::string CudaVersion(int version) { return absl::StrCat(version / 1000, ".", version % 1000 / 10); }
-
-absl::Status CheckDriver() {
-  int driver = 0, runtime = 0;
-  MOTLEY_RETURN_IF_ERROR(CudaStatus("asking for the driver", cudaDriverGetVersion(&driver)));
-  MOTLEY_RETURN_IF_ERROR(CudaStatus("asking for CUDA's version", cudaRuntimeGetVersion(&runtime)));
-  if (driver == 0)
-    return absl::FailedPreconditionError("there is no NVIDIA driver on this machine; install one, or leave the card out");
-  // A newer minor version of the same CUDA runs on an older driver.
-  if (driver / 1000 >= runtime / 1000) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat("the NVIDIA driver runs CUDA ", CudaVersion(driver), ", this build needs ",
-                                                    CudaVersion(runtime),
-                                                    "; install a newer driver, or a rank for the older one: "
-                                                    "`./run setup --libtorch 2.7.1`"));
-}
+constexpr size_t kAllBlocks = 0;  // of the allocator's counts: small and large ones together
 
 // A kernel of ATen's own: whether this build has kernels for the card is known when one runs.
 absl::Status TryKernel() {
@@ -140,7 +122,7 @@ absl::StatusOr<std::unique_ptr<DeviceBackend>> OpenCuda(const DeviceDescription&
   int generation = 0;
   MOTLEY_RETURN_IF_ERROR(CudaStatus("asking for the card's compute capability",
                                     cudaDeviceGetAttribute(&generation, cudaDevAttrComputeCapabilityMajor, kOnlyCard)));
-  if (generation < kOldestForNccl) nccl = absl::FailedPreconditionError("it has no kernels for a card this old");
+  if (generation < kOldestCardForNccl) nccl = absl::FailedPreconditionError("it has no kernels for a card this old");
   size_t free = 0, total = 0;
   MOTLEY_RETURN_IF_ERROR(CudaStatus("asking for the card's memory", cudaMemGetInfo(&free, &total)));
   int multiprocessors = 0;

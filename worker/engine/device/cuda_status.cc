@@ -3,6 +3,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 
 namespace motley::engine {
 namespace {
@@ -40,6 +41,9 @@ const char* Remedy(cudaError_t error) {
   }
 }
 
+// Of both: 13000 is 13.0.
+std::string CudaVersion(int version) { return absl::StrCat(version / 1000, ".", version % 1000 / 10); }
+
 }  // namespace
 
 absl::Status CudaStatus(const char* what, cudaError_t error) {
@@ -47,6 +51,20 @@ absl::Status CudaStatus(const char* what, cudaError_t error) {
   cudaGetLastError();  // one that lasts comes back with the next call; one that does not must not be taken for that call's
   return absl::Status(CodeOf(error), absl::StrCat(what, ": CUDA says '", cudaGetErrorString(error), "' (",
                                                   cudaGetErrorName(error), ")", Remedy(error)));
+}
+
+absl::Status CheckDriver() {
+  int driver = 0, runtime = 0;
+  MOTLEY_RETURN_IF_ERROR(CudaStatus("asking for the driver", cudaDriverGetVersion(&driver)));
+  MOTLEY_RETURN_IF_ERROR(CudaStatus("asking for CUDA's version", cudaRuntimeGetVersion(&runtime)));
+  if (driver == 0)
+    return absl::FailedPreconditionError("there is no NVIDIA driver on this machine; install one, or leave the card out");
+  // A newer minor version of the same CUDA runs on an older driver.
+  if (driver / 1000 >= runtime / 1000) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat("the NVIDIA driver runs CUDA ", CudaVersion(driver), ", this build needs ",
+                                                    CudaVersion(runtime),
+                                                    "; install a newer driver, or a rank for the older one: "
+                                                    "`./run setup --libtorch 2.7.1`"));
 }
 
 }  // namespace motley::engine

@@ -11,4 +11,7 @@ namespace motley::engine {
 // INTERNAL: else. `what`: "waiting for the compute lane".
 absl::Status CudaStatus(const char* what, cudaError_t error);
 
+// FAILED_PRECONDITION: there is no driver, or one that is too old for this build's CUDA; with the remedy.
+absl::Status CheckDriver();
+
 }  // namespace motley::engine

@@ -11,6 +11,8 @@ namespace motley::engine {
 inline constexpr char kNcclName[] = "libnccl.so.2";
 // The first one with all that is used.
 inline constexpr int kOldestNccl = 21800;
+// Compute capability: NCCL's builds have no kernels for older cards.
+inline constexpr int kOldestCardForNccl = 6;
 
 struct NcclLibrary {
   NcclApi api;

@@ -270,6 +270,11 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id
   *comm = new ncclComm{
       .clique = clique, .rank = rank, .card = std::this_thread::get_id(), .polls_left = state.behaviour.in_progress_polls};
   state.comms.insert(*comm);
+  if (state.behaviour.making_fails != 0) {
+    clique->broken = true;
+    clique->error = static_cast<ncclResult_t>(state.behaviour.making_fails);
+    clique->failure = state.behaviour.words;
+  }
   state.changed.notify_all();
   return ncclInProgress;
 }

@@ -24,6 +24,9 @@ struct FakeNcclBehaviour {
   // Each group of calls begins up to so late, by lot.
   int latest_us = 0;
   uint32_t seed = 0;
+  // Communicators are not made: ncclCommGetAsyncError answers this, and ncclGetLastError has these words.
+  int making_fails = 0;
+  const char* words = "";
 };
 void fakeNcclBehave(const FakeNcclBehaviour* behaviour);
 
