@@ -36,6 +36,12 @@ v1::TransportUse ToProto(const TransportUse& use) {
   proto.set_transport(ToProto(use.transport));
   proto.set_why_not_nccl(use.why_not_nccl);
   if (use.planned) proto.set_planned(ToProto(*use.planned));
+  if (use.nccl_links) {
+    v1::NcclLinks& links = *proto.mutable_nccl_links();
+    for (const std::string& kind : use.nccl_links->kinds) links.add_kinds(kind);
+    for (const std::string& interface : use.nccl_links->interfaces) links.add_interfaces(interface);
+    links.set_channels(use.nccl_links->channels);
+  }
   return proto;
 }
 
@@ -50,6 +56,11 @@ std::vector<TransportUse> FromProto(const google::protobuf::RepeatedPtrField<v1:
     use.transport = *transport;
     use.why_not_nccl = proto.why_not_nccl();
     if (proto.has_planned()) use.planned = FromProto(proto.planned());
+    if (proto.has_nccl_links()) {
+      const v1::NcclLinks& links = proto.nccl_links();
+      use.nccl_links = NcclLinks{
+          {links.kinds().begin(), links.kinds().end()}, {links.interfaces().begin(), links.interfaces().end()}, links.channels()};
+    }
     out.push_back(std::move(use));
   }
   return out;

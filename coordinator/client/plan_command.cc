@@ -55,7 +55,7 @@ Json DocumentOf(const v1::GetPlanResponse& plan) {
 // Where the job has a card; others' ranks have no choice.
 void PrintTransports(Context& context, const v1::GetPlanResponse& plan) {
   if (context.json) return;
-  for (const std::string& line : TransportLines(wire::FromProto(plan.transports()))) {
+  for (const std::string& line : TransportLines(wire::FromProto(plan.transports()), TransportsAre::kPlanned)) {
     PrintProse(context, CleanLine(absl::StrCat("planned transport ", line)) + "\n");
   }
 }

@@ -39,7 +39,7 @@ void PrintStep(const v1::Job& job, std::ostream& out) {
 
 // What goes by which transport, in the column of the values.
 void PrintTransports(const std::vector<TransportUse>& uses, std::ostream& out, const Screen& screen) {
-  std::vector<std::string> lines = TransportLines(uses);
+  std::vector<std::string> lines = TransportLines(uses, TransportsAre::kFound);
   if (const std::string surprise = TransportSurprise(uses); !surprise.empty()) lines.push_back(surprise);
   std::string label = "transport";
   for (const std::string& text : lines) {

@@ -1,6 +1,8 @@
 #include "coordinator/client/transport_lines.h"
 
 #include <map>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,6 +20,10 @@ constexpr size_t kMostReasons = 3;
 class Circles {
  public:
   void Add(const TransportUse& use) {
+    if (use.nccl_links) {
+      interfaces_.insert(use.nccl_links->interfaces.begin(), use.nccl_links->interfaces.end());
+      if (use.nccl_links->channels > 0) channels_.insert(use.nccl_links->channels);
+    }
     if (use.group) {
       groups_.push_back(absl::StrCat(*use.group));
     } else {
@@ -32,7 +38,18 @@ class Circles {
     return absl::StrJoin(parts, ", ");
   }
 
+  // " (mlx5_0, mlx5_1), 2 to 8 channels"
+  std::string Network() const {
+    std::string text;
+    if (!interfaces_.empty()) absl::StrAppend(&text, " (", SomeNames({interfaces_.begin(), interfaces_.end()}), ")");
+    if (channels_.empty()) return text;
+    const int fewest = *channels_.begin(), most = *channels_.rbegin();
+    return absl::StrCat(text, ", ", fewest == most ? "" : absl::StrCat(fewest, " to "), Count(most, "channel"));
+  }
+
  private:
+  std::set<std::string> interfaces_;
+  std::set<int> channels_;
   std::vector<std::string> groups_;
   int pairs_ = 0;
   std::string pair_;  // the last one
@@ -40,9 +57,14 @@ class Circles {
 
 std::string Name(Transport transport) { return std::string(TransportName(transport)); }
 
+std::string Over(const TransportUse& use) {
+  if (!use.nccl_links) return " over unknown links";
+  return absl::StrCat(" over ", absl::StrJoin(use.nccl_links->kinds, " and "));
+}
+
 }  // namespace
 
-std::vector<std::string> TransportLines(const std::vector<TransportUse>& uses) {
+std::vector<std::string> TransportLines(const std::vector<TransportUse>& uses, TransportsAre are) {
   std::map<std::string, std::string> said;  // by reason: what stands for it
   for (const TransportUse& use : uses) said[use.why_not_nccl] = use.why_not_nccl;
   said.erase("");
@@ -50,16 +72,17 @@ std::vector<std::string> TransportLines(const std::vector<TransportUse>& uses) {
   for (auto& [why, text] : said) {
     if (number++ >= kMostReasons) text = absl::StrCat("other reasons, ", said.size() - kMostReasons, ": -o json has them");
   }
-  std::map<std::pair<bool, std::string>, Circles> rows;  // whether by TCP, and why
+  std::map<std::tuple<bool, std::string, std::string>, Circles> rows;  // whether by TCP, over what, and why
   for (const TransportUse& use : uses) {
     if (use.transport == Transport::kNone) continue;
     const std::string why = use.why_not_nccl.empty() ? "" : said.at(use.why_not_nccl);
-    rows[{use.transport == Transport::kTcp, why}].Add(use);
+    const std::string over = are == TransportsAre::kFound && use.transport == Transport::kNccl ? Over(use) : "";
+    rows[{use.transport == Transport::kTcp, over, why}].Add(use);
   }
   std::vector<std::string> lines;
   for (const auto& [key, circles] : rows) {
-    const auto& [by_tcp, why] = key;
-    lines.push_back(Name(by_tcp ? Transport::kTcp : Transport::kNccl));
+    const auto& [by_tcp, over, why] = key;
+    lines.push_back(absl::StrCat(Name(by_tcp ? Transport::kTcp : Transport::kNccl), over, circles.Network()));
     if (rows.size() > 1) absl::StrAppend(&lines.back(), ": ", circles.Text());
     if (!why.empty()) absl::StrAppend(&lines.back(), " (", why, ")");
   }

@@ -49,7 +49,12 @@ void CutTexts(WorkerMessage* message) {
     case WorkerMessage::kLog:
       return Cut(message->mutable_log()->mutable_text());
     case WorkerMessage::kRankEvent:
-      for (v1::TransportUse& use : *message->mutable_rank_event()->mutable_transports()) Cut(use.mutable_why_not_nccl());
+      for (v1::TransportUse& use : *message->mutable_rank_event()->mutable_transports()) {
+        Cut(use.mutable_why_not_nccl());
+        if (!use.has_nccl_links()) continue;
+        for (std::string& kind : *use.mutable_nccl_links()->mutable_kinds()) Cut(&kind);
+        for (std::string& interface : *use.mutable_nccl_links()->mutable_interfaces()) Cut(&interface);
+      }
       return Cut(message->mutable_rank_event()->mutable_message());
     case WorkerMessage::kStorageCheckResult:
       return Cut(message->mutable_storage_check_result()->mutable_error());

@@ -166,6 +166,8 @@ class EngineImpl : public Engine {
     options.memory = backend.memory();
     options.nccl.api = backend.nccl();
     options.nccl.multiprocessors = backend.multiprocessors();
+    if (NcclLogFile* const log = backend.nccl_log(); log != nullptr)
+      options.nccl.new_links = [log](bool is_pair) { return log->NewLinks(is_pair); };
     if (options.nccl.api != nullptr) {
       MOTLEY_ASSIGN_OR_RETURN(const Precision precision, PrecisionOf(assignment.config.training));
       options.nccl.types = {precision.compute};

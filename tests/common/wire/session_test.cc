@@ -93,9 +93,10 @@ TEST(SessionTest, ReportsComeBackAsTheyWere) {
     EXPECT_EQ(rank.device, DeviceId("n/gpu0"));
   }
   RankReport ready{JobId("j"), Epoch(2), 0, DeviceId("n/gpu0"), RankEventKind::kReady};
-  ready.transports = {{2, {DeviceId("n/gpu0"), DeviceId("m/gpu0")}, Transport::kNccl, "", {}},
-                      {{}, {DeviceId("n/gpu0"), DeviceId("m/cpu0")}, Transport::kTcp, "m/cpu0 has no NCCL", Transport::kNccl},
-                      {0, {DeviceId("n/gpu0")}, Transport::kNone, "", {}}};
+  ready.transports = {
+      {2, {DeviceId("n/gpu0"), DeviceId("m/gpu0")}, Transport::kNccl, "", {}, NcclLinks{{"NVLink", "RoCE"}, {"mlx5_0"}, 8}},
+      {{}, {DeviceId("n/gpu0"), DeviceId("m/cpu0")}, Transport::kTcp, "m/cpu0 has no NCCL", Transport::kNccl},
+      {0, {DeviceId("n/gpu0")}, Transport::kNone, "", {}}};
   EXPECT_EQ(ThroughSession<RankReport>(WorkerReport(ready)).transports, ready.transports);
   v1::WorkerMessage of_newer = wire::ToProto(WorkerReport(ready));
   of_newer.mutable_rank_event()->mutable_transports(0)->set_transport(static_cast<v1::Transport>(77));

@@ -14,7 +14,13 @@ TransportUse Group(int number, Transport transport, const std::string& why = "")
 TransportUse Pair(int from, int to, Transport transport, const std::string& why = "") {
   return {{}, {DeviceId(absl::StrCat("n", from, "/gpu0")), DeviceId(absl::StrCat("n", to, "/gpu0"))}, transport, why, {}};
 }
-std::string Text(const std::vector<TransportUse>& uses) { return absl::StrJoin(TransportLines(uses), "\n"); }
+std::string Text(const std::vector<TransportUse>& uses, TransportsAre are = TransportsAre::kPlanned) {
+  return absl::StrJoin(TransportLines(uses, are), "\n");
+}
+TransportUse Over(TransportUse use, const NcclLinks& links) {
+  use.nccl_links = links;
+  return use;
+}
 
 TEST(TransportLines, OneTransportIsOneWord) {
   EXPECT_EQ(Text({Group(0, Transport::kTcp), Pair(0, 1, Transport::kTcp)}), "tcp");
@@ -44,6 +50,23 @@ TEST(TransportLines, AHundredDevicesAreAFewLines) {
             "tcp: hand-overs of 8 pairs (n1001/cpu0 has no NCCL)\n"
             "tcp: hand-overs of 8 pairs (n1002/cpu0 has no NCCL)\n"
             "tcp: hand-overs of 104 pairs (other reasons, 13: -o json has them)");
+}
+
+TEST(TransportLines, WhatRanksHaveFoundSaysWhatNcclGoesOver) {
+  const NcclLinks node{{"NVLink"}, {}, 24}, across{{"NVLink", "RoCE"}, {"mlx5_0", "mlx5_1"}, 8},
+      slower{{"NVLink", "RoCE"}, {"mlx5_2"}, 2};
+  const auto found = TransportsAre::kFound;
+  EXPECT_EQ(Text({Over(Group(0, Transport::kNccl), {{"sockets"}, {"eth0"}, 1})}, found), "nccl over sockets (eth0), 1 channel");
+  EXPECT_EQ(Text({Over(Group(0, Transport::kNccl), {{"shared memory"}, {}, 0})}, found), "nccl over shared memory");
+  EXPECT_EQ(Text({Group(0, Transport::kNccl)}, found), "nccl over unknown links");
+  EXPECT_EQ(Text({Group(0, Transport::kTcp)}, found), "tcp");
+  EXPECT_EQ(Text({Over(Group(0, Transport::kNccl), across), Over(Group(1, Transport::kNccl), node),
+                  Over(Group(2, Transport::kNccl), slower), Pair(0, 1, Transport::kNccl), Group(3, Transport::kTcp)},
+                 found),
+            "nccl over NVLink, 24 channels: group 1\n"
+            "nccl over NVLink and RoCE (mlx5_0, mlx5_1, mlx5_2), 2 to 8 channels: groups 0, 2\n"
+            "nccl over unknown links: hand-overs from n0/gpu0 to n1/gpu0\n"
+            "tcp: group 3");
 }
 
 TEST(TransportSurprise, IsWhatWentAnotherWayThanPlanned) {

@@ -28,9 +28,12 @@ TEST(TransportsTest, StatusSaysThem) {
 
   fake.transports.push_back(Use(v1::TRANSPORT_NCCL, {"n1/gpu0", "n2/gpu0"}));
   fake.transports[1].set_planned(v1::TRANSPORT_TCP);
+  fake.transports[1].mutable_nccl_links()->add_kinds("sockets");
+  fake.transports[1].mutable_nccl_links()->add_interfaces("eth0");
+  fake.transports[1].mutable_nccl_links()->set_channels(2);
   fake.transports[0].set_why_not_nccl("n2/cpu0 has no NCCL");
   const std::string out = Motley(fake, {"status", "j"}).out;
-  EXPECT_NE(out.find("\ntransport   nccl: hand-overs from n1/gpu0 to n2/gpu0\n"
+  EXPECT_NE(out.find("\ntransport   nccl over sockets (eth0), 2 channels: hand-overs from n1/gpu0 to n2/gpu0\n"
                      "            tcp: group 0 (n2/cpu0 has no NCCL)\n"
                      "            not as planned: hand-overs from n1/gpu0 to n2/gpu0: nccl instead of tcp\n"
                      "submitted "),
@@ -39,9 +42,10 @@ TEST(TransportsTest, StatusSaysThem) {
   const json document = json::parse(Motley(fake, {"-o", "json", "status", "j"}).out);
   EXPECT_EQ(document["id"], "j");
   EXPECT_EQ(document["transports"], json::parse(R"([{"group": 0, "devices": ["n1/cpu0", "n2/cpu0"], "transport": "tcp",
-                             "why_not_nccl": "n2/cpu0 has no NCCL", "planned": null},
+                             "why_not_nccl": "n2/cpu0 has no NCCL", "planned": null, "nccl_links": null},
                             {"group": null, "devices": ["n1/gpu0", "n2/gpu0"], "transport": "nccl", "why_not_nccl": null,
-                             "planned": "tcp"}])"));
+                             "planned": "tcp",
+                             "nccl_links": {"kinds": ["sockets"], "interfaces": ["eth0"], "channels": 2}}])"));
 }
 
 TEST(TransportsTest, APlanSaysThoseThatItForesees) {

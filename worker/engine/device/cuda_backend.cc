@@ -40,11 +40,13 @@ absl::Status TryKernel() {
 
 class CudaBackend : public DeviceBackend {
  public:
-  CudaBackend(int64_t card_bytes, int64_t used_by_others_bytes, int multiprocessors, absl::StatusOr<NcclLibrary> nccl)
+  CudaBackend(int64_t card_bytes, int64_t used_by_others_bytes, int multiprocessors, absl::StatusOr<NcclLibrary> nccl,
+              std::unique_ptr<NcclLogFile> nccl_log)
       : card_bytes_(card_bytes),
         used_by_others_bytes_(used_by_others_bytes),
         multiprocessors_(multiprocessors),
-        nccl_(std::move(nccl)) {
+        nccl_(std::move(nccl)),
+        nccl_log_(std::move(nccl_log)) {
     for (size_t lane = 0; lane < kNumEngineLanes; ++lane) {
       // Transfers go first: what they bring is waited for, and they take little of the card.
       lanes_[lane] = streams_.Make(/*high_priority=*/lane != static_cast<size_t>(Lane::kCompute));
@@ -59,6 +61,7 @@ class CudaBackend : public DeviceBackend {
   }
   DeviceMemory* memory() override { return &memory_; }
   const NcclApi* nccl() override { return nccl_.ok() ? &nccl_->api : nullptr; }
+  NcclLogFile* nccl_log() override { return nccl_log_.get(); }
   int multiprocessors() const override { return multiprocessors_; }
   absl::Duration soak() const override { return absl::Seconds(10); }
   std::string note() const override {
@@ -95,6 +98,7 @@ class CudaBackend : public DeviceBackend {
   const int64_t used_by_others_bytes_;  // as the worker saw it last; CUDA only knows the sum
   const int multiprocessors_;
   const absl::StatusOr<NcclLibrary> nccl_;
+  const std::unique_ptr<NcclLogFile> nccl_log_;
   int64_t cap_bytes_ = 0;
   CudaMemory memory_;
   CudaStreams streams_;
@@ -114,6 +118,7 @@ absl::StatusOr<std::unique_ptr<DeviceBackend>> OpenCuda(const DeviceDescription&
   if (cards == 0)
     return absl::FailedPreconditionError(absl::StrCat("card ", device.card.uuid, " is not visible to this process"));
   PrepareNcclEnvironment(data_address);
+  std::unique_ptr<NcclLogFile> nccl_log = NcclLogFile::Open();
   // First: libtorch_cuda asks for a library of NCCL's name itself.
   absl::StatusOr<NcclLibrary> nccl = OpenTorchsNccl();
   PrepareTorchCuda();
@@ -129,7 +134,7 @@ absl::StatusOr<std::unique_ptr<DeviceBackend>> OpenCuda(const DeviceDescription&
   MOTLEY_RETURN_IF_ERROR(CudaStatus("asking for the card's multiprocessors",
                                     cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, kOnlyCard)));
   return std::make_unique<CudaBackend>(static_cast<int64_t>(total), device.card.used_by_others_bytes, multiprocessors,
-                                       std::move(nccl));
+                                       std::move(nccl), std::move(nccl_log));
 }
 
 }  // namespace motley::engine

@@ -17,6 +17,7 @@
 #include "worker/engine/base/memory.h"
 #include "worker/engine/lanes/device_stream.h"
 #include "worker/engine/nccl/nccl_api.h"
+#include "worker/engine/nccl/nccl_log_file.h"
 #include "worker/engine/transport/device_memory.h"
 
 namespace motley::engine {
@@ -35,6 +36,8 @@ class DeviceBackend {
   virtual DeviceMemory* memory() { return nullptr; }
   // What moves bytes between devices of this kind; null: nothing but the host does.
   virtual const NcclApi* nccl() { return nullptr; }
+  // Where its log is to be read; null: nowhere.
+  virtual NcclLogFile* nccl_log() { return nullptr; }
   // How much of it works at once: transfers are kept to a part of it. 0: not known.
   virtual int multiprocessors() const { return 0; }
   // How long it must work until it is as fast as in a long run: a card's clocks fall as it gets warm and its power limit holds.

@@ -17,6 +17,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -76,6 +77,9 @@ class Communicator {
   virtual Transport TransportOf(int group) const = 0;
   virtual Transport TransportTo(int peer) const = 0;
   virtual Transport TransportFrom(int peer) const = 0;
+  // How NCCL moves them; none: it does not, or nobody knows.
+  virtual std::optional<NcclLinks> NcclLinksOf(int /*group*/) const { return std::nullopt; }
+  virtual std::optional<NcclLinks> NcclLinksTo(int /*peer*/) const { return std::nullopt; }
   // Makes the room that this lane's largest call will want, on the host or elsewhere. To be called between steps: making it may
   // wait for all that the device was given, and in a step something may be given that waits for this rank's next call.
   virtual absl::Status Reserve(Lane, int64_t) { return absl::OkStatus(); }

@@ -5,6 +5,7 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -32,6 +33,8 @@ struct NcclOptions {
   NcclCosts costs;           // the same on all ranks
   std::vector<DType> types;  // of what collectives move: each kind of one runs once when a group is made; the same on all ranks
   int multiprocessors = 0;   // of this rank's card: bounds what transfers take of it; 0: not known, NCCL chooses
+  // What NCCL has logged of a communicator that was made since it was asked last (nccl_log_file.h); null: nobody knows.
+  std::function<std::optional<NcclLinks>(bool is_pair)> new_links;
 };
 
 struct CommunicatorOptions {

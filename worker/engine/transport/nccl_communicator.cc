@@ -105,6 +105,9 @@ class NcclCommunicator : public Communicator {
     return mesh_->From(peer) != nullptr ? Transport::kNccl : host_->TransportFrom(peer);
   }
 
+  std::optional<NcclLinks> NcclLinksOf(int group) const override { return mesh_->LinksOf(mesh_->OfGroup(group)); }
+  std::optional<NcclLinks> NcclLinksTo(int peer) const override { return mesh_->LinksOf(mesh_->To(peer)); }
+
   bool Blocks(Lane lane) const override {
     const auto by_tcp = [](const std::set<int>& peers, auto transport) {
       return std::any_of(peers.begin(), peers.end(), [&](int peer) { return transport(peer) == Transport::kTcp; });

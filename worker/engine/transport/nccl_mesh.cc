@@ -176,7 +176,11 @@ absl::StatusOr<std::unique_ptr<NcclMesh>> NcclMesh::Connect(const CommunicatorOp
     Comms& comms = circle.kind == Circle::Kind::kGroup ? mesh->groups_
                    : circle.kind == Circle::Kind::kTo  ? mesh->to_
                                                        : mesh->from_;
-    comms[circle.key] = mesh->all_.emplace_back(*std::move(made)).get();
+    NcclComm* const comm = mesh->all_.emplace_back(*std::move(made)).get();
+    comms[circle.key] = comm;
+    if (!options.nccl.new_links) continue;
+    const auto links = options.nccl.new_links(/*is_pair=*/circle.kind != Circle::Kind::kGroup);
+    if (links) mesh->links_.emplace(comm, *links);
   }
   return mesh;
 }

@@ -8,11 +8,13 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "common/session/transport_use.h"
 #include "worker/engine/base/rank_host.h"
 #include "worker/engine/nccl/nccl_comm.h"
 #include "worker/engine/transport/connect_communicator.h"
@@ -38,6 +40,12 @@ class NcclMesh {
   NcclComm* To(int peer) const { return Find(to_, peer); }
   NcclComm* From(int peer) const { return Find(from_, peer); }
 
+  // How it moves its bytes, as NCCL logged it; none: nobody knows, or `comm` is null.
+  std::optional<NcclLinks> LinksOf(const NcclComm* comm) const {
+    const auto found = links_.find(comm);
+    return found == links_.end() ? std::nullopt : std::optional(found->second);
+  }
+
   absl::Status Health();
   // All at once: NCCL's abort of one waits for the card, on which another one's kernels may still wait for the lost peer.
   void Abort();
@@ -56,6 +64,7 @@ class NcclMesh {
   // Constant once made:
   std::vector<std::unique_ptr<NcclComm>> all_;  // in the order of their making
   Comms groups_, to_, from_;
+  std::map<const NcclComm*, NcclLinks> links_;
 };
 
 }  // namespace motley::engine

@@ -51,6 +51,31 @@ TEST_F(NcclCommunicatorTest, EachKindOfCollectiveRunsWhenAGroupIsMade) {
   EXPECT_EQ(TheFakeNccl().Calls(), 3 * 2 * 5 * 2);
 }
 
+// Each communicator has what was logged while it was made; a pair reads its own number of channels.
+TEST_F(NcclCommunicatorTest, SaysOverWhatNcclGoes) {
+  WithCards(
+      2,
+      [](CardRank& one) {
+        ASSERT_TRUE(one.connected.ok()) << one.connected.status();
+        const std::vector<TransportUse>& uses = one.communicator().transports();
+        ASSERT_EQ(uses.size(), one.rank == 0 ? 3u : 0u);
+        if (one.rank == 1) return;
+        EXPECT_EQ(uses[0].nccl_links, (NcclLinks{{"sockets"}, {"eth0"}, 2}));
+        EXPECT_EQ(uses[1].nccl_links, std::nullopt) << "its log says nothing";
+        EXPECT_EQ(uses[2].nccl_links, (NcclLinks{{"sockets"}, {"eth0"}, 1}));
+      },
+      [](CommunicatorOptions& options) {
+        options.groups = {{0, 1}, {0, 1}};
+        (options.rank == 0 ? options.sends_to : options.receives_from) = {1 - options.rank};
+        const auto made = std::make_shared<int>(0);
+        options.nccl.new_links = [made](bool is_pair) -> std::optional<NcclLinks> {
+          EXPECT_EQ(is_pair, *made == 2);
+          if ((*made)++ == 1) return std::nullopt;
+          return NcclLinks{{"sockets"}, {"eth0"}, is_pair ? 1 : 2};
+        };
+      });
+}
+
 // Half of the ranks have no card; one group has only cards, one none, one both.
 TEST_F(NcclCommunicatorTest, AMixedJobGoesByGroup) {
   const std::vector<std::vector<int>> groups = {{0, 1}, {3, 2}, {2, 0, 1, 3}, {1}};
