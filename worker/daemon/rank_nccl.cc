@@ -14,6 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "common/base/logging.h"
+#include "common/device/machine_limits.h"
 #include "worker/daemon/spawn.h"
 
 namespace motley::worker {
@@ -62,6 +63,10 @@ int NcclOf(const std::string& rank_binary) {
   const std::string last = said.substr(said.find_last_of('\n') + 1);
   const int version = VersionOf(last);
   if (version == 0) LogWarning(absl::StrCat("cards go without NCCL: ", rank_binary, " --nccl says: ", last));
+  const MachineLimits limits = MachineLimitsHere();
+  for (const std::string& small : {SharedMemoryTooSmall(limits), LockedMemoryTooSmall(limits)}) {
+    if (version > 0 && !small.empty()) LogWarning(absl::StrCat("NCCL may fail in a job: ", small));
+  }
   return version;
 }
 
