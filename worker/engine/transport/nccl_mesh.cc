@@ -78,7 +78,7 @@ absl::StatusOr<ncclUniqueId> AgreeOnId(const CommunicatorOptions& options, const
     MOTLEY_RETURN_IF_ERROR(host.KvSet(key, absl::BytesToHexString({id.internal, sizeof(id.internal)})));
     return id;
   }
-  const absl::StatusOr<std::string> text = host.KvGet(key, options.connect_timeout);
+  const absl::StatusOr<std::string> text = host.KvGet(key, NcclConnectLimit(options));
   if (absl::IsCancelled(text.status())) return text.status();
   if (!text.ok()) {
     return WithFault(absl::UnavailableError(absl::StrCat("no NCCL id of ", NameOf(circle, options.devices), " came from ", first,
@@ -140,6 +140,12 @@ absl::StatusOr<std::unique_ptr<NcclComm>> Make(const CommunicatorOptions& option
 
 }  // namespace
 
+absl::Duration NcclConnectLimit(const CommunicatorOptions& options) {
+  constexpr double kShareOfEach = 1.0 / 30;  // 2 s of a limit of 60 s, where one takes 0.5 to 1.5 s
+  const size_t others = options.devices.empty() ? 0 : options.devices.size() - 1;
+  return options.connect_timeout * (1 + kShareOfEach * static_cast<double>(options.groups.size() + 2 * others));
+}
+
 absl::StatusOr<std::unique_ptr<NcclMesh>> NcclMesh::Connect(const CommunicatorOptions& options,
                                                             const std::vector<Introduction>& introductions,
                                                             const std::function<absl::Status()>& check, RankHost& host) {
@@ -160,7 +166,7 @@ absl::StatusOr<std::unique_ptr<NcclMesh>> NcclMesh::Connect(const CommunicatorOp
   }
   if (!by_tcp.empty()) host.OnLog(absl::StrCat("goes by TCP and not by NCCL: ", absl::StrJoin(by_tcp, "; ")));
 
-  const NcclPatience patience{options.connect_timeout, [&]() -> absl::Status {
+  const NcclPatience patience{NcclConnectLimit(options), [&]() -> absl::Status {
                                 if (options.stopped && options.stopped()) return absl::CancelledError("stopped");
                                 return check();
                               }};

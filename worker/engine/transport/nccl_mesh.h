@@ -22,6 +22,10 @@
 
 namespace motley::engine {
 
+// How long a member of one communicator waits for the others. All are made one after another, and a member that is late may wait
+// for a chain of them: the limit grows with the groups and with a pipeline's hand-overs there and back.
+absl::Duration NcclConnectLimit(const CommunicatorOptions& options);
+
 class NcclMesh {
  public:
   // The orderly end: all are finalized before the first is given back, in the order in which all ranks made theirs. Else two

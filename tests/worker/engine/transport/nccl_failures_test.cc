@@ -7,6 +7,7 @@
 #include "common/base/fault.h"
 #include "tests/worker/engine/nccl/card_ranks.h"
 #include "tests/worker/engine/transport/expect_lost.h"
+#include "worker/engine/transport/nccl_mesh.h"
 
 namespace motley::engine {
 namespace {
@@ -130,6 +131,41 @@ TEST_F(NcclFailuresTest, NobodyWantsItAnyMoreWhileNcclConnects) {
         options.stopped = [] { return TheFakeNccl().LiveComms() > 0; };  // from the first NCCL communicator on
       });
   EXPECT_GE(cancelled, 1);
+}
+
+// A receive is in its stream and nothing comes: NCCL's word ends it, silence does not.
+TEST_F(NcclFailuresTest, AReceiveThatNeverEndsIsNamedWhenNcclKnows) {
+  absl::Notification over;
+  WithCards(
+      2,
+      [&](CardRank& one) {
+        ASSERT_TRUE(one.connected.ok()) << one.connected.status();
+        if (one.rank == 1) return over.WaitForNotification();  // never sends
+        HealthWatch watch(one.communicator());
+        absl::Time told;
+        std::thread network([&] {
+          absl::SleepFor(absl::Milliseconds(200));
+          EXPECT_TRUE(one.communicator().Health().ok()) << "nobody knows yet";
+          told = absl::Now();
+          TheFakeNccl().Fail("hand-over-1-0", ncclRemoteError);
+        });
+        char byte = 0;
+        EXPECT_FALSE(one.communicator().Receive(1, &byte, 1).ok());
+        network.join();
+        EXPECT_LT(absl::Now() - told, absl::Seconds(15));
+        ExpectLost(watch.FirstError(), "NCCL of hand-overs from n1/gpu0 to n0/gpu0");
+        over.Notify();
+      },
+      [](CommunicatorOptions& options) { (options.rank == 1 ? options.sends_to : options.receives_from) = {1 - options.rank}; });
+}
+
+TEST_F(NcclFailuresTest, ManyCommunicatorsHaveMoreTimeToBeMade) {
+  CommunicatorOptions options;
+  options.devices.resize(1);
+  EXPECT_EQ(NcclConnectLimit(options), options.connect_timeout);
+  options.devices.resize(16);
+  options.groups.resize(30);
+  EXPECT_EQ(NcclConnectLimit(options), 3 * options.connect_timeout);
 }
 
 TEST_F(NcclFailuresTest, AnNcclThatNeverEndsIsAbortedAtTheDeadline) {
