@@ -81,7 +81,8 @@ class CudaBackend : public DeviceBackend {
   }
   int64_t MemoryCapBytes() const override { return cap_bytes_; }
   int64_t CurrentBytes() const override { return Stats().allocated_bytes[kAllBlocks].current; }
-  int64_t PeakBytes() const override { return Stats().allocated_bytes[kAllBlocks].peak; }
+  // What another stream has yet to use is not allocated any more, and nobody else's.
+  int64_t PeakBytes() const override { return Stats().active_bytes[kAllBlocks].peak; }
   void ResetPeak() override { c10::cuda::CUDACachingAllocator::resetPeakStats(kOnlyCard); }
   int64_t BytesBesideAllocator() const override {
     size_t free = 0, total = 0;
