@@ -8,8 +8,10 @@
 #include <array>
 #include <memory>
 #include <thread>
+#include <utility>
 
 #include "tests/worker/engine/fake_handles.h"
+#include "tests/worker/engine/issued_memory.h"
 #include "tests/worker/engine/lanes/fake_device_memory.h"
 #include "tests/worker/engine/lanes/fake_streams.h"
 #include "worker/engine/device/host_backend.h"
@@ -18,19 +20,27 @@ namespace motley::engine {
 
 class FakeCard : public HostBackend {
  public:
-  // `nccl`: null: transfers go through the host.
-  explicit FakeCard(unsigned seed, const NcclApi* nccl = nullptr) : nccl_(nccl), device_(seed) {
+  // `nccl`: null: transfers go through the host. `issued`: where the card's bytes count; null: in the process's.
+  explicit FakeCard(unsigned seed, const NcclApi* nccl = nullptr, IssuedMemoryPtr issued = nullptr)
+      : HostBackend(issued != nullptr ? MemoryAccountPtr(issued) : ProcessMemory()),
+        nccl_(nccl),
+        issued_(std::move(issued)),
+        device_(seed) {
     for (size_t lane = 0; lane < streams_.size(); ++lane) {
       std::unique_ptr<DeviceStream>& stream = streams_[lane];
       stream = device_.MakeStream(lane == static_cast<size_t>(Lane::kCompute) ? kLaunchesOfAUnit : 1);
       static_cast<void>(stream->Launch([this] {
         at::set_num_threads(1);  // of the stream's thread
+        CountIn(host_account());
         handles_.Watch();
         return absl::OkStatus();
       }));
     }
     for (auto& stream : streams_) {
       while (!stream->Idle()) std::this_thread::yield();
+    }
+    for (size_t lane = 0; issued_ != nullptr && lane < streams_.size(); ++lane) {
+      streams_[lane] = std::make_unique<CountedStream>(*issued_, lane, std::move(streams_[lane]));
     }
     memory_.set_busy(
         [this] { return std::any_of(streams_.begin(), streams_.end(), [](const auto& stream) { return !stream->Idle(); }); });
@@ -42,7 +52,12 @@ class FakeCard : public HostBackend {
   // A step begins with it.
   void ResetPeak() override {
     HostBackend::ResetPeak();
+    if (issued_ != nullptr) issued_->BeginSteps();
     handles_.BeginSteps();
+  }
+  int64_t PeakBytes() const override { return issued_ != nullptr ? issued_->PeakAsIssued() : HostBackend::PeakBytes(); }
+  void UsedOn(const at::Tensor& tensor, Lane lane) override {
+    if (issued_ != nullptr) issued_->Use(tensor.storage().data(), static_cast<size_t>(lane));
   }
   int64_t BytesBesideAllocator() const override { return beside_allocator_bytes_; }
   void set_beside_allocator_bytes(int64_t bytes) { beside_allocator_bytes_ = bytes; }
@@ -55,6 +70,7 @@ class FakeCard : public HostBackend {
 
   const NcclApi* const nccl_;
   int64_t beside_allocator_bytes_ = 0;
+  const IssuedMemoryPtr issued_;
   FakeDeviceMemory memory_;
   FakeHandles handles_;
   FakeStreamDevice device_;

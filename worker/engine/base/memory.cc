@@ -42,11 +42,14 @@ class CountingAllocator final : public c10::Allocator {
       account->Refuse(bytes, account->current_bytes(), /*cap_bytes=*/0);
     }
     new (block) Prefix{bytes, account};
-    return static_cast<char*>(block) + kPrefixBytes;
+    void* const data = static_cast<char*>(block) + kPrefixBytes;
+    account->Made(data, bytes);
+    return data;
   }
   static void Free(void* data) {
     if (data == nullptr) return;
     auto* const prefix = std::launder(reinterpret_cast<Prefix*>(static_cast<char*>(data) - kPrefixBytes));
+    prefix->account->Freed(data, prefix->bytes);
     prefix->account->Remove(prefix->bytes);
     prefix->~Prefix();
     std::free(prefix);

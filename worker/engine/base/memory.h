@@ -19,6 +19,7 @@ namespace motley::engine {
 // Bytes of one device. Thread-safe.
 class MemoryAccount {
  public:
+  virtual ~MemoryAccount() = default;
   // cap_bytes 0 = no cap.
   void SetLimit(int64_t cap_bytes, std::string_view device);
   int64_t cap_bytes() const { return cap_bytes_; }
@@ -29,6 +30,9 @@ class MemoryAccount {
   // The allocator's: throws c10::OutOfMemoryError beyond the cap.
   void Add(int64_t bytes);
   void Remove(int64_t bytes) { current_bytes_ -= bytes; }
+  // Of each block that it counts: once it is there, and before it is gone. On the thread that makes or frees it.
+  virtual void Made(const void*, int64_t) {}
+  virtual void Freed(const void*, int64_t) {}
   // Throws: the host has no more.
   [[noreturn]] void Refuse(int64_t asked_bytes, int64_t held_bytes, int64_t cap_bytes);
 

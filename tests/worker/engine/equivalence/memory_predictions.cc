@@ -15,7 +15,6 @@
 #include "planner/plan/each_rank.h"
 #include "planner/pricing/price.h"
 #include "tests/worker/engine/equivalence/plan_assignments.h"
-#include "tests/worker/engine/equivalence/training_run.h"
 #include "worker/engine/base/memory.h"
 #include "worker/engine/model/unit_bench.h"
 #include "worker/engine/model/unit_model.h"
@@ -132,12 +131,12 @@ absl::StatusOr<std::vector<planner::MemoryByPurpose>> MemoryPredictions::Of(cons
   return by_rank;
 }
 
-absl::StatusOr<std::vector<RankMemory>> MemoryPredictions::AndMeasured(const PlannedJob& planned) {
+absl::StatusOr<std::vector<RankMemory>> MemoryPredictions::AndMeasured(const PlannedJob& planned, Devices devices) {
   MOTLEY_ASSIGN_OR_RETURN(const std::vector<planner::MemoryByPurpose> predicted, Of(planned));
   MOTLEY_ASSIGN_OR_RETURN(std::vector<RankAssignment> assignments,
                           AssignmentsOf(planned.job.model, planned.job.config, planned.plan, FourSamples(planned.plan)));
   for (RankAssignment& assignment : assignments) assignment.evaluation = Program();  // predicted is what training takes
-  MOTLEY_ASSIGN_OR_RETURN(const Checkpoints run, TrainAndKeep(assignments, std::nullopt));
+  MOTLEY_ASSIGN_OR_RETURN(const Checkpoints run, TrainAndKeep(assignments, std::nullopt, devices));
   std::vector<RankMemory> ranks;
   for (size_t r = 0; r < predicted.size(); ++r) ranks.push_back({predicted[r], run.peak_bytes[r]});
   return ranks;

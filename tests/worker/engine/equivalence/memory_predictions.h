@@ -12,6 +12,7 @@
 #include "planner/plan/plan.h"
 #include "planner/pricing/evaluate.h"
 #include "tests/worker/engine/equivalence/planned_job.h"
+#include "tests/worker/engine/equivalence/training_run.h"
 
 namespace motley::engine {
 
@@ -29,8 +30,8 @@ class MemoryPredictions {
   absl::StatusOr<planner::Evaluation> Price(const PlannedJob& planned);
   // By rank. Errors of Price.
   absl::StatusOr<std::vector<planner::MemoryByPurpose>> Of(const PlannedJob& planned);
-  // The same beside what the ranks hold when they train on the host. Errors of the run, too.
-  absl::StatusOr<std::vector<RankMemory>> AndMeasured(const PlannedJob& planned);
+  // The same beside what the ranks hold when they train. Errors of the run, too.
+  absl::StatusOr<std::vector<RankMemory>> AndMeasured(const PlannedJob& planned, Devices devices = Devices::kHosts);
 
  private:
   absl::StatusOr<ComputeProfile> ProfileOf(const TinyJob& job);

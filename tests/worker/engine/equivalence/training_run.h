@@ -25,7 +25,7 @@ enum class Devices { kHosts, kCards, kCardsOverTcp, kCardsAndHosts, kOneCard, kO
 struct TrainingRun {
   std::vector<StepResult> steps;
   std::map<int64_t, TrainingState> states;  // by steps done
-  std::vector<int64_t> peak_bytes;          // by rank, of the fullest step; of ranks on the host, of which each counts its own
+  std::vector<int64_t> peak_bytes;          // by rank, of the fullest step; on cards that are not there as issued
 };
 
 struct Checkpoints {
