@@ -1,0 +1,93 @@
+// How many kernels a card is given for a layer and one microbatch, both passes: counted from the operators that the layer calls,
+// not measured. docs/cuda.md has the figures.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+#include <torch/version.h>
+
+#include <iostream>
+#include <ostream>
+#include <set>
+#include <string>
+
+#include "common/model/model.h"
+#include "tests/worker/engine/model/counted_kernels.h"
+#include "tests/worker/engine/model/meta_kernels.h"
+#include "worker/engine/model/unit_bench.h"
+
+namespace motley::engine {
+namespace {
+
+constexpr int64_t kSequence = 1024;
+
+struct LayerCase {
+  std::string name;
+  ModelShape shape;
+  int forward, backward;  // kernels
+};
+void PrintTo(const LayerCase& layer, std::ostream* out) { *out << layer.name; }
+
+// As many keys as heads: where heads share them, attention's backward has two kernels more.
+LayerCase Gpt2Layer() {
+  return {"Gpt2",
+          {.family = ModelFamily::kGpt2,
+           .vocab_size = 50257,
+           .hidden_size = 1600,
+           .num_layers = 1,
+           .num_heads = 25,
+           .num_kv_heads = 25,
+           .head_dim = 64,
+           .intermediate_size = 6400,
+           .max_positions = 1024,
+           .tie_embeddings = true},
+          11,
+          39};
+}
+LayerCase LlamaLayer() {
+  return {"Llama",
+          {.family = ModelFamily::kLlama,
+           .vocab_size = 32000,
+           .hidden_size = 4096,
+           .num_layers = 1,
+           .num_heads = 32,
+           .num_kv_heads = 32,
+           .head_dim = 128,
+           .intermediate_size = 11008,
+           .max_positions = 4096,
+           .tie_embeddings = false},
+          31,
+          57};
+}
+
+class LayerKernelsTest : public testing::TestWithParam<LayerCase> {
+ protected:
+  template <typename Pass>
+  int Count(const char* pass, Pass run) {
+    CountedKernels kernels;
+    run();
+    EXPECT_EQ(kernels.unknown(), std::set<std::string>()) << "give it a row in kernel_table.h";
+    std::cout << GetParam().name << ", " << pass << ": " << kernels.total() << " kernels\n";
+    for (const auto& [op, launched] : kernels.launched()) std::cout << "  " << launched << " " << op << "\n";
+    return kernels.total();
+  }
+
+ private:
+  MetaKernels kernels_;
+  CardAttention attention_;
+};
+
+TEST_P(LayerKernelsTest, AreAsMany) {
+  if (TORCH_VERSION_MINOR != 11) GTEST_SKIP() << "the table is of libtorch 2.11";
+  const LayerCase& layer = GetParam();
+  const Precision precision{.master = DType::kFloat32, .compute = DType::kBFloat16};
+  UnitModel model(layer.shape, kSequence, precision.compute, kNowhere);
+  UnitBench unit(model, layer.shape, kSequence, precision, kNowhere, UnitKind::kLayer);
+  unit.Prepare(1);
+  EXPECT_EQ(Count("forward", [&] { unit.Forward(); }), layer.forward);
+  EXPECT_EQ(Count("backward", [&] { unit.Backward(); }), layer.backward);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, LayerKernelsTest, testing::Values(Gpt2Layer(), LlamaLayer()),
+                         [](const auto& layer) { return layer.param.name; });
+
+}  // namespace
+}  // namespace motley::engine
