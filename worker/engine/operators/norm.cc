@@ -1,6 +1,7 @@
 #include "worker/engine/operators/norm.h"
 
 #include "worker/engine/base/torch_pch.h"
+#include "worker/engine/operators/fused_rms_norm.h"
 #include "worker/engine/operators/half.h"
 
 namespace motley::engine {
@@ -30,6 +31,11 @@ NormGradients LayerNormBackward(const at::Tensor& grad_output, const at::Tensor&
 // y = w * n with n = x * rstd, rstd = (mean(x^2) + eps)^(-1/2).
 at::Tensor RmsNormForward(const at::Tensor& input, const at::Tensor& weight, double eps, NormStats& stats) {
   stats.mean = at::Tensor();
+  if (HasFusedRmsNorm(input)) {
+    FusedRmsNorm made = FusedRmsNormForward(input, weight, eps);
+    stats.rstd = made.rstd;
+    return made.output;
+  }
   const at::Tensor x = Widened(input);
   stats.rstd = at::square(x).mean(-1, /*keepdim=*/true).add_(eps).rsqrt_();
   return at::mul(x, stats.rstd).mul_(weight).to(input.scalar_type());
@@ -38,6 +44,10 @@ at::Tensor RmsNormForward(const at::Tensor& input, const at::Tensor& weight, dou
 // With g = w * dy:  dx = rstd * (g - n * mean(g * n)),  dw = sum over rows of dy * n.
 NormGradients RmsNormBackward(const at::Tensor& grad_output, const at::Tensor& input, const at::Tensor& weight,
                               const NormStats& stats) {
+  if (HasFusedRmsNorm(input)) {
+    FusedRmsNormGradients made = FusedRmsNormBackward(grad_output, input, weight, stats.rstd);
+    return {made.input, made.weight, at::Tensor()};
+  }
   const at::Tensor grad = Widened(grad_output);
   at::Tensor normed = at::mul(Widened(input), stats.rstd);
   const at::Tensor grad_weight = at::mul(grad, normed).sum(0);

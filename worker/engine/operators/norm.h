@@ -16,7 +16,7 @@ struct NormStats {
 // The sums for the weights come from the same pass over the input; they are made, not added to what is there.
 struct NormGradients {
   at::Tensor input;
-  at::Tensor weight, bias;  // in the type of the statistics; RMSNorm has no bias
+  at::Tensor weight, bias;  // in the type of the statistics, on cards in that of the weights; RMSNorm has no bias
 };
 
 at::Tensor LayerNormForward(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, double eps,

@@ -62,6 +62,10 @@ inline constexpr std::array kKernelTable = {
     // For the input, and for both weights. More than 65,536 rows of few columns take two more.
     KernelRow{"aten::native_layer_norm_backward", 2},
 
+    // The same kernels as the layer norm's, without means.
+    KernelRow{"aten::_fused_rms_norm", 1},
+    KernelRow{"aten::_fused_rms_norm_backward", 2},
+
     // One kernel where heads and samples fill the card; long sequences of few heads are split and put together.
     KernelRow{"aten::_scaled_dot_product_flash_attention", 1},
     // The sums over rows of gradient times output, the gradients, and the cast of q's, which is summed in float32. Where heads

@@ -54,8 +54,8 @@ LayerCase LlamaLayer() {
            .intermediate_size = 11008,
            .max_positions = 4096,
            .tie_embeddings = false},
-          31,
-          57};
+          17,
+          37};
 }
 
 class LayerKernelsTest : public testing::TestWithParam<LayerCase> {

@@ -27,6 +27,8 @@ class MetaKernels {
     library_.impl("abs.out", Abs);
     library_.impl("native_layer_norm", LayerNorm);
     library_.impl("native_layer_norm_backward", LayerNormBackward);
+    library_.impl("_fused_rms_norm", RmsNorm);
+    library_.impl("_fused_rms_norm_backward", RmsNormBackward);
   }
 
  private:
@@ -58,6 +60,17 @@ class MetaKernels {
       const std::optional<at::Tensor>& weight, const std::optional<at::Tensor>& bias, std::array<bool, 3>) {
     ExpectNowhere({grad, input, mean, rstd, *weight, *bias});
     return {at::empty_like(input), at::empty_like(*weight), at::empty_like(*bias)};
+  }
+  static std::tuple<at::Tensor, at::Tensor> RmsNorm(const at::Tensor& input, at::IntArrayRef,
+                                                    const std::optional<at::Tensor>& weight, std::optional<double>) {
+    ExpectNowhere({input, *weight});
+    return {at::empty_like(input), Statistic(input)};
+  }
+  static std::tuple<at::Tensor, at::Tensor> RmsNormBackward(const at::Tensor& grad, const at::Tensor& input, at::IntArrayRef,
+                                                            const at::Tensor& rstd, const std::optional<at::Tensor>& weight,
+                                                            std::array<bool, 2>) {
+    ExpectNowhere({grad, input, rstd, *weight});
+    return {at::empty_like(input), at::empty_like(*weight)};
   }
 
   torch::Library library_;

@@ -6,6 +6,7 @@
 #include "worker/engine/operators/activation.h"
 #include "worker/engine/operators/attention.h"
 #include "worker/engine/operators/embedding.h"
+#include "worker/engine/operators/fused_rms_norm.h"
 #include "worker/engine/operators/lm_head_loss.h"
 #include "worker/engine/operators/norm.h"
 #include "worker/engine/operators/projection.h"
@@ -69,6 +70,17 @@ TEST_P(HalfTest, NormsOfLargeActivationsStayFinite) {
     ExpectLikeFloat64({Make({4, 64}, 300), Make({64}), Make({64})}, [&](const Tensors& in, at::ScalarType) {
       NormStats stats;
       return Tensors{NormForward(kind, in[0], in[1], kind == NormKind::kLayerNorm ? in[2] : at::Tensor(), 1e-5, stats)};
+    });
+  }
+}
+
+TEST_P(HalfTest, FusedRmsNorm) {
+  if (!HasFusedRmsNorm(at::empty({}, at::kMeta))) GTEST_SKIP() << "this libtorch has no fused RMSNorm";
+  for (const double scale : {1.0, 300.0}) {
+    ExpectLikeFloat64({Make({12, 64}, scale), Make({64})}, [](const Tensors& in, at::ScalarType) {
+      const FusedRmsNorm made = FusedRmsNormForward(in[0], in[1], 1e-5);
+      EXPECT_EQ(made.output.scalar_type(), in[0].scalar_type());
+      return Tensors{made.output, made.rstd};
     });
   }
 }

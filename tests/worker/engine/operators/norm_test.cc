@@ -1,6 +1,7 @@
 #include "worker/engine/operators/norm.h"
 
 #include "tests/worker/engine/model/autograd_oracle.h"
+#include "worker/engine/operators/fused_rms_norm.h"
 
 namespace motley::engine {
 namespace {
@@ -35,6 +36,17 @@ TEST_P(NormTest, RmsNormEqualsAutograd) {
   ExpectNear(dx, grads[0], tolerance(), "input gradient");
   ExpectNear(dw, grads[1], tolerance(), "weight gradient");
   EXPECT_FALSE(db.defined());
+}
+
+// Of what cards take, as far as the host has it: the forward. Its backward is a test of device/.
+TEST_P(NormTest, TheFusedRmsNormMakesTheSame) {
+  if (!HasFusedRmsNorm(at::empty({}, at::kMeta))) GTEST_SKIP() << "this libtorch has no fused RMSNorm";
+  const at::Tensor x = Make({6, 16}), w = Make({16});
+  NormStats stats;
+  const at::Tensor want = NormForward(NormKind::kRmsNorm, x, w, at::Tensor(), kEps, stats);
+  const FusedRmsNorm got = FusedRmsNormForward(x, w, kEps);
+  ExpectNear(got.output, want, dtype() == at::kDouble ? 1e-12 : 1e-6, "output");
+  ExpectNear(got.rstd, stats.rstd, dtype() == at::kDouble ? 1e-12 : 1e-6, "statistics");
 }
 
 MOTLEY_BOTH_DTYPES(NormTest);
