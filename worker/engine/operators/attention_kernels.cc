@@ -57,7 +57,7 @@ AttentionResult FlashForward(const AttentionHeads& heads) {
 }
 AttentionHeads FlashBackward(const at::Tensor& grad_output, const AttentionHeads& heads, const AttentionResult& saved) {
   const at::Tensor none;
-  const at::Tensor no_seed = at::zeros({2}, heads.q.options().dtype(at::kLong));  // of a dropout that there is not
+  const at::Tensor no_seed = at::empty({2}, heads.q.options().dtype(at::kLong));  // of a dropout that there is not: never read
   const int64_t seq_len = heads.q.size(2);
   auto [q, k, v] =
       at::_scaled_dot_product_flash_attention_backward(grad_output, heads.q, heads.k, heads.v, saved.output, saved.logsumexp,
@@ -149,8 +149,9 @@ const AttentionKernel& KernelFor(const AttentionHeads& heads) {
     if (head_dim % kFlashAlignment != 0) return kMath;
     return head_dim <= kFlashLargestHead ? kFlash : kEfficient;
   }
-  // Groups rule it out there; here they are expanded.
-  if (choice == kSdpEfficient || (GroupOf(heads) > 1 && Choice(Expanded(heads)) == kSdpEfficient)) return kEfficient;
+  // Groups rule it out there; here they are expanded. How many heads there are makes no difference, so one of each group asks.
+  const auto alone = [&] { return AttentionHeads{heads.q.narrow(1, 0, heads.k.size(1)), heads.k, heads.v}; };
+  if (choice == kSdpEfficient || (GroupOf(heads) > 1 && Choice(alone()) == kSdpEfficient)) return kEfficient;
   return kMath;
 }
 
