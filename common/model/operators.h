@@ -48,6 +48,9 @@ int64_t ValueBytes(const ModelShape& shape, LayerValue value, int64_t samples, i
 int64_t BoundaryBytes(const ModelShape& shape, int64_t samples, int64_t seq_len, DType dtype);
 // Rows of logits that the LM head computes at once; bounds the head's workspace.
 inline constexpr int64_t kHeadChunkTokens = 1024;
+// Columns of the room of their logits: rows begin at multiples of 64, since a card's products read and write rows of another
+// length (50257 words) without their fast loads.
+constexpr int64_t LogitColumns(int64_t words) { return (words + 63) / 64 * 64; }
 
 // FLOPs of AdamW per owned element.
 inline constexpr double kOptimizerFlopsPerElement = 12;

@@ -61,9 +61,10 @@ class Temporaries {
 
   int64_t OfHead() const {
     const int64_t chunk = std::min(tokens_, kHeadChunkTokens), vocabulary = shape_.vocab_size, columns = shape_.hidden_size;
-    const int64_t logits = chunk * vocabulary * (wide_ + (is_half() ? size_ : 0));
-    const int64_t weights = is_half() ? (chunk + columns) * vocabulary * size_ : 0;
-    const int64_t at_logits = std::max({logits, weights, chunk * vocabulary * size_ + chunk * columns * size_});
+    const int64_t elements = chunk * LogitColumns(vocabulary);  // of logits or their gradients
+    const int64_t logits = elements * (wide_ + (is_half() ? size_ : 0));
+    const int64_t weights = is_half() ? (elements + columns * vocabulary) * size_ : 0;
+    const int64_t at_logits = std::max({logits, weights, (elements + chunk * columns) * size_});
     return Rows(columns, size_) + std::max(at_logits, Rows(columns, size_) + OfNorm());
   }
 

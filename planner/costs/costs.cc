@@ -1,6 +1,7 @@
 #include "planner/costs/costs.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
@@ -313,7 +314,8 @@ double Costs::ComputedWorkspaceBytes(UnitKind unit, double samples, double share
   if (unit == UnitKind::kHead) {
     // A chunk's logits in compute dtype and in float32 for the loss.
     const double rows = std::min(samples * static_cast<double>(workload_.seq_len), static_cast<double>(kHeadChunkTokens));
-    bytes += share * rows * static_cast<double>(workload_.model.vocab_size) * static_cast<double>(element_bytes() + 4);
+    const int64_t words = std::llround(share * static_cast<double>(workload_.model.vocab_size));
+    bytes += rows * static_cast<double>(LogitColumns(words)) * static_cast<double>(element_bytes() + 4);
   }
   return bytes;
 }

@@ -72,6 +72,12 @@ TEST(OperatorsTest, BiasesAreCountedWhereTheFamilyHasThem) {
   }
 }
 
+TEST(OperatorsTest, LogitsHaveRowsOfAMultipleOf64) {
+  EXPECT_EQ(LogitColumns(50257), 50304);
+  EXPECT_EQ(LogitColumns(32000), 32000);
+  EXPECT_EQ(LogitColumns(1), 64);
+}
+
 TEST(OperatorsTest, HeadComputesItsLogitsTwice) {
   const OpCost head = Find(kGpt2, UnitKind::kHead, Op::kLmHeadLoss, 2, 100);
   EXPECT_DOUBLE_EQ(head.forward_flops, 2.0 * 200 * 50257 * 768);

@@ -1,9 +1,13 @@
 #include "worker/engine/operators/lm_head_loss.h"
 
+#include <ATen/record_function.h>
+
 #include <cmath>
 #include <limits>
 
+#include "common/model/operators.h"
 #include "tests/worker/engine/model/autograd_oracle.h"
+#include "worker/engine/base/memory.h"
 
 namespace motley::engine {
 namespace {
@@ -34,6 +38,80 @@ TEST_P(LmHeadLossTest, NonFiniteInputShowsInTheSum) {
   at::Tensor x = Make({2, 4});
   x[0][0] = std::numeric_limits<double>::quiet_NaN();
   EXPECT_TRUE(std::isnan(LmHeadLossForward(x, Make({5, 4}), at::tensor({1, 2}, at::kLong)).item<double>()));
+}
+
+// A part of the words is the whole where it has them all.
+TEST_P(LmHeadLossTest, APartOfAllWordsIsTheWhole) {
+  constexpr int64_t kRows = 5, kWords = 67;
+  const at::Tensor x = Make({kRows, 8}), w = Make({kWords, 8}), targets = at::randint(kWords, {kRows}, at::kLong);
+  const at::Tensor rows = at::empty({3, kRows}, dtype());
+  LmHeadRows(x, w, targets, 0, rows);
+  const RowsOfAll all = CombineRows(rows.unsqueeze(0));
+  EXPECT_NEAR(all.loss.item<double>(), LmHeadLossForward(x, w, targets).item<double>(), tolerance() * 100);
+  at::Tensor whole = at::zeros_like(w), part = at::zeros_like(w);
+  const at::Tensor want = LmHeadLossBackward(x, w, targets, 0.5, whole);
+  ExpectNear(LmHeadPartBackward(x, w, targets, 0, all.logsumexp, 0.5, part), want, tolerance(), "input gradient");
+  ExpectNear(part, whole, tolerance(), "weight gradient");
+}
+
+// What the products of a head read and write.
+class LogitStrides {
+ public:
+  explicit LogitStrides(int64_t words) {
+    words_ = words;
+    strides_.clear();
+    handle_ = at::addGlobalCallback(
+        at::RecordFunctionCallback(&LogitStrides::Note).scopes({at::RecordScope::FUNCTION}).needsInputs(true));
+  }
+  ~LogitStrides() { at::removeCallback(handle_); }
+  const std::vector<int64_t>& strides() const { return strides_; }
+
+ private:
+  static std::unique_ptr<at::ObserverContext> Note(const at::RecordFunction& function) {
+    const std::string name = function.name();
+    if (name != "aten::mm" && name != "aten::addmm_") return nullptr;
+    for (const c10::IValue& input : function.inputs()) {
+      if (!input.isTensor() || input.toTensor().dim() != 2) continue;
+      const at::Tensor& t = input.toTensor();
+      if (t.size(1) == words_ && t.stride(1) == 1) strides_.push_back(t.stride(0));
+      if (t.size(0) == words_ && t.stride(0) == 1) strides_.push_back(t.stride(1));
+    }
+    return nullptr;
+  }
+  static inline int64_t words_ = 0;
+  static inline std::vector<int64_t> strides_;
+  at::CallbackHandle handle_ = at::INVALID_CALLBACK_HANDLE;
+};
+
+TEST_P(LmHeadLossTest, ProductsSeeRowsOfLogitsAtMultiplesOf64) {
+  constexpr int64_t kRows = 3, kWords = 67;
+  const at::Tensor x = Make({kRows, 8}), w = Make({kWords, 8}), targets = at::randint(kWords, {kRows}, at::kLong);
+  at::Tensor dw = at::zeros_like(w);
+  LogitStrides seen(kWords);
+  LmHeadLossForward(x, w, targets);
+  LmHeadLossBackward(x, w, targets, 1, dw);
+  LmHeadPartBackward(x, w, targets, 0, at::zeros({kRows}, dtype()), 1, dw);
+  // The weights' transpose has rows of 8; what is left are the logits and their gradients.
+  std::vector<int64_t> logits;
+  for (const int64_t stride : seen.strides()) {
+    if (stride != 8) logits.push_back(stride);
+  }
+  EXPECT_EQ(logits, std::vector<int64_t>(7, 128)) << "three products of logits and four of their gradients";
+}
+
+// Without a norm's gradients and the gradient that the head gathers, which are not of this function.
+TEST_P(LmHeadLossTest, BytesAreThoseOfThePaddedLogits) {
+  InstallCounting();
+  constexpr int64_t kRows = 16, kWords = 203, kHidden = 4;
+  const at::Tensor x = Make({kRows, kHidden}), w = Make({kWords, kHidden}), targets = at::randint(kWords, {kRows}, at::kLong);
+  at::Tensor dw = at::zeros_like(w);
+  const int64_t before = ProcessMemory()->current_bytes();
+  ProcessMemory()->ResetPeak();
+  LmHeadLossBackward(x, w, targets, 1, dw);
+  const int64_t held = ProcessMemory()->peak_bytes() - before, size = static_cast<int64_t>(x.element_size());
+  const int64_t logits = kRows * LogitColumns(kWords) * size, rows = 8 * kRows * size + 8 * 3 * kRows;
+  EXPECT_GE(held, logits);
+  EXPECT_LE(held, logits + rows) << "and a few numbers a row";
 }
 
 MOTLEY_BOTH_DTYPES(LmHeadLossTest);
