@@ -1,5 +1,5 @@
-// What half types need beside the other operators: ATen has no products of half matrices into a float32 one, and sums and
-// exponentials want float32.
+// What half types need beside the other operators: products of half matrices into a float32 one, and sums and exponentials in
+// float32.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,7 +10,8 @@ inline bool IsHalf(const at::Tensor& t) { return at::isReducedFloatingType(t.sca
 // A half tensor in float32; any other as it is.
 inline at::Tensor Widened(const at::Tensor& t) { return IsHalf(t) ? t.to(at::kFloat) : t; }
 
-// sum += a b. The sum may be float32 where a and b are half: the product is rounded to their type then, as autograd's is.
+// sum += a b. The sum may be float32 where a and b are half. Cards add in float32 then (libtorch 2.11); elsewhere ATen has no
+// such product: it is rounded to a's and b's type first, as autograd's is.
 void AddProduct(at::Tensor& sum, const at::Tensor& a, const at::Tensor& b);
 
 }  // namespace motley::engine

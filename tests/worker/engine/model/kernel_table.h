@@ -1,6 +1,6 @@
-// How many kernels a card is given for an operator of ATen that a layer calls: libtorch 2.11, half types. Read from ATen's
-// sources, not measured. An operator with kernels stands for all that it calls itself; of others the operators that they call
-// count.
+// How many kernels a card is given for an operator of ATen that a layer calls: libtorch 2.11, half types. From ATen's
+// sources, partly of other versions, and not measured: a profiler on a card has the last word. An operator with kernels stands
+// for all that it calls itself; of others the operators that they call count.
 #pragma once
 
 #include <array>

@@ -40,7 +40,7 @@ LayerCase Gpt2Layer() {
            .max_positions = 1024,
            .tie_embeddings = true},
           11,
-          36};
+          32};
 }
 LayerCase LlamaLayer() {
   return {"Llama",
@@ -55,7 +55,7 @@ LayerCase LlamaLayer() {
            .max_positions = 4096,
            .tie_embeddings = false},
           17,
-          34};
+          30};
 }
 
 class LayerKernelsTest : public testing::TestWithParam<LayerCase> {
