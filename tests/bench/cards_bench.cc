@@ -1,8 +1,10 @@
 // What one device reaches: the rates of matrix product, attention and copy by themselves, and whole steps of the engine beside
 // them.
-//   cards_bench --device cuda|cpu [--only ceilings|steps] [--model gpt2:124M] [--layers N] [--seq-len 1024] [--samples N]
-//               [--microbatches N] [--steps N] [--dtype float32|bfloat16|float16] [--size N] [--json F]
-//     --samples of a step, in --microbatches; --layers: fewer than the flavor's, where memory asks; --size: of the matrices
+//   cards_bench --device cuda|cpu [--only ceilings|steps|head|memory|soak] [--model gpt2:124M] [--layers N] [--seq-len 1024]
+//               [--samples N] [--microbatches N] [--steps N] [--dtype float32|bfloat16|float16] [--size N] [--seconds N] [--json
+//               F]
+//     --samples of a step, in --microbatches; --layers: fewer than the flavor's, where memory asks; --size: of the matrices;
+//     --seconds: of the load
 // `./run bench gpu` runs it with rows of its own, beside PyTorch.
 #include <ATen/ATen.h>
 #include <unistd.h>
@@ -12,6 +14,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -37,7 +40,7 @@ struct Options {
   DeviceKind kind = DeviceKind::kCuda;
   std::string only, model = "gpt2:124M";
   DType dtype = DType::kFloat32;
-  int64_t layers = 0, seq_len = 1024, samples = 8, microbatches = 1, steps = 10, size = 8192;
+  int64_t layers = 0, seq_len = 1024, samples = 8, microbatches = 1, steps = 10, size = 8192, seconds = 60;
 };
 
 absl::StatusOr<Options> ReadOptions(int argc, char** argv) {
@@ -51,7 +54,8 @@ absl::StatusOr<Options> ReadOptions(int argc, char** argv) {
   }
   const std::pair<const char*, int64_t*> numbers[] = {{"--layers", &options.layers},   {"--seq-len", &options.seq_len},
                                                       {"--samples", &options.samples}, {"--microbatches", &options.microbatches},
-                                                      {"--steps", &options.steps},     {"--size", &options.size}};
+                                                      {"--steps", &options.steps},     {"--size", &options.size},
+                                                      {"--seconds", &options.seconds}};
   for (const auto& [name, number] : numbers) {
     const std::string text = flag(name);
     if (!text.empty() && (!absl::SimpleAtoi(text, number) || *number < 0)) {
@@ -99,6 +103,64 @@ void MeasureCeilings(const Options& options, DeviceBackend& backend, bench::Repo
               "TFLOP/s");
   report->Add("attention backward, causal count",
               2.5 * flops / SecondsOf(backend, [&] { AttentionBackward(grad, qkv, saved, heads); }) / 1e12, "TFLOP/s");
+}
+
+// The products of a GPT-2's head of as many columns as it has words, and as the next multiple of 64 has.
+void MeasureHead(const Options& options, DeviceBackend& backend, bench::Report* report) {
+  constexpr int64_t kHidden = 1600;
+  const auto type = at::TensorOptions().dtype(ScalarTypeOf(options.dtype)).device(backend.tensors());
+  for (const int64_t columns : {50257, 50304}) {
+    const at::Tensor rows = at::randn({options.size, kHidden}, type), weight = at::randn({columns, kHidden}, type);
+    at::Tensor logits = at::empty({options.size, columns}, type), to_rows = at::empty_like(rows),
+               to_weight = at::empty_like(weight);
+    const double flops = 2.0 * static_cast<double>(options.size) * static_cast<double>(kHidden) * static_cast<double>(columns);
+    const auto add = [&](const char* what, const std::function<void()>& call) {
+      report->Add(absl::StrCat(what, " of ", columns, " columns"), flops / SecondsOf(backend, call) / 1e12, "TFLOP/s");
+    };
+    add("logits", [&] { at::mm_out(logits, rows, weight.t()); });
+    add("gradient of rows", [&] { at::mm_out(to_rows, logits, weight); });
+    add("gradient of weights", [&] { at::mm_out(to_weight, logits.t(), rows); });
+  }
+}
+
+// What the process holds of the card that no tensor has.
+void MeasureMemory(const Options& options, DeviceBackend& backend, bench::Report* report) {
+  const auto add = [&](const char* when) {
+    report->Add(absl::StrCat("beside the allocator, ", when), static_cast<double>(backend.BytesBesideAllocator()) / (1 << 20),
+                "MiB");
+  };
+  add("opened");
+  const at::Tensor a = at::randn({1024, 1024}, at::TensorOptions().dtype(ScalarTypeOf(options.dtype)).device(backend.tensors()));
+  at::mm(a, a).sum().item();
+  add("after a product");
+  MeasureHead({.size = 64}, backend, report);
+  add("after products of other shapes");
+}
+
+// Whether the card keeps the rate that it begins with.
+void MeasureSoak(const Options& options, DeviceBackend& backend, bench::Report* report) {
+  const auto type = at::TensorOptions().dtype(ScalarTypeOf(options.dtype)).device(backend.tensors());
+  const double n = static_cast<double>(options.size);
+  const at::Tensor a = at::randn({options.size, options.size}, type);
+  at::Tensor c = at::empty_like(a);
+  const auto rate_of = [&](double seconds) {
+    const auto begin = std::chrono::steady_clock::now();
+    double products = 0, took = 0;
+    for (; took < seconds; ++products) {
+      at::mm_out(c, a, a);
+      backend.Synchronize();
+      took = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    }
+    return 2 * n * n * n * products / took / 1e12;
+  };
+  const auto all = static_cast<double>(options.seconds);
+  (void)rate_of(0);  // opens libraries
+  const double first = rate_of(all / 60);
+  (void)rate_of(all * 49 / 60);
+  const double last = rate_of(all / 6);
+  report->Add("matrix product, first", first, "TFLOP/s");
+  report->Add("matrix product, last", last, "TFLOP/s");
+  report->Add("last over first", last / first, "1");
 }
 
 absl::StatusOr<TinyJob> JobOf(const Options& options, const std::filesystem::path& folder) {
@@ -159,11 +221,15 @@ absl::Status Measure(int argc, char** argv, const std::filesystem::path& folder,
   MOTLEY_ASSIGN_OR_RETURN(const Options options, ReadOptions(argc, argv));
   DeviceDescription device;
   device.kind = options.kind;
+  using Measurement = void (*)(const Options&, DeviceBackend&, bench::Report*);
+  const std::map<std::string, Measurement> measurements = {
+      {"ceilings", MeasureCeilings}, {"head", MeasureHead}, {"memory", MeasureMemory}, {"soak", MeasureSoak}};
+  const auto only = measurements.find(options.only);
   if (options.only != "steps") {
     MOTLEY_ASSIGN_OR_RETURN(const std::unique_ptr<DeviceBackend> backend, OpenBackend(device, "127.0.0.1"));
-    MeasureCeilings(options, *backend, report);
+    (only == measurements.end() ? MeasureCeilings : only->second)(options, *backend, report);
   }
-  return options.only == "ceilings" ? absl::OkStatus() : MeasureSteps(options, folder, report);
+  return only != measurements.end() ? absl::OkStatus() : MeasureSteps(options, folder, report);
 }
 
 int Run(int argc, char** argv) {

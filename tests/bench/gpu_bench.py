@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """What can only be shown on a machine with an NVIDIA card: tests that need one, the card's ceilings, and steps beside PyTorch's.
 
-usage: gpu_bench.py --bin FOLDER [--libtorch FOLDER] [--state FILE] [--json FILE] [--only SECTION ...] [--python PYTHON]
+usage: gpu_bench.py --bin FOLDER [--first-day] [--libtorch FOLDER] [--state FILE] [--json FILE] [--only SECTION ...] [--python PYTHON]
        gpu_bench.py --bin FOLDER --pack FOLDER
+
+--first-day: what a machine with cards should be asked first (gpu_first_day.py), each part with what it needs, before the steps.
 
 Sections take less than eight minutes each. Each one's result goes to --state when it ends: run again, the script goes on with what
 is left. On a machine with no network and no build, --pack's folder and a PyTorch of the version that it was built with are all that
@@ -15,6 +17,8 @@ import shutil
 import subprocess
 import sys
 import time
+
+from gpu_first_day import BY_HAND, FirstDay, missing
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SECTION_SECONDS = 480
@@ -60,11 +64,15 @@ class Bench:
     def run(self, command):
         return subprocess.run(command, env=self.environment(), capture_output=True, text=True, timeout=SECTION_SECONDS, check=False)
 
-    def program(self, name, *arguments):
-        done = self.run([os.path.join(self.args.bin, name), *arguments])
+    def checked(self, command):
+        done = self.run(command)
         if done.returncode != 0:
+            name = os.path.basename(command[0])
             raise RuntimeError(f"{name} ended with {done.returncode}: {(done.stderr or done.stdout)[-2000:]}")
         return done.stdout
+
+    def program(self, name, *arguments):
+        return self.checked([os.path.join(self.args.bin, name), *arguments])
 
     def rows(self, *arguments):
         path = os.path.join(self.args.work, "rows.json")
@@ -82,10 +90,7 @@ class Bench:
         """Of the first card, by all its processes; None where there is no card."""
         if self.args.device != "cuda":
             return None
-        done = self.run(["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits", "--id=0"])
-        if done.returncode != 0:
-            raise RuntimeError(f"nvidia-smi ended with {done.returncode}: {(done.stderr or done.stdout).strip()}")
-        return int(done.stdout.split()[0])
+        return int(self.checked(["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits", "--id=0"]).split()[0])
 
     def starts(self):
         count, test = (20, "CardPlansTest.ACardBesideACpu*:CardTransportTest.Nccl*") if self.args.device == "cuda" else (2, "LossScale*")
@@ -126,9 +131,17 @@ class Bench:
                          str(microbatches), "--layers", str(layers), "--steps", "9", "--dtype", self.dtype())
 
     def sections(self):
-        yield "tests", self.tests
-        yield "starts", self.starts
-        yield "ceilings", self.ceilings
+        if self.args.first_day:
+            for part in FirstDay(self).parts():
+                lacks = missing(part)
+                if lacks:
+                    print(f"{part.name}: not run, needs {' and '.join(lacks)}", flush=True)
+                else:
+                    yield part.name, part.run
+        else:
+            yield "tests", self.tests
+            yield "starts", self.starts
+            yield "ceilings", self.ceilings
         for name in self.args.steps:
             yield f"{name} motley", lambda name=name: self.motley(name)
             yield f"{name} eager", lambda name=name: self.baseline(name, False)
@@ -167,7 +180,7 @@ def pack(args):
     for library in sorted(libraries):
         if not os.path.basename(library).startswith(of_the_system):
             shutil.copy(library, args.pack)
-    for script in ("gpu_bench.py", "gpu_baseline.py"):
+    for script in ("gpu_bench.py", "gpu_first_day.py", "gpu_baseline.py"):
         shutil.copy(os.path.join(HERE, script), args.pack)
     size = sum(os.path.getsize(os.path.join(args.pack, name)) for name in os.listdir(args.pack))
     print(f"packed {size / 1e6:.0f} MB into {args.pack}: take it to the machine with the card, then run\n"
@@ -187,6 +200,7 @@ def main():
     parser.add_argument("--only", action="append")
     parser.add_argument("--python", default=sys.executable, help="with torch, for the rows of PyTorch")
     parser.add_argument("--pack")
+    parser.add_argument("--first-day", action="store_true")
     parser.add_argument("--trial", action="store_true", help="on the CPU, a tiny model: whether this script works")
     parser.add_argument("--work", default=".")
     parser.add_argument("--cache", help=argparse.SUPPRESS)
@@ -203,6 +217,8 @@ def main():
     if args.json:
         with open(args.json, "w", encoding="utf-8") as file:
             json.dump({"sections": bench.state, "unmeasured": UNMEASURED}, file, indent=1)
+    if args.first_day:
+        print("by hand:\n" + "\n".join(f"- {what}. Look for: {sign}." for what, sign in BY_HAND))
     print("unmeasured: " + "; ".join(UNMEASURED))
     if failed:
         print("failed: " + ", ".join(failed), file=sys.stderr)

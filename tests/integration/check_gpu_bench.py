@@ -3,8 +3,10 @@
 
 usage: check_gpu_bench.py PYTHON_WITH_TORCH LIBTORCH       MOTLEY_BIN: where the programs are
 """
+import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -22,6 +24,24 @@ def check(name, ok, why=""):
 
 def run(folder, *arguments):
     return subprocess.run([sys.executable, os.path.join(folder, "gpu_bench.py"), *arguments], capture_output=True, text=True, check=False)
+
+
+def check_first_day(work, pack, libtorch):
+    """The parts that a CPU can run, and what they make of what they read."""
+    sys.path.insert(0, os.path.join(ROOT, "tests", "bench"))
+    import gpu_bench
+    import gpu_first_day
+    arguments = argparse.Namespace(bin=pack, libtorch=libtorch, state=None, work=work, device="cpu", steps={}, only=None, first_day=True)
+    day = gpu_first_day.FirstDay(gpu_bench.Bench(arguments))
+    check("measures the head's columns", day.head()["logits of 50304 columns"] > 0)
+    check("measures a load", day.soak()["last over first"] > 0)
+    check("measures memory beside the allocator", day.beside_the_allocator()["beside the allocator, opened"] == 0)
+    unit = gpu_first_day.sandbox(gpu_first_day.UNIT)
+    check("confines a test as the service", "RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK" in unit and
+          "DevicePolicy=closed" in unit and not [line for line in unit if line.startswith(("User=", "ExecStart="))], str(unit))
+    if shutil.which("gdb"):
+        calls = day.handles("motley::engine::LmHeadLossForward", "EngineHalfTest*:RehearsalTest*")
+        check("tells calls of the rehearsal from those of a step", min(calls.values()) > 0, str(calls))
 
 
 def main():
@@ -53,6 +73,11 @@ def main():
         check("measures memory beside its prediction", 0.9 < memory < 1.02, json.dumps(found))
         check("measures PyTorch beside", found["sections"].get("gpt2-debug eager", {}).get("tokens_per_second", 0) > 0, json.dumps(found))
         check("starts processes", found["sections"].get("starts", {}).get("starts") == 2, json.dumps(found))
+        done = run(bench, "--bin", pack, "--libtorch", libtorch, "--trial", "--first-day", "--work", work, "--only", "none")
+        check("names what a part of the first day needs", done.returncode == 0 and os.path.isdir("/proc/driver/nvidia/gpus") or
+              "columns of the head: not run, needs a card" in done.stdout and "pull the data network's cable" in done.stdout,
+              done.stdout + done.stderr)
+        check_first_day(work, pack, libtorch)
         check("says what stays unmeasured", len(found["unmeasured"]) > 0)
     sys.exit(1 if FAILED else 0)
 
