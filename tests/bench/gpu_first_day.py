@@ -57,6 +57,8 @@ def sandbox(path):
 def calls_by_phase(text):
     """Of gdb's backtraces of a function, one after "MARK" each: how many calls came from the rehearsal, how many from elsewhere."""
     traces = text.split("MARK\n")[1:]
+    if any("motley::" not in trace for trace in traces):
+        raise RuntimeError("the programs have no symbols: run it where they were built")
     rehearsed = sum(1 for trace in traces if re.search(r"[Rr]ehears", trace))
     return {"rehearsed": rehearsed, "elsewhere": len(traces) - rehearsed}
 

@@ -26,7 +26,7 @@ def run(folder, *arguments):
     return subprocess.run([sys.executable, os.path.join(folder, "gpu_bench.py"), *arguments], capture_output=True, text=True, check=False)
 
 
-def check_first_day(work, pack, libtorch):
+def check_first_day(work, pack, libtorch, binaries):
     """The parts that a CPU can run, and what they make of what they read."""
     sys.path.insert(0, os.path.join(ROOT, "tests", "bench"))
     import gpu_bench
@@ -40,7 +40,8 @@ def check_first_day(work, pack, libtorch):
     check("confines a test as the service", "RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK" in unit and
           "DevicePolicy=closed" in unit and not [line for line in unit if line.startswith(("User=", "ExecStart="))], str(unit))
     if shutil.which("gdb"):
-        calls = day.handles("motley::engine::LmHeadLossForward", "EngineHalfTest*:RehearsalTest*")
+        arguments.bin = binaries  # with symbols
+        calls = day.handles("motley::engine::LmHeadLossForward", "RehearsalTest*:EngineTest.*Train*")
         check("tells calls of the rehearsal from those of a step", min(calls.values()) > 0, str(calls))
 
 
@@ -77,7 +78,7 @@ def main():
         check("names what a part of the first day needs", done.returncode == 0 and os.path.isdir("/proc/driver/nvidia/gpus") or
               "columns of the head: not run, needs a card" in done.stdout and "pull the data network's cable" in done.stdout,
               done.stdout + done.stderr)
-        check_first_day(work, pack, libtorch)
+        check_first_day(work, pack, libtorch, binaries)
         check("says what stays unmeasured", len(found["unmeasured"]) > 0)
     sys.exit(1 if FAILED else 0)
 
