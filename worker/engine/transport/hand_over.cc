@@ -1,7 +1,5 @@
 #include "worker/engine/transport/hand_over.h"
 
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <string>
 
@@ -9,7 +7,6 @@
 #include "common/base/status_macros.h"
 #include "worker/engine/base/monotonic.h"
 #include "worker/engine/transport/ring_stream.h"
-#include "worker/engine/transport/segment_socket.h"
 
 namespace motley::engine {
 namespace {
@@ -31,13 +28,13 @@ struct Acknowledgement {
 
 template <typename T>
 absl::Status SendStruct(const HandOverPath& path, const T& message) {
-  const absl::Status status = SendParts(path.peer.socket, {Part(&message, sizeof(message))}, path.patience);
+  const absl::Status status = path.peer.socket->Send({Part(&message, sizeof(message))}, path.patience);
   return status.ok() ? status : Lost(path.peer, status);
 }
 
 template <typename T>
 absl::Status ReceiveStruct(const HandOverPath& path, T& message) {
-  const absl::Status status = ReceiveParts(path.peer.socket, {Part(&message, sizeof(message))}, path.patience);
+  const absl::Status status = path.peer.socket->Receive({Part(&message, sizeof(message))}, path.patience);
   return status.ok() ? status : Lost(path.peer, status);
 }
 
@@ -103,7 +100,7 @@ absl::StatusOr<int64_t> HandOverSender::SendSegments(const char* data, int64_t b
     SleepUntilNs(sent.end_ns);
     const SegmentHeader header{sent, sequence_, index++, static_cast<uint32_t>(segment_bytes), 0};
     const absl::Status status =
-        SendParts(path_.peer.socket, {Part(&header, sizeof(header)), Part(data + offset, segment_bytes)}, path_.patience);
+        path_.peer.socket->Send({Part(&header, sizeof(header)), Part(data + offset, segment_bytes)}, path_.patience);
     if (!status.ok()) return Lost(path_.peer, status);
     end_ns = std::max(end_ns, sent.end_ns);
     offset += segment_bytes;
@@ -112,7 +109,7 @@ absl::StatusOr<int64_t> HandOverSender::SendSegments(const char* data, int64_t b
   return end_ns;
 }
 
-void HandOverSender::Abort() { shutdown(path_.peer.socket, SHUT_RDWR); }
+void HandOverSender::Abort() { path_.peer.socket->Shutdown(); }
 
 absl::StatusOr<TransferTimes> HandOverReceiver::Receive(char* data, int64_t bytes, int64_t ready_ns,
                                                         const std::function<void()>& progress) {
@@ -137,7 +134,7 @@ absl::StatusOr<int64_t> HandOverReceiver::ReceiveSegments(char* data, int64_t by
     SegmentHeader header;
     MOTLEY_RETURN_IF_ERROR(ReceiveStruct(path_, header));
     MOTLEY_RETURN_IF_ERROR(CheckHeader(path_, header, sequence_, index++, bytes - offset));
-    const absl::Status filled = ReceiveParts(path_.peer.socket, {Part(data + offset, header.bytes)}, path_.patience);
+    const absl::Status filled = path_.peer.socket->Receive({Part(data + offset, header.bytes)}, path_.patience);
     if (!filled.ok()) return Lost(path_.peer, filled);
     const LinkClock::Slot sent = path_.shared_clock ? header.sent : SlotNow();
     end_ns = std::max(end_ns, path_.pacer.ReserveIn(header.bytes, sent).end_ns);
@@ -147,6 +144,6 @@ absl::StatusOr<int64_t> HandOverReceiver::ReceiveSegments(char* data, int64_t by
   return end_ns;
 }
 
-void HandOverReceiver::Abort() { shutdown(path_.peer.socket, SHUT_RDWR); }
+void HandOverReceiver::Abort() { path_.peer.socket->Shutdown(); }
 
 }  // namespace motley::engine

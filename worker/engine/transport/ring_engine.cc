@@ -1,7 +1,5 @@
 #include "worker/engine/transport/ring_engine.h"
 
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -9,7 +7,6 @@
 #include "common/base/status_macros.h"
 #include "worker/engine/base/monotonic.h"
 #include "worker/engine/transport/half_types.h"
-#include "worker/engine/transport/segment_socket.h"
 
 namespace motley::engine {
 namespace {
@@ -89,8 +86,8 @@ RingEngine::~RingEngine() {
 
 void RingEngine::Abort() {
   aborted_ = true;
-  shutdown(left_.peer.socket, SHUT_RDWR);
-  shutdown(right_.peer.socket, SHUT_RDWR);
+  left_.peer.socket->Shutdown();
+  right_.peer.socket->Shutdown();
   absl::MutexLock lock(&mutex_);
   changed_.SignalAll();
 }
@@ -107,10 +104,10 @@ absl::StatusOr<int64_t> RingEngine::MeetRight(uint64_t sequence, int64_t ready_n
   // On another machine the arrival of the word is what counts.
   if (!left_.shared_clock) SleepUntilNs(ready_ns);
   const Credit mine{static_cast<uint32_t>(sequence), 0, ready_ns};
-  const absl::Status sent = SendParts(left_.peer.socket, {Part(&mine, sizeof(mine))}, patience_);
+  const absl::Status sent = left_.peer.socket->Send({Part(&mine, sizeof(mine))}, patience_);
   if (!sent.ok()) return Lost(left_.peer, sent);
   Credit theirs;
-  const absl::Status met = ReceiveParts(right_.peer.socket, {Part(&theirs, sizeof(theirs))}, patience_);
+  const absl::Status met = right_.peer.socket->Receive({Part(&theirs, sizeof(theirs))}, patience_);
   if (!met.ok()) return Lost(right_.peer, met);
   if (theirs.sequence != mine.sequence) {
     return DifferentPrograms(right_.peer, absl::StrCat("the begin of collective ", theirs.sequence),
@@ -153,8 +150,8 @@ absl::Status RingEngine::SendAll(Job& job, uint64_t sequence) {
     SleepUntilNs(sent.end_ns);
     SegmentHeader header{sent, static_cast<uint32_t>(sequence), static_cast<uint32_t>(i), static_cast<uint32_t>(segment.bytes),
                          0};
-    const absl::Status status = SendParts(
-        right_.peer.socket, {Part(&header, sizeof(header)), Part(job.array + segment.offset_bytes, segment.bytes)}, patience_);
+    const absl::Status status = right_.peer.socket->Send(
+        {Part(&header, sizeof(header)), Part(job.array + segment.offset_bytes, segment.bytes)}, patience_);
     if (!status.ok()) return Lost(right_.peer, status);
     job.sent_end_ns = std::max(job.sent_end_ns, sent.end_ns);
   }
@@ -168,11 +165,11 @@ absl::Status RingEngine::Receive(Job& job, RingCombine combine, uint64_t sequenc
     const Segment& segment = stream.segments[i];
     char* const place = job.array + segment.offset_bytes;
     SegmentHeader header;
-    const absl::Status status = ReceiveParts(left_.peer.socket, {Part(&header, sizeof(header))}, patience_);
+    const absl::Status status = left_.peer.socket->Receive({Part(&header, sizeof(header))}, patience_);
     if (!status.ok()) return Lost(left_.peer, status);
     MOTLEY_RETURN_IF_ERROR(CheckHeader(header, sequence, i - stream.recv_begin, segment.bytes, left_.peer));
     char* const to = combine == RingCombine::kCopy ? place : terms_.data();
-    const absl::Status filled = ReceiveParts(left_.peer.socket, {Part(to, segment.bytes)}, patience_);
+    const absl::Status filled = left_.peer.socket->Receive({Part(to, segment.bytes)}, patience_);
     if (!filled.ok()) return Lost(left_.peer, filled);
     Add(combine, place, terms_.data(), segment.bytes);
     const LinkClock::Slot sent = left_.shared_clock ? header.sent : SlotNow();

@@ -12,13 +12,13 @@
 
 #include "absl/status/status.h"
 #include "worker/engine/transport/link_clock.h"
+#include "worker/engine/transport/segment_socket.h"
 
 namespace motley::engine {
 
-// A peer and the connected, non-blocking socket to it.
 struct Peer {
-  std::string name;  // for messages
-  int socket = -1;
+  std::string name;                 // for messages
+  SegmentSocket* socket = nullptr;  // to it
 };
 
 struct TransferTimes {

@@ -32,8 +32,10 @@ bool Advance(std::vector<iovec>& parts, size_t& first, size_t bytes) {
   return true;
 }
 
+}  // namespace
+
 template <typename Transfer>
-absl::Status TransferAll(int socket, std::vector<iovec>& parts, short event, absl::Duration patience, Transfer transfer) {
+absl::Status SegmentSocket::TransferAll(std::vector<iovec>& parts, short event, absl::Duration patience, Transfer transfer) {
   size_t first = 0;
   if (!Advance(parts, first, 0)) return absl::OkStatus();
   for (;;) {
@@ -44,31 +46,45 @@ absl::Status TransferAll(int socket, std::vector<iovec>& parts, short event, abs
     if (n > 0) {
       if (!Advance(parts, first, static_cast<size_t>(n))) return absl::OkStatus();
     } else if (n == 0) {
-      return absl::UnavailableError(kPeerEnded);
+      return Ended(0);
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      if (absl::Status status = Await(socket, event, patience); !status.ok()) return status;
+      if (absl::Status status = Await(socket_.get(), event, patience); !status.ok()) return status;
     } else if (errno != EINTR) {
-      return absl::UnavailableError(std::strerror(errno));
+      return Ended(errno);
     }
   }
 }
 
-}  // namespace
-
-absl::Status SendParts(int socket, std::vector<iovec> parts, absl::Duration patience) {
-  return TransferAll(socket, parts, POLLOUT, patience,
-                     [socket](msghdr* message) { return sendmsg(socket, message, MSG_NOSIGNAL); });
+absl::Status SegmentSocket::Send(std::vector<iovec> parts, absl::Duration patience) {
+  return TransferAll(parts, POLLOUT, patience, [this](msghdr* message) { return sendmsg(socket_.get(), message, MSG_NOSIGNAL); });
 }
 
-absl::Status ReceiveParts(int socket, std::vector<iovec> parts, absl::Duration patience) {
-  return TransferAll(socket, parts, POLLIN, patience, [socket](msghdr* message) { return recvmsg(socket, message, 0); });
+absl::Status SegmentSocket::Receive(std::vector<iovec> parts, absl::Duration patience) {
+  return TransferAll(parts, POLLIN, patience, [this](msghdr* message) { return recvmsg(socket_.get(), message, 0); });
 }
 
-bool IsClosed(int socket) {
-  pollfd polled{socket, POLLRDHUP, 0};
-  if (poll(&polled, 1, 0) <= 0 || (polled.revents & (POLLRDHUP | POLLHUP | POLLERR)) == 0) return false;
+absl::Status SegmentSocket::Health() {
+  pollfd polled{socket_.get(), POLLRDHUP, 0};
+  if (poll(&polled, 1, 0) <= 0 || (polled.revents & (POLLRDHUP | POLLHUP | POLLERR)) == 0) return absl::OkStatus();
   int unread = 0;
-  return ioctl(socket, FIONREAD, &unread) != 0 || unread == 0;
+  if (ioctl(socket_.get(), FIONREAD, &unread) == 0 && unread > 0) return absl::OkStatus();
+  int error = 0;
+  socklen_t bytes = sizeof(error);
+  getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &error, &bytes);
+  return Ended(error);
+}
+
+void SegmentSocket::SayFarewell() { send(socket_.get(), "", 1, MSG_NOSIGNAL | MSG_DONTWAIT); }
+
+void SegmentSocket::Shutdown() { shutdown(socket_.get(), SHUT_RDWR); }
+
+// A write after the end says EPIPE, whatever the end was.
+absl::Status SegmentSocket::Ended(int error) {
+  int none = 0;
+  if (error != 0 && error != EPIPE) error_.compare_exchange_strong(none, error);
+  const int first = error_;
+  if (first != 0) return absl::UnavailableError(std::strerror(first));
+  return absl::UnavailableError(error == 0 ? kPeerEnded : std::strerror(error));
 }
 
 }  // namespace motley::engine

@@ -1,21 +1,47 @@
-// Whole messages over one connected, non-blocking socket. Private to the engine.
+// Whole messages over one connected, non-blocking socket, and why it ended. Private to the engine.
+//
+// Linux tells an error of a connection to the first call that meets it and to no other: later reads see an ordinary end. Two
+// threads use the socket of a ring of two, and a third asks how it is. So the error is kept here, and each of them says it.
 #pragma once
 
 #include <sys/uio.h>
 
+#include <atomic>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "common/base/files.h"
 
 namespace motley::engine {
 
-// Blocks until all `parts` are with the kernel (SendParts) or filled (ReceiveParts). `patience` bounds each wait for the other
-// end. UNAVAILABLE: it closed or lost the connection, or did not move for so long. Another thread's shutdown(2) ends both at
-// once.
-absl::Status SendParts(int socket, std::vector<iovec> parts, absl::Duration patience);
-absl::Status ReceiveParts(int socket, std::vector<iovec> parts, absl::Duration patience);
-// Whether the other end closed or lost the connection and nothing that it sent is left to read. Does not block, reads nothing.
-bool IsClosed(int socket);
+// Thread-safe for one sender, one receiver, and any number of Health and Shutdown.
+//
+// Errors: UNAVAILABLE: the other end closed the connection (common/base/peer_ended.h), the connection was lost, with the system's
+// word for it, or the other end did not move for so long.
+class SegmentSocket {
+ public:
+  explicit SegmentSocket(FileDescriptor socket) : socket_(std::move(socket)) {}
+
+  // Blocks until all `parts` are with the kernel (Send) or filled (Receive). `patience` bounds each wait for the other end.
+  absl::Status Send(std::vector<iovec> parts, absl::Duration patience);
+  absl::Status Receive(std::vector<iovec> parts, absl::Duration patience);
+  // An error when the connection ended and nothing that came over it is left to read. Does not block, reads nothing.
+  absl::Status Health();
+  // A last word that nobody reads, if there is room for it.
+  void SayFarewell();
+  // Ends calls under way, and the other end's.
+  void Shutdown();
+
+ private:
+  template <typename Transfer>
+  absl::Status TransferAll(std::vector<iovec>& parts, short event, absl::Duration patience, Transfer transfer);
+  // `error`: what the system just said; 0: an ordinary end.
+  absl::Status Ended(int error);
+
+  const FileDescriptor socket_;
+  std::atomic<int> error_{0};  // the system's first word
+};
 
 }  // namespace motley::engine

@@ -1,7 +1,5 @@
 #include "worker/engine/transport/tcp_communicator.h"
 
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <atomic>
 #include <initializer_list>
@@ -14,7 +12,6 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/fault.h"
-#include "common/base/peer_ended.h"
 #include "common/base/status_macros.h"
 #include "worker/engine/base/monotonic.h"
 #include "worker/engine/transport/channel.h"
@@ -71,8 +68,8 @@ class TcpCommunicator : public Communicator {
   // Leaves with a word on the host exchange's connections, which nobody reads: who closes one without it was lost.
   ~TcpCommunicator() override {
     if (!first_cause_.NotAborted("").ok()) return;
-    for (const auto& [at, socket] : sockets_) {
-      if (at.second == kHostExchangeChannel) send(socket.get(), "", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+    for (auto& [at, socket] : sockets_) {
+      if (at.second == kHostExchangeChannel) socket.SayFarewell();
     }
   }
 
@@ -87,7 +84,7 @@ class TcpCommunicator : public Communicator {
       host.OnLog(absl::StrCat("turned away ", met.turned_away, " connections to ", meeting.point().address, ":",
                               meeting.point().port, " that are no ranks of this epoch"));
     }
-    sockets_ = std::move(met.sockets);
+    for (auto& [at, socket] : met.sockets) sockets_.try_emplace(at, std::move(socket));
     StartRing(host_exchange_, all, links);
     for (auto& [group, ring] : rings_) StartRing(ring, all, links);
     for (const int to : options_.sends_to) {
@@ -171,9 +168,10 @@ class TcpCommunicator : public Communicator {
   // Each rank has two neighbours in the host exchange's ring: whoever is lost, two notice it, and their end wakes the others.
   absl::Status Health() override {
     MOTLEY_RETURN_IF_ERROR(first_cause_.NotAborted("health"));
-    for (const auto& [at, socket] : sockets_) {
-      if (at.second != kHostExchangeChannel || !IsClosed(socket.get())) continue;
-      return Lost(PeerAt(at.first, at.second), absl::UnavailableError(kPeerEnded));
+    for (auto& [at, socket] : sockets_) {
+      if (at.second != kHostExchangeChannel) continue;
+      const absl::Status ended = socket.Health();
+      if (!ended.ok()) return Lost(PeerAt(at.first, at.second), ended);
     }
     return absl::OkStatus();
   }
@@ -209,14 +207,14 @@ class TcpCommunicator : public Communicator {
     ring.engine = std::make_unique<RingEngine>(neighbour(left), neighbour(right), *ring.pacer, options_.deadline);
   }
 
-  HandOverPath PathOfHandOver(int from, int to, const std::vector<Introduction>& all, LinkClock& links) const {
+  HandOverPath PathOfHandOver(int from, int to, const std::vector<Introduction>& all, LinkClock& links) {
     const LinkPacer::Path path = from == rank() ? LinkPacer::Path{to, std::nullopt} : LinkPacer::Path{std::nullopt, from};
     return {PeerAt(from == rank() ? to : from, HandOverChannel(from, to)),
             LinkPacer(options_.device, options_.devices, rank(), path, links),
             SlowestOnPath(options_.devices, RatesOf(all), from, to), all[from].boot_id == all[to].boot_id, options_.deadline};
   }
 
-  Peer PeerAt(int r, Channel channel) const { return {options_.devices[r].value(), sockets_.at({r, channel}).get()}; }
+  Peer PeerAt(int r, Channel channel) { return {options_.devices[r].value(), &sockets_.at({r, channel})}; }
 
   static std::vector<LinkRates> RatesOf(const std::vector<Introduction>& all) {
     std::vector<LinkRates> rates;
@@ -306,7 +304,7 @@ class TcpCommunicator : public Communicator {
   const CommunicatorOptions options_;
   std::atomic<int64_t> ring_segment_bytes_{0};  // of the paced collective under way
   // Sockets before what uses them: that goes first.
-  std::map<std::pair<int, Channel>, FileDescriptor> sockets_;  // by rank and channel
+  std::map<std::pair<int, Channel>, SegmentSocket> sockets_;  // by rank and channel
   Ring host_exchange_;
   std::map<int, Ring> rings_;  // by group
   std::map<int, std::unique_ptr<HandOverSender>> senders_;

@@ -80,7 +80,9 @@ class HealthWatch {
  public:
   explicit HealthWatch(Communicator& communicator)
       : thread_([this, &communicator] {
-          while (!over_ && first_error_.ok()) {
+          // The last look is after its end: what a call found itself, and what ended with it, is seen too.
+          for (bool last = false; !last && first_error_.ok();) {
+            last = over_;
             first_error_ = communicator.Health();
             absl::SleepFor(absl::Microseconds(200));
           }

@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <array>
 #include <atomic>
@@ -23,12 +22,15 @@ namespace {
 constexpr int64_t kDataBytes = 4;  // one segment
 constexpr int64_t kAckDataBytes = 16;
 
+// An end of a hand-over's, and the other end of its connection.
 struct SocketPair {
-  SocketPair() { EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0); }
-  ~SocketPair() {
-    for (const int end : ends) ::close(end);
+  static SocketPair Make() {
+    std::array<int, 2> ends{};
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
+    return {SegmentSocket(FileDescriptor(ends[0])), FileDescriptor(ends[1])};
   }
-  std::array<int, 2> ends{};
+  SegmentSocket own;
+  FileDescriptor other;
 };
 
 // Hands on whatever comes, after `alter`. False at the end of the stream.
@@ -46,28 +48,28 @@ struct Outcome {
 
 // Between the two ends sits somebody who alters the header of the only segment, or the acknowledgement's number.
 Outcome HandOverThrough(const std::function<void(SegmentHeader&)>& header, uint32_t acknowledged) {
-  SocketPair at_sender, at_receiver;
+  SocketPair at_sender = SocketPair::Make(), at_receiver = SocketPair::Make();
   const auto clock = LinkClock::Map(-1);
   const std::vector<DeviceId> devices = {DeviceId("a/gpu0"), DeviceId("b/gpu0")};
-  const auto path = [&](int rank, int socket) {
-    return HandOverPath{.peer = {devices[1 - rank].value(), socket},
+  const auto path = [&](int rank, SegmentSocket& socket) {
+    return HandOverPath{.peer = {devices[1 - rank].value(), &socket},
                         .pacer = LinkPacer(DeviceDescription(), devices, rank, {}, **clock),
                         .patience = absl::Seconds(30)};
   };
   Outcome outcome;
   std::thread sends([&] {
     const std::atomic<int64_t> no_ring = 0;
-    HandOverSender sender(path(0, at_sender.ends[0]), no_ring);
+    HandOverSender sender(path(0, at_sender.own), no_ring);
     outcome.sender = sender.Send("data", kDataBytes, 0, nullptr).status();
-    ::shutdown(at_sender.ends[0], SHUT_RDWR);
+    at_sender.own.Shutdown();
   });
   std::thread receives([&] {
-    HandOverReceiver receiver(path(1, at_receiver.ends[0]));
+    HandOverReceiver receiver(path(1, at_receiver.own));
     std::string data(kDataBytes, ' ');
     outcome.receiver = receiver.Receive(data.data(), kDataBytes, 0, nullptr).status();
-    ::shutdown(at_receiver.ends[0], SHUT_RDWR);
+    at_receiver.own.Shutdown();
   });
-  const int from_sender = at_sender.ends[1], from_receiver = at_receiver.ends[1];
+  const int from_sender = at_sender.other.get(), from_receiver = at_receiver.other.get();
   const auto nothing = [](char*, ssize_t) {};
   // Neither end goes on before it has the other's terms, so what comes next begins with the header.
   EXPECT_TRUE(Relay(from_sender, from_receiver, nothing));
