@@ -30,6 +30,7 @@ struct CardKind {
   double memory_bytes_per_second = 0;
   std::string card = {};            // what is sold, where several of it were measured apart: "L4" of "L4-2"; empty: the name
   NcclPath nccl = NcclPath::kNone;  // of a live cluster; in a file where it says so
+  bool launches_ahead = true;       // its host, of what it computes; what is emulated or a CPU computes when it is told to
   friend bool operator==(const CardKind&, const CardKind&) = default;
 };
 

@@ -97,6 +97,7 @@ void Costs::CountBytesAndFlops() {
 
 void Costs::AddKind(const CardKind& card, const LatencyBook* book) {
   Kind kind;
+  kind.launches_ahead = card.launches_ahead;
   LayerCurves layer = MatchLayer(card, workload_, book);
   const Roofline layer_roofline(card, workload_, UnitKind::kLayer);
   const Curve forward = layer_roofline.Forward(), backward = layer_roofline.Backward();

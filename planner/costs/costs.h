@@ -92,6 +92,7 @@ class Costs {
   // Of a forward that keeps everything, beside all of that; 0 where nobody measured.
   int64_t ForwardWorkspaceBytes(int kind, UnitKind unit, double samples) const;
   int64_t ContextBytes(int kind) const;  // the driver's and cuBLAS's; communicators come beside
+  bool LaunchesAhead(int kind) const { return At(kind).launches_ahead; }
   const NcclSite& nccl(int kind) const { return At(kind).nccl; }
   // FLOPs of a training step over `samples`: causal, without recomputation.
   double ModelFlops(double samples) const;
@@ -125,6 +126,7 @@ class Costs {
     std::array<Curve, 3> workspace;                  // measured; empty = computed
     std::array<Curve, 3> forward_workspace;          // measured; empty = none
     int64_t context_bytes = 0;
+    bool launches_ahead = true;
     NcclSite nccl;
     Provenance provenance;
   };

@@ -95,6 +95,7 @@ CardKind KindOf(const PlannerInput& input, const DeviceDescription& device, cons
   const double flops = device.flops_per_second > 0 ? device.flops_per_second : MeasuredFlops(input, card.layer);
   kind.fp32_flops = std::clamp(flops, kLeastFlops, kMostFlops);
   kind.memory_bytes = device.memory_bytes > 0 ? device.memory_bytes : static_cast<int64_t>(kMostDeviceBytes);
+  kind.launches_ahead = device.kind == DeviceKind::kCuda;
   const double step = card.optimizer->seconds_per_element;
   const double traffic = device.kind == DeviceKind::kCuda ? kCardsTrafficBytes : kAdamWTrafficBytes;
   kind.memory_bytes_per_second =

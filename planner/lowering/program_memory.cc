@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "common/program/launch_ahead.h"
 #include "planner/costs/rank_bytes.h"
 
 namespace motley::planner {
@@ -43,6 +44,7 @@ class Ledger {
         bytes_(costs, kind, slice),
         program_(program),
         as_engine_(costs.workload().state == StateKeeping::kEngine),
+        behind_(costs.LaunchesAhead(kind) ? kMostUnfinishedPasses - 1 : 0),
         held_(program.num_units, false),
         summed_(program.num_units, false),
         activations_(program),
@@ -111,7 +113,7 @@ class Ledger {
 
   // What is there for the length of the instruction beside what lives.
   void Touch(int64_t boundaries, int64_t saved, int64_t workspace) {
-    const ActivationBytes moment{live_.boundaries + boundaries + AwaitedBytes() + leaving_bytes_, live_.saved + saved, workspace};
+    const ActivationBytes moment{live_.boundaries + boundaries + AwaitedBytes() + PassingBytes(), live_.saved + saved, workspace};
     if (moment.total() > peak_.total()) peak_ = moment;
   }
 
@@ -133,6 +135,7 @@ class Ledger {
   // Without keeping, internals still exist while the unit runs (an upper bound). The first of two segments counts as the unit,
   // the second works in what is there.
   void Walk(const Forward& f) {
+    ++num_passes_;
     ForCells(f, false, [&](int32_t unit, int32_t microbatch) {
       if (f.segment != UnitSegment::kWhole) summed_[unit] = true;
       const Sizes s = SizesOf(unit, microbatch);
@@ -144,12 +147,13 @@ class Ledger {
       }
       if (f.keep == Keep::kAll) live_.saved += s.saved;
       if (f.keep == Keep::kBoundary) live_.saved += KeptWithout(OperatorSet(f.operators), unit, microbatch);
-      if (f.keep == Keep::kNothing) live_.boundaries -= s.input;
+      if (f.keep == Keep::kNothing) FreeInput(unit, s.input);
       live_.boundaries += s.output;
       if (Follows(f.tp_group) && unit + 1 < program_.num_units && !Held(unit + 1)) live_.boundaries -= s.output;
     });
   }
   void Walk(const Recompute& r) {
+    ++num_passes_;
     ForCells(r, false, [&](int32_t unit, int32_t microbatch) {
       const Sizes s = SizesOf(unit, microbatch);
       if (IsSecond(r.segment)) return Touch(s.output, 0, s.workspace);
@@ -160,11 +164,12 @@ class Ledger {
   }
   // The gradient of the output is there already; that of the input is made before the saved tensors are all gone.
   void Walk(const Backward& b) {
+    ++num_passes_;
     ForCells(b, true, [&](int32_t unit, int32_t microbatch) {
       const Sizes s = SizesOf(unit, microbatch);
       Touch(s.input, 0, s.workspace);
       if (!IsLastBackward(b.segment)) return;
-      live_.boundaries -= s.output;  // in place of its input there is the gradient
+      FreeGradients(unit, s);
       live_.saved -= s.saved;
       if (Follows(b.tp_group) && unit > 0 && !Held(unit - 1)) live_.boundaries -= s.input;
     });
@@ -172,6 +177,7 @@ class Ledger {
   // As others run it, what was saved and the gradient of the output stay for the second part; as the engine does, what it needs
   // of them, and of a head one sum for all microbatches that wait.
   void Walk(const BackwardInput& b) {
+    ++num_passes_;
     ForCells(b, true, [&](int32_t unit, int32_t microbatch) {
       const Sizes s = SizesOf(unit, microbatch);
       const UnitKind kind = UnitKindOf(program_, unit);
@@ -179,7 +185,7 @@ class Ledger {
       Touch(s.input, 0, as_engine_ ? bytes_.BackwardInputWorkspace(kind, SamplesOf(microbatch)) : s.workspace);
       if (!IsLastBackward(b.segment)) return;
       if (as_engine_) {
-        live_.boundaries -= s.output;
+        FreeGradients(unit, s);
         live_.saved += WaitingOf(unit, microbatch) - s.saved;
       } else {
         live_.boundaries += s.input;
@@ -188,6 +194,7 @@ class Ledger {
     });
   }
   void Walk(const BackwardWeight& b) {
+    ++num_passes_;
     ForCells(b, true, [&](int32_t unit, int32_t microbatch) {
       const Sizes s = SizesOf(unit, microbatch);
       const UnitKind kind = UnitKindOf(program_, unit);
@@ -215,17 +222,38 @@ class Ledger {
   static bool IsSecond(UnitSegment segment) { return segment == UnitSegment::kMlp || segment == UnitSegment::kLoss; }
   static bool IsLastBackward(UnitSegment segment) { return !IsSecond(segment); }
 
-  // What a border's other side makes or needs lives here, whole, from its first piece's receipt or until its last one is sent. In
-  // the engine a gradient lives on until the next send: what is computed next mostly waits for nothing, and the lane is behind.
+  // In place of a unit's input there is its gradient, that of its output is gone.
+  void FreeGradients(int32_t unit, const Sizes& s) {
+    live_.boundaries -= s.output;
+    if (!Held(unit + 1)) Pass(s.output, behind_);
+    if (!Held(unit - 1)) Pass(s.input, behind_);
+  }
+  void FreeInput(int32_t unit, int64_t bytes) {
+    live_.boundaries -= bytes;
+    if (!Held(unit - 1)) Pass(bytes, behind_);
+  }
+  // A card's passes are launched ahead, and take from the allocator then. What another lane made for one, or takes from one, is
+  // free when the card has passed it: it stays for so many more passes.
+  void Pass(int64_t bytes, size_t more_passes) {
+    if (as_engine_ && bytes > 0 && more_passes > 0) passing_.push_back({bytes, num_passes_ + more_passes});
+  }
+  int64_t PassingBytes() {
+    std::erase_if(passing_, [this](const Passing& one) { return one.until < num_passes_; });
+    int64_t bytes = 0;
+    for (const Passing& one : passing_) bytes += one.bytes;
+    return bytes;
+  }
+
+  // What a border's other side makes or needs lives here, whole, from its first piece's receipt or until its last one is sent,
+  // which takes about as long as another pass. Where none is launched ahead the pass behind an activation's mostly waits.
   int64_t BoundaryOf(int32_t microbatch) const { return costs_.BoundaryBytes(SamplesOf(microbatch)); }
   template <typename Op>
-  void Send(const Op& op, bool stays, Pieces& pieces) {
+  void Send(const Op& op, size_t more_passes, Pieces& pieces) {
     int64_t& sent = pieces.Of(op);
     sent += op.samples;
-    leaving_bytes_ = 0;
     if (sent < program_.microbatches[op.microbatch].samples) return;
     live_.boundaries -= BoundaryOf(op.microbatch);
-    if (as_engine_ && stays) leaving_bytes_ = BoundaryOf(op.microbatch);
+    Pass(BoundaryOf(op.microbatch), more_passes);
   }
   template <typename Op>
   void Receive(const Op& op, Pieces& pieces) {
@@ -237,8 +265,8 @@ class Ledger {
     live_.boundaries += bytes;
     Touch(0, 0, 0);
   }
-  void Walk(const SendActivation& op) { Send(op, /*stays=*/false, activations_); }
-  void Walk(const SendGradient& op) { Send(op, /*stays=*/true, gradients_); }
+  void Walk(const SendActivation& op) { Send(op, behind_ > 0 ? behind_ + 1 : 0, activations_); }
+  void Walk(const SendGradient& op) { Send(op, behind_ + 1, gradients_); }
   void Walk(const ReceiveActivation& op) { Receive(op, activations_); }
   void Walk(const ReceiveGradient& op) { Receive(op, gradients_); }
   void Walk(const BroadcastActivation& op) {
@@ -301,13 +329,19 @@ class Ledger {
   const RankBytes bytes_;
   const Program& program_;
   const bool as_engine_;
+  const size_t behind_;       // passes that may run while the next is launched
   std::vector<bool> held_;    // by unit
   std::vector<bool> summed_;  // by unit: inside, over a tensor-parallel group
   Pieces activations_, gradients_;
   size_t at_ = 0, next_receive_ = 0;  // instructions
   ActivationBytes live_, peak_;
   int64_t head_waits_ = 0;
-  int64_t leaving_bytes_ = 0;  // of the gradient sent last
+  struct Passing {
+    int64_t bytes = 0;
+    size_t until = 0;  // passes
+  };
+  size_t num_passes_ = 0;
+  std::vector<Passing> passing_;
 };
 
 int64_t ElementsBesideHomes(const std::vector<UnitBuffer>& buffers) {

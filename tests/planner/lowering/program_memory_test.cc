@@ -35,17 +35,19 @@ TEST(ProgramMemoryTest, AStageHoldsTheGradientItReceived) {
             2 * microbatch + 2 * border + costs.WorkspaceBytes(kind, UnitKind::kLayer, 2));
 }
 
-std::unique_ptr<Setting> RunnableSetting(int64_t batch) {
+std::unique_ptr<Setting> RunnableSetting(int64_t batch, bool launches_ahead = true) {
   PlanRequest request;
   request.runnable = true;
-  auto setting = Setting::Create(Nodes({{"T4", "T4"}}), WorkOf(MediumModel(4, false), batch), request, nullptr);
+  Cluster cluster = Nodes({{"T4", "T4"}});
+  for (CardKind& kind : cluster.kinds) kind.launches_ahead = launches_ahead;
+  auto setting = Setting::Create(std::move(cluster), WorkOf(MediumModel(4, false), batch), request, nullptr);
   EXPECT_TRUE(setting.ok()) << setting.status();
   return *std::move(setting);
 }
 
 // As the engine counts: the room of the second gradient is there while the lane waits for it, and tokens are not the walk's.
 TEST(ProgramMemoryTest, TheNextHandOverHasItsRoom) {
-  const auto setting = RunnableSetting(4);
+  const auto setting = RunnableSetting(4, /*launches_ahead=*/false);
   const auto programs = ScheduleAndLower(*setting, TwoByTwo(*setting));
   ASSERT_TRUE(programs.ok()) << programs.status();
   const Costs& costs = setting->costs;
@@ -54,6 +56,15 @@ TEST(ProgramMemoryTest, TheNextHandOverHasItsRoom) {
   EXPECT_EQ(peak.boundaries, (2 * 2 + 3) * costs.BoundaryBytes(2));
   EXPECT_EQ(peak.saved, 2 * 2 * costs.SavedBytes(kind, UnitKind::kLayer, OpSet::None(), 2));
   EXPECT_EQ(peak.workspace, costs.WorkspaceBytes(kind, UnitKind::kLayer, 2));
+}
+
+// On a card the first backward is launched while the last output may not have left, and takes its memory then.
+TEST(ProgramMemoryTest, WhatIsLaunchedAheadStandsBesideWhatIsSent) {
+  const auto setting = RunnableSetting(4);
+  const auto programs = ScheduleAndLower(*setting, TwoByTwo(*setting));
+  ASSERT_TRUE(programs.ok()) << programs.status();
+  const Costs& costs = setting->costs;
+  EXPECT_EQ(PeakActivations(costs, setting->KindOf(0), (*programs)[0]).boundaries, (2 * 2 + 3 + 1) * costs.BoundaryBytes(2));
 }
 
 // What kernels take for themselves stands beside all that a layer's forward keeps.

@@ -3,14 +3,13 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "common/program/launch_ahead.h"
 
 namespace motley::engine {
 namespace {
 
 // An aborted communicator's kernels end by themselves. What is not over then is left to the end of the process.
 constexpr absl::Duration kDrain = absl::Seconds(5);
-// A layer's backward is some 60 launches, so these are about 500: half of what a card takes.
-constexpr size_t kMostUnfinished = 8;
 
 }  // namespace
 
@@ -84,7 +83,7 @@ absl::Status StreamLane::AwaitAll() {
 }
 
 absl::Status StreamLane::AwaitPlace() {
-  if (unfinished_.size() < kMostUnfinished) return absl::OkStatus();
+  if (unfinished_.size() < kMostUnfinishedPasses) return absl::OkStatus();
   const StreamMarkPtr oldest = std::move(unfinished_.front());
   unfinished_.pop_front();
   return lanes_.Await(*oldest);

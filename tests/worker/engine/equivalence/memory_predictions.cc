@@ -112,27 +112,29 @@ absl::StatusOr<ComputeProfile> MemoryPredictions::ProfileOf(const TinyJob& job) 
 }
 
 // Schedules follow seconds, those of other settings may be others: what is run is what is priced.
-absl::StatusOr<planner::Evaluation> MemoryPredictions::Price(const PlannedJob& planned) {
+absl::StatusOr<planner::Evaluation> MemoryPredictions::Price(const PlannedJob& planned, Devices devices) {
   MOTLEY_ASSIGN_OR_RETURN(const ComputeProfile measured, ProfileOf(planned.job));
   const planner::PlanRequest request{.runnable = true};
   MOTLEY_ASSIGN_OR_RETURN(const auto seconds, SettingOfThreads(planned.job.model, planned.plan, planned.plan.dtype, request));
   MOTLEY_ASSIGN_OR_RETURN(const planner::LatencyBook book,
                           planner::LatencyBook::Of(ProfileOfThreads(*seconds, measured), "measured here"));
+  planner::Cluster cluster = seconds->cluster;
+  for (planner::CardKind& kind : cluster.kinds) kind.launches_ahead = devices == Devices::kCards;
   MOTLEY_ASSIGN_OR_RETURN(const auto setting,
-                          planner::Setting::Create(seconds->cluster, seconds->workload, seconds->request, &book));
+                          planner::Setting::Create(std::move(cluster), seconds->workload, seconds->request, &book));
   MOTLEY_ASSIGN_OR_RETURN(planner::Plan plan, ScheduledOnThreads(planned.job.model, planned.plan));
   return planner::Price(*setting, std::move(plan));
 }
 
-absl::StatusOr<std::vector<planner::MemoryByPurpose>> MemoryPredictions::Of(const PlannedJob& planned) {
-  MOTLEY_ASSIGN_OR_RETURN(const planner::Evaluation evaluation, Price(planned));
+absl::StatusOr<std::vector<planner::MemoryByPurpose>> MemoryPredictions::Of(const PlannedJob& planned, Devices devices) {
+  MOTLEY_ASSIGN_OR_RETURN(const planner::Evaluation evaluation, Price(planned, devices));
   std::vector<planner::MemoryByPurpose> by_rank;
   planner::ForEachRank(evaluation.plan, [&](const planner::RankPlan& rank) { by_rank.push_back(rank.predicted.memory); });
   return by_rank;
 }
 
 absl::StatusOr<std::vector<RankMemory>> MemoryPredictions::AndMeasured(const PlannedJob& planned, Devices devices) {
-  MOTLEY_ASSIGN_OR_RETURN(const std::vector<planner::MemoryByPurpose> predicted, Of(planned));
+  MOTLEY_ASSIGN_OR_RETURN(const std::vector<planner::MemoryByPurpose> predicted, Of(planned, devices));
   MOTLEY_ASSIGN_OR_RETURN(std::vector<RankAssignment> assignments,
                           AssignmentsOf(planned.job.model, planned.job.config, planned.plan, FourSamples(planned.plan)));
   for (RankAssignment& assignment : assignments) assignment.evaluation = Program();  // predicted is what training takes

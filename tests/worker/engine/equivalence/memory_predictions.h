@@ -27,9 +27,9 @@ struct RankMemory {
 class MemoryPredictions {
  public:
   // Priced with the programs that the ranks get on threads. Errors of Price.
-  absl::StatusOr<planner::Evaluation> Price(const PlannedJob& planned);
+  absl::StatusOr<planner::Evaluation> Price(const PlannedJob& planned, Devices devices = Devices::kHosts);
   // By rank. Errors of Price.
-  absl::StatusOr<std::vector<planner::MemoryByPurpose>> Of(const PlannedJob& planned);
+  absl::StatusOr<std::vector<planner::MemoryByPurpose>> Of(const PlannedJob& planned, Devices devices = Devices::kHosts);
   // The same beside what the ranks hold when they train. Errors of the run, too.
   absl::StatusOr<std::vector<RankMemory>> AndMeasured(const PlannedJob& planned, Devices devices = Devices::kHosts);
 

@@ -49,13 +49,10 @@ TEST_F(MeasuredMemoryTest, RanksOfRandomPlansHoldWhatIsPredicted) {
   EXPECT_LE(sum, kMostMean * static_cast<double>(count));
 }
 
-// The goal is never above, 1 % in the mean and 3 % at worst. Measured over 200 plans (MOTLEY_CARD_MEMORY_PLANS=200, a minute):
-// 222 of 902 ranks above, by up to 9.6 %; others up to 3.9 % below; 0.6 % in the mean. Part of it is that what comes over a
-// border is freed when compute has done with it, up to eight units after its launch, where the ledger frees it. Were it freed at
-// the launch, of the 24 plans here 11 of 104 ranks would be above, by up to 3.2 %, and not 33, by up to 7.2 %. The rest has no
-// known cause.
+// The goal is never above, 1 % in the mean and 3 % at worst. Measured over 200 plans (MOTLEY_CARD_MEMORY_PLANS=200, a minute): 9
+// to 16 of 902 ranks above, by up to 4.1 %, as the fake holds sends back; others up to 3.9 % below; 0.1 % in the mean.
 TEST_F(MeasuredMemoryTest, CardsThatIssueAheadHoldNearlyWhatIsPredicted) {
-  constexpr double kMostMean = 0.015, kMostOff = 0.12;
+  constexpr double kMostMean = 0.01, kMostOff = 0.06;
   const char* const plans = std::getenv("MOTLEY_CARD_MEMORY_PLANS");
   const int count = plans != nullptr ? std::atoi(plans) : 24;
   double sum = 0, most = -1, least = 1;

@@ -26,6 +26,7 @@ planner::CardKind CardOf(double flops) {
   card.fp32_flops = card.tf32_flops = card.fp16_flops = card.bf16_flops = flops;
   card.memory_bytes = int64_t{1} << 40;
   card.memory_bytes_per_second = flops;
+  card.launches_ahead = false;
   return card;
 }
 
