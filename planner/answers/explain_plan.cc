@@ -17,7 +17,7 @@ struct Row {
   int ranks = 0;
   int64_t batch = 0;
   double busiest_seconds = 0, fullest = 0;  // of usable memory
-  int64_t peak_bytes = 0;
+  int64_t peak_bytes = 0, context_bytes = 0;
 };
 
 class Explainer {
@@ -63,6 +63,7 @@ class Explainer {
         if (kinds.insert(kind).second) row.batch += unit.batch();
         row.busiest_seconds = std::max(row.busiest_seconds, rank.predicted.busy_seconds);
         row.peak_bytes = std::max(row.peak_bytes, rank.predicted.peak_bytes);
+        row.context_bytes = std::max(row.context_bytes, rank.predicted.memory.context);
         row.fullest = std::max(row.fullest, static_cast<double>(rank.predicted.peak_bytes) /
                                                 static_cast<double>(setting_.UsableBytes(found->second)));
       }
@@ -70,9 +71,10 @@ class Explainer {
     for (const auto& [kind, row] : rows) {
       const double step = plan_.predicted.step_seconds;
       absl::StrAppendFormat(
-          &out_, "  pipeline %d stage %d, %d x %s: %d samples, busy %s of %s (%.0f %%), memory %s (%.0f %% of usable)\n", p, s,
+          &out_, "  pipeline %d stage %d, %d x %s: %d samples, busy %s of %s (%.0f %%), memory %s (%.0f %% of usable)%s\n", p, s,
           row.ranks, setting_.cluster.kinds[kind].name, row.batch, SecondsText(row.busiest_seconds), SecondsText(step),
-          step > 0 ? 100 * row.busiest_seconds / step : 0, BytesText(row.peak_bytes), 100 * row.fullest);
+          step > 0 ? 100 * row.busiest_seconds / step : 0, BytesText(row.peak_bytes), 100 * row.fullest,
+          row.context_bytes > 0 ? absl::StrCat(", of it context ", BytesText(row.context_bytes)) : "");
     }
   }
 

@@ -38,7 +38,9 @@ std::string Attributes(const RankPlan& rank, TextPrecision precision) {
   absl::StrAppend(&text, "shard ", NumberText(rank.shard_ratio, precision), "  ",
                   absl::StrFormat("recompute %-4s", ToText(rank.recompute)), "  ");
   if (const std::string offload = OffloadText(rank); !offload.empty()) absl::StrAppend(&text, "offload ", offload, "  ");
-  return absl::StrCat(text, "busy ", SecondsText(rank.predicted.busy_seconds), "  peak ", BytesText(rank.predicted.peak_bytes));
+  const int64_t context = rank.predicted.memory.context;
+  return absl::StrCat(text, "busy ", SecondsText(rank.predicted.busy_seconds), "  peak ", BytesText(rank.predicted.peak_bytes),
+                      context > 0 ? absl::StrCat("  context ", BytesText(context)) : "");
 }
 
 Line MakeLine(const RankPlan& rank, size_t number, TextPrecision precision) {

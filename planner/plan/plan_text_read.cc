@@ -185,7 +185,7 @@ class Reader {
     return ReadBatch(words, &group_batch_);
   }
 
-  // rank[s] 0[-7] DEVICES [MODEL] [batch ...] [tp S] shard R recompute SET [offload SET] [busy ... peak ...]
+  // rank[s] 0[-7] DEVICES [MODEL] [batch ...] [tp S] shard R recompute SET [offload SET] [busy ... peak ... [context ...]]
   absl::Status ReadRanks(Words* words) {
     words->Take();  // the number follows from the order
     MOTLEY_ASSIGN_OR_RETURN(const std::vector<DeviceId> devices, ReadDevices(words->Take()));

@@ -63,6 +63,7 @@ TEST(PlannerTest, IsDeterministicAndComplete) {
   EXPECT_FALSE(a->plan.predicted.binding_constraint.empty());
   EXPECT_THAT(a->explanation, HasSubstr("no plan can be faster than"));
   EXPECT_THAT(a->explanation, HasSubstr("what each kind of device does"));
+  EXPECT_THAT(a->explanation, HasSubstr("% of usable), of it context 64.0 KiB\n"));
   int64_t samples = 0;
   std::set<int64_t> firsts;
   for (const Program& program : a->evaluations) {

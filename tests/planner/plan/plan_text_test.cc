@@ -45,6 +45,19 @@ note: T4: estimated from P40
 )");
 }
 
+TEST(PlanTextTest, SaysWhatOfThePeakLiesBesideTheTensors) {
+  Plan plan = OneStagePlan(SmallModel());
+  RankPrediction& predicted = plan.pipelines[0].stages[0].units[0].ranks[0].predicted;
+  predicted.memory.parameters = int64_t{3} << 30;
+  predicted.memory.context = int64_t{896} << 20;
+  predicted.peak_bytes = predicted.memory.total();
+  const std::string text = ToText(plan);
+  EXPECT_THAT(text, HasSubstr("  peak 3.9 GiB  context 896.0 MiB\n"));
+  EXPECT_THAT(text, HasSubstr("  peak 0 B\n")) << "the others have none";
+  const auto parsed = ParsePlanText(ToText(plan, TextPrecision::kExact));
+  EXPECT_TRUE(parsed.ok()) << parsed.status();
+}
+
 TEST(PlanTextTest, ExactTextRoundTrips) {
   for (Plan plan : {OneStagePlan(SmallModel()), FullPlan()}) {
     plan.ownership.reset();  // like schedules, it is not in the text
