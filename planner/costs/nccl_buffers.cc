@@ -34,27 +34,24 @@ constexpr int64_t kNvlinkChunk = 512 * kKiB, kOtherChunk = 128 * kKiB;
 
 constexpr int64_t kMulticastChannels = 16, kMulticastStep = 128 * kKiB;
 constexpr int64_t kArrays = kBlock;  // what small there is: channels, peers, their ranks
-// All are loaded with the first communicator. In the wheels of 2.30.7 they are 95 MiB (sm_80) to 203 MiB (sm_90) of files, of
-// which code is a part: an order of magnitude.
-constexpr int64_t kKernels = 128 * kMiB;
 
-int64_t ChannelsOf(const NcclSite& site, bool pair) {
-  if (site.path != NcclPath::kNvlink) return kOtherChannels;
+int64_t ChannelsOf(const NcclSpread& spread, bool pair) {
+  if (spread.path != NcclPath::kNvlink || spread.local < 2) return kOtherChannels;
   return pair ? kNvlinkPairChannels : kNvlinkChannels;
 }
 
 // A pool of each communicator, also where nothing goes over a network.
-int64_t PoolBytes(const NcclSite& site, int64_t channels) {
-  const int64_t chunk = site.path == NcclPath::kNvlink ? kNvlinkChunk : kOtherChunk;
-  return kPoolSteps * chunk * channels;
+int64_t PoolBytes(const NcclSpread& spread, int64_t channels) {
+  const bool large = spread.path == NcclPath::kNvlink && spread.nodes == 1;
+  return kPoolSteps * (large ? kNvlinkChunk : kOtherChunk) * channels;
 }
 
 // Ring and tree of a node go along one line: to and from both neighbours.
-int64_t InsideBytes(const NcclSite& site, int64_t members, int64_t channels) {
-  if (members < 2 || site.path == NcclPath::kHost) return 0;
-  const int64_t neighbours = std::min<int64_t>(members - 1, 2);
-  const int64_t multicast =
-      site.path == NcclPath::kNvlink && members > 2 ? kMulticastChannels * 2 * kSteps * kMulticastStep * members : 0;
+int64_t InsideBytes(const NcclSpread& spread, int64_t channels) {
+  if (spread.local < 2 || spread.path == NcclPath::kHost) return 0;
+  const int64_t neighbours = std::min<int64_t>(spread.local - 1, 2);
+  const bool multicasts = spread.path == NcclPath::kNvlink && spread.local > 2;
+  const int64_t multicast = multicasts ? kMulticastChannels * 2 * kSteps * kMulticastStep * spread.local : 0;
   return channels * neighbours * (kPeerSend + kPeerReceive) + multicast;
 }
 
@@ -67,7 +64,24 @@ int64_t AcrossBytes(int64_t nodes) {
   return kOtherChannels * (peers * 2 * kNetConnection + kPoolSteps * kOtherChunk);
 }
 
+bool IsAlone(const NcclSpread& spread) { return spread.local < 2 && spread.nodes < 2; }
+
 }  // namespace
+
+int64_t NcclGroupBytes(const NcclSpread& spread) {
+  if (IsAlone(spread)) return 0;
+  const int64_t channels = ChannelsOf(spread, /*pair=*/false);
+  return kArrays + PoolBytes(spread, channels) + InsideBytes(spread, channels) + AcrossBytes(spread.nodes);
+}
+
+int64_t NcclPairBytes(const NcclSpread& spread, bool receives) {
+  if (IsAlone(spread)) return 0;
+  const int64_t channels = ChannelsOf(spread, /*pair=*/true);
+  int64_t inside = InsideBytes(spread, channels);
+  // Hand-overs have connections of their own.
+  if (inside > 0) inside += channels * (receives ? kPeerReceive : kPeerSend);
+  return kArrays + PoolBytes(spread, channels) + inside + AcrossBytes(spread.nodes);
+}
 
 NcclSite SiteOf(const Cluster& cluster, int kind) {
   NcclSite site{cluster.kinds[kind].nccl, 0, 0};
@@ -82,20 +96,16 @@ NcclSite SiteOf(const Cluster& cluster, int kind) {
 
 int64_t NcclGroupBytes(const NcclSite& site, int64_t members) {
   if (site.path == NcclPath::kNone || members < 2) return 0;
-  const int64_t channels = ChannelsOf(site, /*pair=*/false);
-  const int64_t inside = InsideBytes(site, std::min(members, site.local_cards), channels);
-  const int64_t across = AcrossBytes(std::min(members, site.nodes));
-  const bool fits_a_node = members <= site.local_cards;
-  return kArrays + PoolBytes(site, channels) + (fits_a_node ? std::max(inside, across) : inside + across);
+  const int64_t nodes = std::min(members, site.nodes);
+  if (members > site.local_cards) return NcclGroupBytes(NcclSpread{site.path, site.local_cards, nodes});
+  return std::max(NcclGroupBytes(NcclSpread{site.path, members, 1}), NcclGroupBytes(NcclSpread{NcclPath::kHost, 1, nodes}));
 }
 
 int64_t NcclPairBytes(const NcclSite& site, bool receives) {
   if (site.path == NcclPath::kNone) return 0;
-  const int64_t channels = ChannelsOf(site, /*pair=*/true);
-  int64_t inside = InsideBytes(site, std::min<int64_t>(2, site.local_cards), channels);
-  // Hand-overs have connections of their own.
-  if (inside > 0) inside += channels * (receives ? kPeerReceive : kPeerSend);
-  return kArrays + PoolBytes(site, channels) + std::max(inside, AcrossBytes(std::min<int64_t>(2, site.nodes)));
+  const NcclSpread inside{site.path, std::min<int64_t>(2, site.local_cards), 1};
+  const NcclSpread across{NcclPath::kHost, 1, std::min<int64_t>(2, site.nodes)};
+  return std::max(NcclPairBytes(inside, receives), NcclPairBytes(across, receives));
 }
 
 int64_t NcclBytes(const NcclSite& site, const RankDuty& duty, bool tied_embeddings) {
@@ -105,13 +115,13 @@ int64_t NcclBytes(const NcclSite& site, const RankDuty& duty, bool tied_embeddin
   // Of replicas that keep whole states nobody says how many there are; beyond three it is nearly the same.
   if (duty.sums_across) bytes += NcclGroupBytes(site, std::max<int64_t>(3, std::llround(1 / duty.replica_share)));
   if (duty.num_stages > 1) {
-    if (tied_embeddings && duty.embedding != duty.head) bytes += NcclGroupBytes(site, 2);
+    if (tied_embeddings && duty.embedding != duty.head) bytes += NcclGroupBytes(site, 2 * duty.group_size);
     // Ministages go round: the last stage hands over to the first.
     const bool round = duty.ministages > 1 && duty.num_stages > 2;
     const int64_t neighbours = round ? 2 : std::max<int64_t>(1, (duty.embedding ? 0 : 1) + (duty.head ? 0 : 1));
     bytes += neighbours * (NcclPairBytes(site, false) + NcclPairBytes(site, true));
   }
-  return bytes > 0 ? bytes + kKernels : 0;
+  return bytes > 0 ? bytes + kNcclKernelBytes : 0;
 }
 
 }  // namespace motley::planner

@@ -13,6 +13,7 @@
 #include "planner/live/evaluation_split.h"
 #include "planner/live/job_request.h"
 #include "planner/live/program_size.h"
+#include "planner/lowering/program_communicators.h"
 #include "planner/lowering/program_spans.h"
 #include "planner/plan/each_rank.h"
 #include "planner/simulator/trace.h"
@@ -30,6 +31,20 @@ absl::StatusOr<Evaluation> PriceGiven(const Setting& setting, const PlannerInput
   }
   *bound = given.bound;
   return std::move(given.evaluation);
+}
+
+// Ranks that hand over in the validation pass alone have communicators for it, too.
+void CountValidationsCommunicators(const Setting& setting, const PlanResult& result, Plan* plan) {
+  std::vector<int> devices;
+  ForEachRank(*plan, [&](const RankPlan& rank) { devices.push_back(setting.FindDevice(rank.device)); });
+  size_t r = 0;
+  ForEachRank(*plan, [&](RankPlan& rank) {
+    const int64_t trained = NcclBytes(setting.cluster, devices, result.programs[r], /*evaluation=*/{});
+    const int64_t more = NcclBytes(setting.cluster, devices, result.programs[r], result.evaluations[r]) - trained;
+    rank.predicted.memory.context += more;
+    rank.predicted.peak_bytes += more;
+    ++r;
+  });
 }
 
 absl::StatusOr<PlanResult> PlanAsAsked(const PlannerInput& input) {
@@ -58,6 +73,7 @@ absl::StatusOr<PlanResult> PlanAsAsked(const PlannerInput& input) {
   const DataSection& data = input.config.data;
   if (data.validation_fraction > 0 && data.validation_samples > 0) {
     MOTLEY_ASSIGN_OR_RETURN(result.evaluations, PlanEvaluation(setting, data.validation_samples, &evaluation.plan));
+    CountValidationsCommunicators(setting, result, &evaluation.plan);
   } else {
     result.evaluations.resize(result.programs.size());
   }

@@ -9,6 +9,7 @@
 #include "common/base/status_macros.h"
 #include "planner/costs/engine_memory.h"
 #include "planner/lowering/plan_view.h"
+#include "planner/lowering/program_communicators.h"
 #include "planner/lowering/program_graph.h"
 #include "planner/lowering/program_memory.h"
 #include "planner/lowering/program_writer.h"
@@ -158,6 +159,8 @@ absl::StatusOr<Evaluation> Price(const Setting& setting, Plan plan) {
     return MostInFlight(stage, static_cast<size_t>(rank.unit));
   };
   MOTLEY_ASSIGN_OR_RETURN(const std::vector<ModelSlice> slices, SlicesOfRanks(setting.workload.model, result.plan));
+  std::vector<int> devices;
+  for (const RankView& rank : view.ranks) devices.push_back(rank.device);
   // The ledger follows the family's order; the programs say what is there when, and in how many buffers.
   const auto walk = [&](size_t r, const RankDuty& duty, MemoryByPurpose* memory) {
     const RankView& rank = view.ranks[r];
@@ -171,6 +174,8 @@ absl::StatusOr<Evaluation> Price(const Setting& setting, Plan plan) {
     memory->boundaries = peak.boundaries;
     memory->saved = peak.saved + TokenBytesOf(setting.costs, duty, microbatches);
     memory->workspace = peak.workspace;
+    memory->context =
+        setting.costs.ContextBytes(rank.kind) + NcclBytes(setting.cluster, devices, result.programs[r], /*evaluation=*/{});
   };
   MOTLEY_RETURN_IF_ERROR(Predict(setting, view, std::move(priced.graph), in_flight, walk, &result));
   return result;

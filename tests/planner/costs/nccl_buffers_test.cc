@@ -58,6 +58,18 @@ TEST(NcclBuffers, AReceiverHasTheBuffersOfAPair) {
   EXPECT_EQ(NcclPairBytes(nvlink, true), (2 + 8 * 8 + 8 * kBothEnds + 8 * 10) * kMiB);
 }
 
+TEST(NcclBuffers, MembersThatAreKnownCountWhereTheyAre) {
+  const NcclSite site{NcclPath::kNvlink, 8, 2};
+  // Of 8 MiB a channel the pool is in a node that NVLink joins; over a network chunks are of 128 KiB, as NCCL's are.
+  EXPECT_EQ(NcclGroupBytes(NcclSpread{NcclPath::kNvlink, 2, 1}), (2 + 32 * 8 + 32 * 1 * kBothEnds) * kMiB);
+  EXPECT_EQ(NcclGroupBytes(NcclSpread{NcclPath::kNvlink, 2, 2}), (2 + 32 * 2 + 32 * 1 * kBothEnds + 4 * (1 * 2 * 10 + 2)) * kMiB);
+  const NcclSpread inside{NcclPath::kNvlink, 2, 1}, across{NcclPath::kHost, 1, 2};
+  EXPECT_EQ(NcclPairBytes(across, true), (2 + 4 * 2 + 4 * (1 * 2 * 10 + 2)) * kMiB);
+  EXPECT_EQ(NcclPairBytes(across, false), NcclPairBytes(across, true)) << "both ends have buffers";
+  EXPECT_EQ(NcclPairBytes(site, true), NcclPairBytes(inside, true)) << "a search takes the most";
+  EXPECT_EQ(NcclGroupBytes(NcclSpread{}), 0) << "alone";
+}
+
 TEST(NcclBuffers, ARankHasThoseOfItsGroupsAndOfBothDirectionsOfEachNeighbour) {
   const NcclSite site{NcclPath::kPcie, 4, 1};
   constexpr int64_t kKernels = 128 * kMiB;
