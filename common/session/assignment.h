@@ -39,6 +39,7 @@ struct RankAssignment {
   JobConfig config;
   std::string data_digest;
   DeviceDescription device;
+  int64_t planned_context_bytes = 0;  // of the device, beside tensors: of the plan's memory; 0: not known
   double first_progress_seconds = 60;
   std::vector<std::string> spared_checkpoints;  // folders of later steps that one reader alone found damaged: not to be deleted
   std::vector<std::pair<int, int>> link_pairs;  // for profiling: ranks of one node; empty: of each node the first two

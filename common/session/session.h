@@ -183,6 +183,8 @@ struct RankReport {
   std::string damaged_checkpoint;  // with Fault::kDamage: the folder
   // With kReady: of the groups whose first member this rank is and of the hand-overs that it sends.
   std::vector<TransportUse> transports;
+  // With kReady: what the device holds beside tensors, where that is more than the plan counted; 0: it is not, or not known.
+  int64_t context_bytes = 0;
 };
 struct StepReport {
   JobId job;

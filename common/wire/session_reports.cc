@@ -75,6 +75,7 @@ struct ReportToProto {
     }
     event->set_damaged_checkpoint(report.damaged_checkpoint);
     for (const TransportUse& use : report.transports) *event->add_transports() = ToProto(use);
+    event->set_context_bytes(report.context_bytes);
   }
   void operator()(const StepReport& report) {
     v1::StepReport* to = Stamp(report, out.mutable_step_report());
@@ -157,6 +158,7 @@ std::optional<WorkerReport> RankFromProto(const v1::RankEvent& in) {
     }
     report.damaged_checkpoint = in.damaged_checkpoint();
     report.transports = FromProto(in.transports());
+    report.context_bytes = in.context_bytes();
     return report;
   }
   return std::nullopt;

@@ -264,9 +264,10 @@ absl::Status RankSession::ConfirmEpochIsNewest(int64_t step, const std::string& 
   return absl::FailedPreconditionError(absl::StrCat("this generation may not ", purpose, ": ", answer.mapped().reason));
 }
 
-void RankSession::OnReady(const std::vector<TransportUse>& transports) {
+void RankSession::OnReady(const std::vector<TransportUse>& transports, int64_t context_bytes) {
   RankReport report{job_, epoch_, rank_, device_, RankEventKind::kReady};
   report.transports = transports;
+  report.context_bytes = context_bytes;
   (void)Send(WorkerReport(std::move(report)));
 }
 

@@ -48,7 +48,7 @@ class RankSession : public engine::RankHost {
   // UNAVAILABLE after the timeout: the peer that should have set it is not there. CANCELLED when told to stop.
   absl::StatusOr<std::string> KvGet(const std::string& key, absl::Duration timeout) override;
   absl::Status ConfirmEpochIsNewest(int64_t step, const std::string& purpose) override;
-  void OnReady(const std::vector<TransportUse>& transports) override;
+  void OnReady(const std::vector<TransportUse>& transports, int64_t context_bytes) override;
   void OnStep(const engine::StepResult& step) override;
   void OnProgress(int64_t step, int64_t instruction, const std::string& doing) override;
   void OnCheckpoint(int64_t step, const std::string& folder, int64_t bytes, double seconds) override;

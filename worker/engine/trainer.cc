@@ -28,6 +28,9 @@ constexpr absl::Duration kSaveBeat = absl::Seconds(1);
 // Of a last checkpoint: a moment's trouble of a file system passes; what lasts longer is reported.
 constexpr absl::Duration kFirstPause = absl::Seconds(1), kLongestPause = absl::Seconds(10), kMostPauses = absl::Seconds(100);
 
+// A driver does not give the same to the byte each time. What the plan leaves free of a device has room for it.
+constexpr int64_t kContextMarginBytes = int64_t{32} << 20;
+
 }  // namespace
 
 Trainer::Trainer(const RankAssignment& assignment, const EngineOptions& options, DeviceBackend& backend, RankHost& host,
@@ -76,7 +79,9 @@ absl::Status Trainer::Prepare() {
   {
     const Heartbeat heartbeat(
         kStartBeat, [this] { progress_.Beat("rehearsing the model's units"); }, kLongestStart);
+    const int64_t before = backend_.CurrentBytes();
     MOTLEY_RETURN_IF_ERROR(Rehearse(assignment_, precision, backend_, lanes_->all()));
+    library_bytes_ = std::max<int64_t>(0, backend_.CurrentBytes() - before);
   }
   MOTLEY_ASSIGN_OR_RETURN(ShardedState state,
                           ShardedState::Create(assignment_, backend_.tensors(), [this] { progress_.Beat("restoring"); }));
@@ -106,6 +111,13 @@ absl::Status Trainer::AgreeOnPrograms() {
       absl::FailedPreconditionError(absl::StrCat(absl::StrJoin(others, ", "), " were given programs of another plan than ",
                                                  assignment_.devices[0].value(), "; the epoch must be planned again")),
       Fault::kOurs);
+}
+
+int64_t Trainer::ContextAbovePlan() const {
+  const int64_t beside = backend_.BytesBesideAllocator(), planned = assignment_.planned_context_bytes;
+  if (beside == 0 || planned == 0) return 0;
+  const int64_t context = beside + library_bytes_;
+  return context > planned + kContextMarginBytes ? context : 0;
 }
 
 bool Trainer::EvaluationDue(int64_t steps_done) const {
@@ -235,7 +247,7 @@ absl::Status Trainer::Evaluate(int64_t steps_done, StepResult& result) {
 
 absl::StatusOr<RunEnd> Trainer::Run() {
   MOTLEY_RETURN_IF_ERROR(Prepare());
-  host_.OnReady(communicator_.transports());
+  host_.OnReady(communicator_.transports(), ContextAbovePlan());
   // What an epoch resumed from needs no saving again.
   if (!assignment_.resume_from.empty()) saved_step_ = assignment_.start_step;
   // Before the first save it may free the space for it. What others still restore from may be among what older epochs left,

@@ -52,6 +52,8 @@ class Trainer {
   // What would be lost otherwise: tried again with pauses.
   absl::Status SaveAtLast(int64_t steps_done);
   absl::Status SaveWhatIsDue(int64_t steps_done, bool last, const StepScalars& agreed);
+  // What the device holds beside the job's tensors once all is connected and rehearsed, where the plan counted less; else 0.
+  int64_t ContextAbovePlan() const;
   bool EvaluationDue(int64_t steps_done) const;
 
   const RankAssignment& assignment_;
@@ -69,6 +71,7 @@ class Trainer {
   std::unique_ptr<Executor> executor_;
   CheckpointSchedule schedule_;  // rank 0 asks it
   int64_t saved_step_ = -1;
+  int64_t library_bytes_ = 0;       // that libraries took of the allocator in the rehearsal and keep
   int64_t allocation_retries_ = 0;  // said, or made before the first step
   // Last: their threads end before what they use.
   std::unique_ptr<RankLanes> lanes_;

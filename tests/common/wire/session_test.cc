@@ -97,7 +97,9 @@ TEST(SessionTest, ReportsComeBackAsTheyWere) {
       {2, {DeviceId("n/gpu0"), DeviceId("m/gpu0")}, Transport::kNccl, "", {}, NcclLinks{{"NVLink", "RoCE"}, {"mlx5_0"}, 8}},
       {{}, {DeviceId("n/gpu0"), DeviceId("m/cpu0")}, Transport::kTcp, "m/cpu0 has no NCCL", Transport::kNccl},
       {0, {DeviceId("n/gpu0")}, Transport::kNone, "", {}}};
+  ready.context_bytes = int64_t{3} << 30;
   EXPECT_EQ(ThroughSession<RankReport>(WorkerReport(ready)).transports, ready.transports);
+  EXPECT_EQ(ThroughSession<RankReport>(WorkerReport(ready)).context_bytes, ready.context_bytes);
   v1::WorkerMessage of_newer = wire::ToProto(WorkerReport(ready));
   of_newer.mutable_rank_event()->mutable_transports(0)->set_transport(static_cast<v1::Transport>(77));
   const std::optional<WorkerReport> understood = wire::FromProto(of_newer);

@@ -25,7 +25,8 @@ class FakeEngine : public engine::Engine {
   absl::StatusOr<engine::RunEnd> Run(const RankAssignment& assignment) override {
     const std::string& behaviour = assignment.config.name;
     if (behaviour == "meet") return Meet(assignment);
-    host_.OnReady({{.group = 0, .devices = assignment.devices, .transport = Transport::kTcp, .why_not_nccl = "no card"}});
+    host_.OnReady({{.group = 0, .devices = assignment.devices, .transport = Transport::kTcp, .why_not_nccl = "no card"}},
+                  /*context_bytes=*/0);
     if (behaviour == "nonfinite") return absl::AbortedError("loss is NaN in layer 1");
     if (behaviour == "peer") return WithFault(absl::UnavailableError("gather of layer 1: connection closed"), Fault::kPeer);
     if (behaviour == "disk") return WithFault(absl::UnavailableError("cannot write /c: input/output error"), Fault::kStorage);

@@ -45,8 +45,9 @@ class FakeHost : public RankHost {
   absl::Status ConfirmEpochIsNewest(int64_t step, const std::string& purpose) override {
     return newest ? confirmation : absl::FailedPreconditionError("stale");
   }
-  void OnReady(const std::vector<TransportUse>& uses) override {
+  void OnReady(const std::vector<TransportUse>& uses, int64_t bytes) override {
     transports = uses;
+    context_bytes = bytes;
     ++ready;
   }
   void OnStep(const StepResult& step) override {
@@ -69,6 +70,7 @@ class FakeHost : public RankHost {
   std::atomic<int> ready{0}, progress{0};
   std::vector<StepResult> steps;               // read after Run has returned
   std::vector<TransportUse> transports;        // the same
+  int64_t context_bytes = 0;                   // the same
   std::map<int64_t, std::string> checkpoints;  // the same
   std::map<int64_t, std::string> failed_checkpoints, blamed_devices;
   std::function<void(const StepResult&)> on_step;

@@ -40,8 +40,9 @@ class RankHost {
   // Asked just before every write that outlives the rank; `purpose` is for people: "publish step-00000040-gen-3".
   // FAILED_PRECONDITION: a newer epoch exists.
   virtual absl::Status ConfirmEpochIsNewest(int64_t step, const std::string& purpose) = 0;
-  // About to take the first step. `transports`: what this rank says of the epoch's, for all members.
-  virtual void OnReady(const std::vector<TransportUse>& transports) = 0;
+  // About to take the first step. `transports`: what this rank says of the epoch's, for all members. `context_bytes`: what the
+  // device holds beside tensors, where that is more than the plan counted; else 0.
+  virtual void OnReady(const std::vector<TransportUse>& transports, int64_t context_bytes) = 0;
   virtual void OnStep(const StepResult& step) = 0;
   virtual void OnProgress(int64_t step, int64_t instruction, const std::string& doing) = 0;
   virtual void OnCheckpoint(int64_t step, const std::string& folder, int64_t bytes, double seconds) = 0;
