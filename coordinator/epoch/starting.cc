@@ -46,6 +46,7 @@ absl::StatusOr<PlanRow> RowOf(const JobRecord& job, const planner::PlanResult& r
 struct Place {
   DeviceDescription device;
   int pipeline = 0, stage = 0;
+  int64_t context_bytes = 0;  // of its memory
 };
 
 // By rank: pipelines, stages, units and ranks in the plan's order.
@@ -62,7 +63,7 @@ absl::StatusOr<std::vector<Place>> PlacesOf(const planner::Plan& plan, const std
           if (device == offered.end()) {
             return absl::InternalError(absl::StrCat("the plan uses device ", rank.device.value(), ", which is not there"));
           }
-          places.push_back({*device->second, static_cast<int>(p), static_cast<int>(s)});
+          places.push_back({*device->second, static_cast<int>(p), static_cast<int>(s), rank.predicted.memory.context});
         }
       }
     }
@@ -117,7 +118,7 @@ absl::StatusOr<std::vector<RankAssignment>> MakeAssignments(const ClusterState& 
   MOTLEY_ASSIGN_OR_RETURN(const ModelShape shape, ResolveModel(job.config));
   MOTLEY_ASSIGN_OR_RETURN(const std::vector<Place> places, PlacesOf(result.plan, run.considered));
   if (result.programs.size() != places.size() || result.evaluations.size() != places.size() ||
-      result.lanes.size() != places.size()) {
+      result.lanes.size() != places.size() || result.card_contexts.size() != places.size()) {
     return absl::InternalError(absl::StrCat("the plan has ", places.size(), " ranks and ", result.programs.size(), " programs"));
   }
   MOTLEY_ASSIGN_OR_RETURN(const std::vector<ModelSlice> slices, planner::SlicesOfRanks(shape, result.plan));
@@ -127,6 +128,7 @@ absl::StatusOr<std::vector<RankAssignment>> MakeAssignments(const ClusterState& 
     ranks[r].device = places[r].device;
     ranks[r].pipeline = places[r].pipeline;
     ranks[r].stage = places[r].stage;
+    ranks[r].planned_context_bytes = places[r].context_bytes;
     ranks[r].slice = slices[r];
     ranks[r].program = result.programs[r];
     ranks[r].evaluation = result.evaluations[r];
@@ -159,7 +161,9 @@ absl::Status StartEpoch(Core& core, const std::string& reason) {
   for (const RankAssignment& rank : ranks) {
     const int64_t incarnation = core.state.nodes.at(NodeOf(rank.device.id)).description.incarnation;
     row.ranks.push_back({rank.device.id, incarnation});
-    runs.push_back({rank.device.id, incarnation, rank.device.memory_bytes});
+    RankRun& of_rank = runs.emplace_back(RankRun{rank.device.id, incarnation, rank.device.memory_bytes});
+    of_rank.planned_context_bytes = rank.planned_context_bytes;
+    of_rank.card_context_bytes = prepared.plan.card_contexts[rank.rank];
   }
   if (new_number) batch.epochs.push_back(std::move(row));
   for (const std::string& skipped : prepared.skipped) {
@@ -184,6 +188,7 @@ absl::Status StartEpoch(Core& core, const std::string& reason) {
   run.ranks_in_order = true;
   run.planned_transports = PlannedTransports(ranks);
   run.transports.clear();
+  run.context.BeginGeneration();
   run.ideal_step_seconds = IdealStepSeconds(ranks);
   run.failures.clear();
   run.kv.clear();

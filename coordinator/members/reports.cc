@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/logging.h"
+#include "coordinator/epoch/contexts.h"
 #include "coordinator/epoch/epoch_driver.h"
 #include "coordinator/epoch/prober.h"
 #include "coordinator/epoch/rendezvous.h"
@@ -136,6 +137,7 @@ struct Handler {
     switch (report.kind) {
       case RankEventKind::kReady:
         if (!rank->ready) run.transports.insert(run.transports.end(), report.transports.begin(), report.transports.end());
+        if (!rank->ready && report.context_bytes > 0) OnContext(core, *rank, report.context_bytes);
         rank->ready = true;
         return;
       case RankEventKind::kFinished:

@@ -302,6 +302,17 @@ std::optional<Decision> DecideLeaving(const DecideView& v) {
                                   why, Count(at_risk, "step"))};
 }
 
+// A device holds more beside tensors than the plan counted. All ranks' numbers are waited for, so that one plan has them; not
+// beyond a failure, which may be memory that is short already, and does not make the plan right.
+std::optional<Decision> DecideContext(const DecideView& v) {
+  if (v.run.context.sentence().empty()) return std::nullopt;
+  const bool awaited =
+      std::any_of(v.run.ranks.begin(), v.run.ranks.end(), [](const RankRun& rank) { return !rank.ready && !rank.ended; });
+  if (awaited && v.run.failures.empty()) return std::nullopt;
+  return Decision{EndEpoch{false, Ending::kReplan, "context_above_plan", FirstCause(v.now, v.run.failures, v.config.cause)},
+                  v.run.context.sentence()};
+}
+
 Decision DecideActive(const DecideView& v) {
   if (AllGone(v.state, v.run) && v.run.failures.empty()) {
     if (v.job.step >= v.job.config.training.steps) {
@@ -310,6 +321,7 @@ Decision DecideActive(const DecideView& v) {
     return {EndEpoch{false, Ending::kFail, "rank_failed", std::nullopt},
             absl::StrFormat("all ranks ended after step %d of %d without saying why", v.job.step, v.job.config.training.steps)};
   }
+  if (auto context = DecideContext(v)) return *context;
   if (auto failure = DecideFailure(v)) return *failure;
   const bool running = v.run.stage == Stage::kRunning;
   if (v.job.stop_requested) {

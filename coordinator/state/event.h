@@ -34,6 +34,7 @@ inline constexpr char kCardLost[] = "card_lost";
 inline constexpr char kProbePassed[] = "probe_passed";
 inline constexpr char kProfile[] = "profile";
 inline constexpr char kPredictionOff[] = "prediction_off";
+inline constexpr char kContextAbovePlan[] = "context_above_plan";
 inline constexpr char kSlowRank[] = "slow_rank";
 inline constexpr char kPlan[] = "plan";
 inline constexpr char kPinsDropped[] = "pins_dropped";

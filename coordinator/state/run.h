@@ -15,6 +15,7 @@
 #include "common/device/device.h"
 #include "common/session/profile.h"
 #include "common/session/session.h"
+#include "coordinator/state/context_watch.h"
 #include "coordinator/state/job.h"
 #include "coordinator/state/prediction_watch.h"
 #include "coordinator/state/probe.h"
@@ -45,6 +46,8 @@ struct RankRun {
   bool ended = false;      // its process is gone, or is about to exit by itself
   int64_t peak_bytes = 0;  // newest step's
   double lateness_seconds = 0;
+  // What the plan counts of the device beside tensors, and how much of it is from the device's profile.
+  int64_t planned_context_bytes = 0, card_context_bytes = 0;
 };
 
 enum class FailureKind { kNodeLost, kDied, kHung, kFailed, kNonFinite, kProfile, kPeerLost };
@@ -170,6 +173,7 @@ struct JobRun {
   std::vector<DeviceDescription> measured_together;
   PredictionWatch prediction;
   SlowRankWatch slow_rank;
+  ContextWatch context;
   std::string measure_again;  // why the epoch ends, so that a node is measured; empty: it need not
   // kPlanning
   int64_t planning_ticket = 0;  // the task whose answer counts

@@ -70,6 +70,9 @@ absl::StatusOr<PlanResult> PlanAsAsked(const PlannerInput& input) {
     const absl::Duration step = absl::Seconds(evaluation.plan.predicted.step_seconds);
     result.lanes.push_back(SecondsByLane(result.programs[r], spans[r], step));
   }
+  ForEachRank(evaluation.plan, [&](const RankPlan& rank) {
+    result.card_contexts.push_back(setting.costs.ContextBytes(setting.KindOf(setting.FindDevice(rank.device))));
+  });
   const DataSection& data = input.config.data;
   if (data.validation_fraction > 0 && data.validation_samples > 0) {
     MOTLEY_ASSIGN_OR_RETURN(result.evaluations, PlanEvaluation(setting, data.validation_samples, &evaluation.plan));

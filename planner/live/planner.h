@@ -18,6 +18,7 @@ struct PlanResult {
   std::vector<Program> programs;          // by rank, validated, in an order that comes to its end
   std::vector<Program> evaluations;       // by rank: the validation pass; empty programs when the job has none
   std::vector<LaneSeconds> lanes;         // by rank: of the simulated step
+  std::vector<int64_t> card_contexts;     // by rank: of the plan's context what the device's profile says, without NCCL's buffers
   LiveInputs inputs;                      // what it was planned from
   std::vector<std::string> dropped_pins;  // each with why, where planner.pins_required is false
   std::string explanation;                // for people: plan, bound, what each kind of device does, what the numbers rest on

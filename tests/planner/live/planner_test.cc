@@ -64,6 +64,7 @@ TEST(PlannerTest, IsDeterministicAndComplete) {
   EXPECT_THAT(a->explanation, HasSubstr("no plan can be faster than"));
   EXPECT_THAT(a->explanation, HasSubstr("what each kind of device does"));
   EXPECT_THAT(a->explanation, HasSubstr("% of usable), of it context 64.0 KiB\n"));
+  EXPECT_EQ(a->card_contexts, std::vector<int64_t>(a->programs.size(), 1 << 16));
   int64_t samples = 0;
   std::set<int64_t> firsts;
   for (const Program& program : a->evaluations) {
