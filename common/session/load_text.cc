@@ -20,9 +20,9 @@ std::string LoadText(const CardLoad& load) {
   if (load.slowed_by_heat) reasons.push_back("heat");
   if (load.slowed_by_hardware) reasons.push_back("its own protection");
   std::vector<std::string> parts;
-  if (!numbers.empty()) parts.push_back(absl::StrCat("at ", absl::StrJoin(numbers, " and ")));
   if (!reasons.empty()) parts.push_back(absl::StrCat("held by ", absl::StrJoin(reasons, " and ")));
-  return absl::StrJoin(parts, ", ");
+  if (!numbers.empty()) parts.push_back(absl::StrCat("at ", absl::StrJoin(numbers, " and ")));
+  return absl::StrJoin(parts, " ");
 }
 
 }  // namespace motley

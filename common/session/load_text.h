@@ -7,7 +7,7 @@
 
 namespace motley {
 
-// "at 1035 MHz and 71.8 of 72 W, held by its power limit"; empty: the card did not say.
+// "held by its power limit at 1035 MHz and 71.8 of 72 W"; empty: the card did not say.
 std::string LoadText(const CardLoad& load);
 
 }  // namespace motley

@@ -34,16 +34,20 @@ UnitProfile Unpack(const v1::UnitProfile& proto) {
   return unit;
 }
 
-void Pack(const CardLoad& load, v1::CardLoad* proto) {
-  proto->set_sm_clock_mhz(load.sm_clock_mhz);
-  proto->set_watts(load.watts);
-  proto->set_power_limit_watts(load.power_limit_watts);
-  proto->set_at_power_limit(load.at_power_limit);
-  proto->set_slowed_by_heat(load.slowed_by_heat);
-  proto->set_slowed_by_hardware(load.slowed_by_hardware);
+}  // namespace
+
+v1::CardLoad ToProto(const CardLoad& load) {
+  v1::CardLoad proto;
+  proto.set_sm_clock_mhz(load.sm_clock_mhz);
+  proto.set_watts(load.watts);
+  proto.set_power_limit_watts(load.power_limit_watts);
+  proto.set_at_power_limit(load.at_power_limit);
+  proto.set_slowed_by_heat(load.slowed_by_heat);
+  proto.set_slowed_by_hardware(load.slowed_by_hardware);
+  return proto;
 }
 
-CardLoad Unpack(const v1::CardLoad& proto) {
+CardLoad FromProto(const v1::CardLoad& proto) {
   constexpr int64_t kMost = 1000000;  // as Motley's form of profiles reads it
   const double watts = std::isfinite(proto.watts()) ? std::clamp<double>(proto.watts(), 0, kMost) : 0;
   return {std::clamp<int64_t>(proto.sm_clock_mhz(), 0, kMost),
@@ -53,8 +57,6 @@ CardLoad Unpack(const v1::CardLoad& proto) {
           proto.slowed_by_heat(),
           proto.slowed_by_hardware()};
 }
-
-}  // namespace
 
 v1::ComputeProfile ToProto(const ComputeProfile& profile) {
   v1::ComputeProfile proto;
@@ -67,7 +69,7 @@ v1::ComputeProfile ToProto(const ComputeProfile& profile) {
   proto.set_step_overhead_seconds(profile.step_overhead_seconds);
   proto.set_context_bytes(profile.context_bytes);
   proto.set_profile_seconds(profile.profile_seconds);
-  if (profile.load != CardLoad()) Pack(profile.load, proto.mutable_load());
+  if (profile.load != CardLoad()) *proto.mutable_load() = ToProto(profile.load);
   return proto;
 }
 
@@ -82,7 +84,7 @@ ComputeProfile FromProto(const v1::ComputeProfile& proto) {
   profile.step_overhead_seconds = proto.step_overhead_seconds();
   profile.context_bytes = proto.context_bytes();
   profile.profile_seconds = proto.profile_seconds();
-  profile.load = Unpack(proto.load());
+  profile.load = FromProto(proto.load());
   return profile;
 }
 
