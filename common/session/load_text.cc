@@ -25,4 +25,10 @@ std::string LoadText(const CardLoad& load) {
   return absl::StrJoin(parts, " ");
 }
 
+std::string MeasuredText(const CardLoad& load, bool cut_short) {
+  std::string text = LoadText(load);
+  if (cut_short) absl::StrAppend(&text, text.empty() ? "" : ", ", "cut short");
+  return text;
+}
+
 }  // namespace motley

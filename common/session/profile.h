@@ -48,6 +48,7 @@ struct ComputeProfile {
   int64_t context_bytes = 0;
   double profile_seconds = 0;  // what measuring it took
   CardLoad load;               // of a card
+  bool cut_short = false;      // the time that a card has for it was over before all was measured (docs/profiles.md)
 };
 
 struct CollectivePoint {

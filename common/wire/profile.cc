@@ -70,6 +70,7 @@ v1::ComputeProfile ToProto(const ComputeProfile& profile) {
   proto.set_context_bytes(profile.context_bytes);
   proto.set_profile_seconds(profile.profile_seconds);
   if (profile.load != CardLoad()) *proto.mutable_load() = ToProto(profile.load);
+  proto.set_cut_short(profile.cut_short);
   return proto;
 }
 
@@ -85,6 +86,7 @@ ComputeProfile FromProto(const v1::ComputeProfile& proto) {
   profile.context_bytes = proto.context_bytes();
   profile.profile_seconds = proto.profile_seconds();
   profile.load = FromProto(proto.load());
+  profile.cut_short = proto.cut_short();
   return profile;
 }
 

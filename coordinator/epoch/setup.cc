@@ -248,7 +248,8 @@ absl::Status StoreProfiles(Core& core, const NodeName& node, const std::vector<D
       core.state.speeds[device.id] = speed;
       core.state.run->prediction.Measured(device.id);
       lines.push_back(absl::StrCat(device.id.value(), " ", static_cast<int64_t>(speed.tokens_per_second), " tokens/s"));
-      if (const std::string load = LoadText(profile.load); !load.empty()) absl::StrAppend(&lines.back(), " (", load, ")");
+      const std::string measured = MeasuredText(profile.load, profile.cut_short);
+      if (!measured.empty()) absl::StrAppend(&lines.back(), " (", measured, ")");
       batch.compute_profiles.emplace_back(std::move(profile), speed);
       break;
     }

@@ -29,7 +29,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(CardLoad, sm_clock_mhz, watts, p
                                                 slowed_by_hardware)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ComputeProfile, device, digest, embedding, layer, head,
                                                 optimizer_seconds_per_element, step_overhead_seconds, context_bytes,
-                                                profile_seconds, load)
+                                                profile_seconds, load, cut_short)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Overlap, compute, collectives)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(CollectiveProfile, devices, digest, points, links, overlap, barrier_seconds,
                                                 profile_seconds)

@@ -113,7 +113,10 @@ class EngineImpl : public Engine {
       ComputePacer pacer(assignment.device, clock);
       ProgressMeter progress(host_);
       pacer.set_heartbeat([&] { progress.Beat("profiling compute"); });
-      return ProfileUnits(assignment, *backend, pacer);
+      ProfileTime time(clock);
+      const ComputeProfile profile = ProfileUnits(assignment, *backend, pacer, time);
+      if (profile.cut_short) host_.OnLog(absl::StrCat(assignment.device.id.value(), ": its profile was ", time.CutShortText()));
+      return profile;
     });
   }
 

@@ -13,6 +13,9 @@ TEST(LoadText, SaysWhatTheCardSaid) {
   EXPECT_EQ(LoadText(load), "held by heat and its own protection at 1980 MHz");
   load = {.watts = 350};
   EXPECT_EQ(LoadText(load), "at 350.0 W");
+  EXPECT_EQ(MeasuredText(load, false), "at 350.0 W");
+  EXPECT_EQ(MeasuredText(load, true), "at 350.0 W, cut short");
+  EXPECT_EQ(MeasuredText(CardLoad(), true), "cut short");
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ TEST(WireProfileTest, ComputeRoundTrips) {
   profile.context_bytes = 77;
   profile.profile_seconds = 4.5;
   profile.load = {1035, 71.5, 72, true, false, true};
+  profile.cut_short = true;
 
   const v1::ComputeProfile proto = ToProto(profile);
   const ComputeProfile back = FromProto(proto);
@@ -46,6 +47,7 @@ TEST(WireProfileTest, ComputeRoundTrips) {
   EXPECT_EQ(back.context_bytes, 77);
   EXPECT_EQ(back.profile_seconds, 4.5);
   EXPECT_EQ(back.load, profile.load);
+  EXPECT_TRUE(back.cut_short);
   EXPECT_EQ(ToProto(back).SerializeAsString(), proto.SerializeAsString());
 }
 

@@ -11,6 +11,7 @@ TEST(StoreJson, ComputeProfilesRoundTrip) {
   profile.layer.points = {{1, 0.1, 0.2, 3, 4, 0.5, 0.6, 0.7, 0.8}};
   profile.layer.part = 0.25;
   profile.load = {1035, 71.5, 72, true, false, true};
+  profile.cut_short = true;
   const auto back = ComputeProfileFromJson(ToJson(profile));
   ASSERT_TRUE(back.ok()) << back.status();
   ASSERT_EQ(back->layer.points.size(), 1u);
@@ -23,6 +24,7 @@ TEST(StoreJson, ComputeProfilesRoundTrip) {
   EXPECT_EQ(point.part_backward_seconds, 0.8);
   EXPECT_EQ(back->layer.part, 0.25);
   EXPECT_EQ(back->load, profile.load);
+  EXPECT_TRUE(back->cut_short);
 }
 
 TEST(StoreJson, AComputeProfileOfWholePassesAloneIsRead) {
@@ -35,6 +37,7 @@ TEST(StoreJson, AComputeProfileOfWholePassesAloneIsRead) {
   EXPECT_EQ(profile->layer.points[0].backward_input_seconds, 0);
   EXPECT_EQ(profile->layer.part, 0);
   EXPECT_EQ(profile->load, CardLoad());
+  EXPECT_FALSE(profile->cut_short);
 }
 
 TEST(StoreJson, CollectiveProfilesRoundTrip) {

@@ -3,7 +3,6 @@
 #include <optional>
 #include <string>
 
-#include "common/base/clock.h"
 #include "worker/engine/base/torch_pch.h"
 #include "worker/engine/lanes/lane_timer.h"
 #include "worker/engine/profiler/optimizer_profiler.h"
@@ -14,13 +13,22 @@
 namespace motley::engine {
 namespace {
 
-constexpr double kEmbeddingBudgetSeconds = 0.3;
-constexpr double kLayerBudgetSeconds = 2.5;
-constexpr double kHeadBudgetSeconds = 0.8;
+// In the order in which they are measured.
+struct BudgetedUnit {
+  UnitKind kind;
+  UnitProfile ComputeProfile::*profile;
+  double seconds;  // the time allowed for it
+  double share;    // the most that it takes of what those before it have left of a card's limit
+};
+constexpr BudgetedUnit kUnits[] = {{UnitKind::kEmbedding, &ComputeProfile::embedding, 0.3, 0.25},
+                                   {UnitKind::kLayer, &ComputeProfile::layer, 2.5, 0.6},
+                                   {UnitKind::kHead, &ComputeProfile::head, 0.8, 0.8}};
 // Longer for devices with a declared speed: a node's are measured at the same time, those at the host's speed one by one.
 constexpr double kDeclaredBudget = 1.6;
 // A card repeats its runs, so that its clocks are those of its work.
 constexpr double kSoakedBudget = 2;
+// Of a card's profile, from its first tensor to its last: a slow one is measured by less.
+constexpr absl::Duration kLongestOfCard = absl::Seconds(60);
 
 // While it lives, the device refuses nothing: what one layer needs is known even where it does not fit, and the planner judges.
 class CapLift {
@@ -40,11 +48,18 @@ class CapLift {
   const int64_t cap_bytes_;
 };
 
+void MeasureUnits(const ProfiledRank& rank, ComputeProfile* profile) {
+  const bool soaked = rank.backend.soak() > absl::ZeroDuration();
+  const double budget = rank.assignment.device.flops_per_second > 0 ? kDeclaredBudget : soaked ? kSoakedBudget : 1;
+  for (const BudgetedUnit& unit : kUnits) {
+    profile->*unit.profile = MeasureUnit(rank, unit.kind, budget * unit.seconds, rank.time.EndOf(unit.share));
+  }
+}
+
 }  // namespace
 
-ComputeProfile ProfileUnits(const RankAssignment& assignment, DeviceBackend& backend, ComputePacer& pacer) {
-  const SystemClock clock;
-  const absl::Duration start = clock.Now();
+ComputeProfile ProfileUnits(const RankAssignment& assignment, DeviceBackend& backend, ComputePacer& pacer, ProfileTime& time) {
+  if (backend.soak() > absl::ZeroDuration()) time.set_limit(kLongestOfCard);
   const auto precision = PrecisionOf(assignment.config.training);
   TORCH_CHECK(precision.ok(), std::string(precision.status().message()));
   const CapLift lift(backend, assignment.device.id);
@@ -70,13 +85,9 @@ ComputeProfile ProfileUnits(const RankAssignment& assignment, DeviceBackend& bac
     });
     Check(timer.Await());
   }
-  const ProfiledRank rank{assignment, *precision, backend, pacer, lift.cap_bytes(), *model, part ? &*part : nullptr};
+  const ProfiledRank rank{assignment, *precision, backend, pacer, time, lift.cap_bytes(), *model, part ? &*part : nullptr};
   Soak(rank);
-  const bool soaked = backend.soak() > absl::ZeroDuration();
-  const double budget = assignment.device.flops_per_second > 0 ? kDeclaredBudget : soaked ? kSoakedBudget : 1;
-  profile.embedding = MeasureUnit(rank, UnitKind::kEmbedding, budget * kEmbeddingBudgetSeconds);
-  profile.layer = MeasureUnit(rank, UnitKind::kLayer, budget * kLayerBudgetSeconds);
-  profile.head = MeasureUnit(rank, UnitKind::kHead, budget * kHeadBudgetSeconds);
+  MeasureUnits(rank, &profile);
   const OptimizerTimes optimizer = MeasureOptimizer(assignment, *precision, backend, pacer);
   profile.optimizer_seconds_per_element = optimizer.seconds_per_element;
   profile.step_overhead_seconds = optimizer.launch_seconds;
@@ -84,7 +95,8 @@ ComputeProfile ProfileUnits(const RankAssignment& assignment, DeviceBackend& bac
   if (const int64_t beside = backend.BytesBesideAllocator(); beside > 0) {
     profile.context_bytes = backend.CurrentBytes() - before + beside;
   }
-  profile.profile_seconds = absl::ToDoubleSeconds(clock.Now() - start);
+  profile.profile_seconds = absl::ToDoubleSeconds(time.spent());
+  profile.cut_short = time.cut_short();
   return profile;
 }
 

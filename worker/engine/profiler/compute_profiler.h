@@ -11,9 +11,12 @@
 #include "common/session/profile.h"
 #include "worker/engine/device/device_backend.h"
 #include "worker/engine/lanes/compute_pacer.h"
+#include "worker/engine/profiler/profile_time.h"
 
 namespace motley::engine {
 
-ComputeProfile ProfileUnits(const RankAssignment& assignment, DeviceBackend& backend, ComputePacer& pacer);
+// A card's takes 60 s at most, its load before included: `time` gets that limit, and says what was left out for it
+// (unit_profiler.h).
+ComputeProfile ProfileUnits(const RankAssignment& assignment, DeviceBackend& backend, ComputePacer& pacer, ProfileTime& time);
 
 }  // namespace motley::engine

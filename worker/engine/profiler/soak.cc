@@ -5,7 +5,6 @@
 #include <optional>
 #include <vector>
 
-#include "common/base/clock.h"
 #include "worker/engine/base/torch_pch.h"
 #include "worker/engine/lanes/lane_timer.h"
 #include "worker/engine/model/unit_bench.h"
@@ -99,9 +98,8 @@ void Soak(const ProfiledRank& rank) {
   if (length <= absl::ZeroDuration() || rank.backend.StreamOf(Lane::kCompute) == nullptr) return;
   Load load(rank);
   if (!load.Prepare(1)) return;
-  const SystemClock clock;
-  const absl::Duration end = clock.Now() + length;
-  for (absl::Duration worked; worked < length && clock.Now() < end;) {
+  const absl::Duration end = rank.time.Now() + length;
+  for (absl::Duration worked; worked < length && rank.time.Now() < end;) {
     worked += load.Batch();
     rank.pacer.Beat();
   }

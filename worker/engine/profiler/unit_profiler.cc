@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "common/base/clock.h"
 #include "worker/engine/base/torch_pch.h"
 #include "worker/engine/lanes/lane_timer.h"
 #include "worker/engine/model/instruction_flops.h"
@@ -15,6 +14,7 @@
 #include "worker/engine/profiler/point_seconds.h"
 #include "worker/engine/profiler/rough_points.h"
 #include "worker/engine/profiler/timed_runs.h"
+#include "worker/engine/profiler/unit_time.h"
 
 namespace motley::engine {
 namespace {
@@ -131,9 +131,22 @@ ComputePoint Doubled(ComputePoint point) {
   return point;
 }
 
+const char* NameOf(UnitKind kind) {
+  switch (kind) {
+    case UnitKind::kEmbedding:
+      return "embedding";
+    case UnitKind::kLayer:
+      return "layer";
+    case UnitKind::kHead:
+      return "head";
+  }
+  return "unit";
+}
+
 class UnitProfiler {
  public:
-  explicit UnitProfiler(const ProfiledRank& rank) : rank_(rank), seq_len_(rank.assignment.config.training.seq_len) {}
+  UnitProfiler(const ProfiledRank& rank, absl::Duration end)
+      : rank_(rank), seq_len_(rank.assignment.config.training.seq_len), time_(rank.time, end) {}
 
   UnitProfile Measure(UnitKind kind, double budget_seconds) {
     MakeBenches(kind);
@@ -148,6 +161,7 @@ class UnitProfiler {
     if (part_ && series_.size() > 1) {
       profile.part = static_cast<double>(slice.end - slice.first) / static_cast<double>(slice.parts);
     }
+    time_.SayLeftOut(NameOf(kind));
     return profile;
   }
 
@@ -168,19 +182,20 @@ class UnitProfiler {
   }
 
   std::vector<ComputePoint> MeasurePoints(double budget_seconds) {
-    const absl::Duration end = clock_.Now() + absl::Seconds(budget_seconds);
+    const absl::Duration end = time_.Now() + absl::Seconds(budget_seconds);
     spent_at_ = end;
     const int64_t largest = std::max<int64_t>(2, rank_.assignment.config.training.global_batch_size);
     std::vector<ComputePoint> points;
     for (int64_t samples = 1; samples <= largest; samples *= 2) {
-      const absl::Duration point_start = clock_.Now();
+      const absl::Duration point_start = time_.Now();
       const std::optional<ComputePoint> point = points.empty() ? MeasureFirst() : TryPoint(samples);
       if (!point) break;
       points.push_back(*point);
       // Larger microbatches would only eat the host's memory: the device holds none of them.
       if (rank_.cap_bytes > 0 && peak_bytes_ > rank_.cap_bytes) break;
-      const absl::Duration now = clock_.Now(), next = 2 * (now - point_start);
+      const absl::Duration now = time_.Now(), next = 2 * (now - point_start);
       if (points.size() >= 2 && now + next > end) break;
+      if (2 * samples <= largest && !time_.NextSizeFits(2 * samples, series_.size())) break;
     }
     // A declared speed has no noise, beyond what the host was late.
     if (rank_.assignment.device.flops_per_second <= 0) RepeatRough(end + absl::Seconds(budget_seconds), &points);
@@ -189,10 +204,11 @@ class UnitProfiler {
 
   // Until they rise smoothly, kMostRounds times, and once in any case.
   void RepeatRough(absl::Duration end, std::vector<ComputePoint>* points) {
-    for (int round = 0; round < kMostRounds && (round == 0 || clock_.Now() < end); ++round) {
+    for (int round = 0; round < kMostRounds && (round == 0 || time_.Now() < end); ++round) {
       const std::set<size_t> rough = RoughPoints(*points);
       if (rough.empty()) return;
       for (const size_t i : rough) {
+        if (!time_.AgainFits((*points)[i].microbatch)) return;
         if (const std::optional<ComputePoint> again = TryPoint((*points)[i].microbatch))
           (*points)[i] = Fastest((*points)[i], *again);
       }
@@ -202,9 +218,11 @@ class UnitProfiler {
   // A head's halves take an array of gradients more than its backward, a part those of its own.
   ComputePoint MeasureFirst() {
     if (const std::optional<ComputePoint> all = TryPoint(1)) return *all;
-    series_.erase(series_.begin() + 1, series_.end());
+    MeasureWholePassesAlone();
     return MeasurePoint(1);
   }
+
+  void MeasureWholePassesAlone() { series_.erase(series_.begin() + 1, series_.end()); }
 
   // nullopt: there is no memory for it.
   std::optional<ComputePoint> TryPoint(int64_t samples) {
@@ -219,14 +237,17 @@ class UnitProfiler {
   ComputePoint MeasurePoint(int64_t samples) {
     ComputePoint point;
     point.microbatch = samples;
-    for (const Series& series : series_) {
-      MeasureSeries(series, &point);
+    const absl::Duration start = time_.Now();
+    for (size_t number = 0; number < series_.size(); ++number) {
+      MeasureSeries(number, &point);
       rank_.pacer.Beat();
     }
+    time_.SizeTook(samples, time_.Now() - start);
     return point;
   }
 
-  void MeasureSeries(const Series& series, ComputePoint* point) {
+  void MeasureSeries(size_t number, ComputePoint* point) {
+    const Series& series = series_[number];
     Program program;
     program.num_units = static_cast<int32_t>(NumUnits(rank_.assignment.model));
     program.microbatches = {{point->microbatch}};
@@ -236,14 +257,22 @@ class UnitProfiler {
     ByteCount bytes(rank_.backend, *series.bench, *point);
     std::vector<std::vector<LaneTime>> counting;
     const int warm_ups = WarmUpsOf(timer);
-    for (int run = 0; run < warm_ups + Repeats(); ++run) {
+    int repeats = number == 0 ? Repeats() : time_.RepeatsThatFit(number, series_.size(), Repeats());
+    for (int run = 0; run < warm_ups + repeats; ++run) {
       // A host so slow that its second point comes late repeats the whole passes alone; on a stream runs do not wait for it.
-      if (run > warm_ups && !series.counts_bytes && !timer.on_stream() && clock_.Now() > spent_at_) break;
+      if (run > warm_ups && !series.counts_bytes && !timer.on_stream() && time_.Now() > spent_at_) break;
       const double lateness_before = rank_.pacer.lateness_seconds();
       ByteCount* const counts = run == 0 && series.counts_bytes ? &bytes : nullptr;
+      const absl::Duration start = time_.Now();
       std::vector<LaneTime> times = RunOnce(series, flops, point->microbatch, timer, counts);
-      if (counts != nullptr && warm_ups > 0) run_seconds_ = SumOf(times);
-      if (run >= warm_ups) counting.push_back(std::move(times));
+      if (counts != nullptr && warm_ups > 0) {
+        run_seconds_ = SumOf(times);
+        time_.RunTook(time_.Now() - start);
+        if (!time_.OthersFit(series_.size())) MeasureWholePassesAlone();
+        repeats = time_.RepeatsThatFit(number, series_.size(), Repeats());
+      }
+      // Where there is no time for another, this one counts.
+      if (run >= warm_ups || repeats == 0) counting.push_back(std::move(times));
       const bool declared = rank_.assignment.device.flops_per_second > 0;
       if (declared && rank_.pacer.lateness_seconds() == lateness_before) break;
     }
@@ -312,7 +341,7 @@ class UnitProfiler {
   int64_t peak_bytes_ = 0;      // of all points
   double run_seconds_ = 0;      // of the newest point's whole passes, the first time; 0: not known
   absl::Duration spent_at_;     // when the time that is allowed for the unit is over
-  const SystemClock clock_;
+  UnitTime time_;
 };
 
 }  // namespace
@@ -326,8 +355,8 @@ ModelSlice SliceToMeasure(const ModelShape& shape) {
   return slices.ok() ? slices->front() : ModelSlice();
 }
 
-UnitProfile MeasureUnit(const ProfiledRank& rank, UnitKind kind, double budget_seconds) {
-  return UnitProfiler(rank).Measure(kind, budget_seconds);
+UnitProfile MeasureUnit(const ProfiledRank& rank, UnitKind kind, double budget_seconds, absl::Duration end) {
+  return UnitProfiler(rank, end).Measure(kind, budget_seconds);
 }
 
 }  // namespace motley::engine

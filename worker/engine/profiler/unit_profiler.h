@@ -10,6 +10,7 @@
 #include "worker/engine/device/device_backend.h"
 #include "worker/engine/lanes/compute_pacer.h"
 #include "worker/engine/model/unit_model.h"
+#include "worker/engine/profiler/profile_time.h"
 
 namespace motley::engine {
 
@@ -21,14 +22,16 @@ struct ProfiledRank {
   Precision precision;
   DeviceBackend& backend;
   ComputePacer& pacer;
+  ProfileTime& time;
   int64_t cap_bytes = 0;  // of the device; 0 = none
   UnitModel& whole;
   UnitModel* part = nullptr;  // of SliceToMeasure; null where that is whole
 };
 
 // Sizes double (1, 2, 4, ...) until the batch, the device's memory or the time allowed ends them; at least two. A device that
-// has no memory for more than the whole unit's passes is measured by those alone.
+// has no memory for more than the whole unit's passes is measured by those alone. `end`: when a card should be done; what
+// does not fit before it is left out (unit_time.h, docs/profiles.md), but never one sample's passes.
 // May throw c10::Error; c10::OutOfMemoryError when not even one sample of the unit fits the device.
-UnitProfile MeasureUnit(const ProfiledRank& rank, UnitKind kind, double budget_seconds);
+UnitProfile MeasureUnit(const ProfiledRank& rank, UnitKind kind, double budget_seconds, absl::Duration end);
 
 }  // namespace motley::engine

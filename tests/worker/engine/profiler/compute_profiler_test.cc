@@ -40,9 +40,11 @@ class ComputeProfilerTest : public ::testing::Test {
   void TearDown() override { backend_.SetMemoryCap(0, "n1/gpu0"); }
 
   ComputeProfile Profile() { return Profile(backend_); }
-  ComputeProfile Profile(DeviceBackend& backend) {
-    ComputePacer pacer(assignment_.device, clock_);
-    ComputeProfile profile = ProfileUnits(assignment_, backend, pacer);
+  ComputeProfile Profile(DeviceBackend& backend) { return Profile(backend, clock_); }
+  ComputeProfile Profile(DeviceBackend& backend, const Clock& clock) {
+    ComputePacer pacer(assignment_.device, clock);
+    ProfileTime time(clock);
+    ComputeProfile profile = ProfileUnits(assignment_, backend, pacer, time);
     lateness_seconds_ = pacer.lateness_seconds();
     return profile;
   }
@@ -138,9 +140,10 @@ TEST_F(ComputeProfilerTest, AStreamsTimesAreItsOwn) {
   EXPECT_EQ(profile.step_overhead_seconds, 0);
 }
 
-// Fast for as long as its power limit lets it boost, as a small card is for seconds.
+// Fast for as long as its power limit lets it boost, as a small card is for seconds. Its work alone moves the clock.
 class PowerLimitedCard : public HostBackend {
  public:
+  explicit PowerLimitedCard(FakeClock& clock) : clock_(clock) {}
   static constexpr absl::Duration kBoosted = absl::Milliseconds(20), kSteady = absl::Milliseconds(36);
 
   DeviceStream* StreamOf(Lane) override { return &stream_; }
@@ -150,16 +153,19 @@ class PowerLimitedCard : public HostBackend {
   absl::Duration Next() {
     const absl::Duration takes = worked_ < absl::Seconds(8) ? kBoosted : kSteady;
     worked_ += takes;
+    clock_.Advance(takes);
     return takes;
   }
 
+  FakeClock& clock_;
   absl::Duration worked_;
   ClockedStream stream_ = ClockedStream([this](int) { return Next(); });
 };
 
 TEST_F(ComputeProfilerTest, ACardIsMeasuredAsItIsInALongRun) {
-  PowerLimitedCard card;
-  const ComputeProfile profile = Profile(card);
+  FakeClock clock;
+  PowerLimitedCard card(clock);
+  const ComputeProfile profile = Profile(card, clock);
   for (const UnitProfile* unit : {&profile.embedding, &profile.layer, &profile.head}) {
     for (const ComputePoint& point : unit->points) {
       EXPECT_DOUBLE_EQ(point.forward_seconds, absl::ToDoubleSeconds(PowerLimitedCard::kSteady));
