@@ -5,6 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/clean_text.h"
+#include "common/session/load_text.h"
+#include "common/wire/profile.h"
 #include "coordinator/client/format.h"
 #include "coordinator/client/json.h"
 #include "coordinator/client/pages.h"
@@ -35,6 +37,11 @@ std::string Health(const v1::Card& card) {
   return card.note().empty() ? "well" : absl::StrCat("well; ", card.note());
 }
 
+// How a card was when it was measured; empty: nobody knows.
+std::string WhenMeasured(const v1::Device& device) {
+  return MeasuredText(wire::FromProto(device.measured_load()), device.measured_cut_short());
+}
+
 // When its certificate expires, unless it is renewed before; of a worker of the coordinator's own machine nothing.
 std::string MemberUntil(const v1::Node& node) {
   if (node.member_since_unix_ms() == 0) return "-";
@@ -43,18 +50,27 @@ std::string MemberUntil(const v1::Node& node) {
 
 // What only real cards have, and the cards that their workers do not offer.
 void PrintCards(const v1::ListNodesResponse& response, std::ostream& out, const Screen& screen) {
-  Table table({"CARD", "NAME", "OTHERS USE", "DRIVER", "LINK", "HEALTH"});
-  bool any = false;
+  std::vector<std::vector<std::string>> rows;
+  bool any_measured = false;
   for (const v1::Node& node : response.nodes()) {
     for (const v1::Device& device : node.devices()) {
       if (!device.has_card()) continue;
       const v1::Card& card = device.card();
-      table.Add({device.id(), card.name(), FormatBytes(card.used_by_others_bytes()),
-                 absl::StrCat(card.driver(), ", CUDA ", card.driver_cuda()), HostLink(card), Health(card)});
-      any = true;
+      const std::string measured = WhenMeasured(device);
+      any_measured |= !measured.empty();
+      rows.push_back({device.id(), card.name(), FormatBytes(card.used_by_others_bytes()),
+                      absl::StrCat(card.driver(), ", CUDA ", card.driver_cuda()), HostLink(card), Health(card),
+                      measured.empty() ? "-" : measured});
     }
   }
-  if (any) {
+  std::vector<std::string> header = {"CARD", "NAME", "OTHERS USE", "DRIVER", "LINK", "HEALTH"};
+  if (any_measured) header.push_back("WHEN MEASURED");
+  Table table(header);
+  for (std::vector<std::string>& row : rows) {
+    row.resize(header.size());
+    table.Add(std::move(row));
+  }
+  if (!rows.empty()) {
     out << "\n";
     table.Spare({"DRIVER", "NAME"}).Print(out, screen);
   }

@@ -6,6 +6,7 @@
 #include "common/device/transport_choice.h"
 #include "common/wire/device.h"
 #include "common/wire/job.h"
+#include "common/wire/profile.h"
 #include "coordinator/state/membership.h"
 #include "coordinator/state/queue.h"
 
@@ -168,6 +169,8 @@ v1::Node View(const ClusterState& state, const NodeRecord& node) {
       view->set_measured_tokens_per_second(speed->second.tokens_per_second);
       view->set_measured_flops_per_second(speed->second.flops_per_second);
       view->set_measured_model(speed->second.model);
+      if (speed->second.load != CardLoad()) *view->mutable_measured_load() = wire::ToProto(speed->second.load);
+      view->set_measured_cut_short(speed->second.cut_short);
     }
     JobId job;
     view->set_state(DeviceStateName(state, device.id, &job));

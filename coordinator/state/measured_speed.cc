@@ -31,8 +31,11 @@ MeasuredSpeed SpeedOf(const ComputeProfile& profile, const ModelShape& shape, in
   const auto layers = static_cast<double>(shape.num_layers);
   const double seconds =
       SecondsPerSample(profile.embedding) + layers * SecondsPerSample(profile.layer) + SecondsPerSample(profile.head);
-  if (seconds <= 0) return {};
-  return {static_cast<double>(seq_len) / seconds, FlopsOf(shape, 1, seq_len) / seconds};
+  MeasuredSpeed speed = {.load = profile.load, .cut_short = profile.cut_short};
+  if (seconds <= 0) return speed;
+  speed.tokens_per_second = static_cast<double>(seq_len) / seconds;
+  speed.flops_per_second = FlopsOf(shape, 1, seq_len) / seconds;
+  return speed;
 }
 
 double IdealStepSeconds(const std::vector<RankAssignment>& ranks) {

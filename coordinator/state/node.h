@@ -8,6 +8,7 @@
 
 #include "absl/time/time.h"
 #include "common/base/ids.h"
+#include "common/session/profile.h"
 #include "common/session/session.h"
 #include "coordinator/state/clock_offset.h"
 
@@ -33,7 +34,9 @@ struct NodeRecord {
 struct MeasuredSpeed {
   double tokens_per_second = 0;
   double flops_per_second = 0;
-  std::string model;  // that was measured; empty: it is not known any more
+  std::string model;   // that was measured; empty: it is not known any more
+  CardLoad load = {};  // of a card, while it was measured
+  bool cut_short = false;
 };
 
 }  // namespace motley::coordinator

@@ -134,7 +134,15 @@ EventRecord EventOf(const Row& row) {
           NodeName(TextAt(row, 4)), DeviceId(TextAt(row, 5)), Epoch(IntegerAt(row, 6)), TextAt(row, 7)};
 }
 
-MeasuredSpeed SpeedOf(const Row& profile) { return {Real(TextAt(profile, 4)), Real(TextAt(profile, 5)), TextAt(profile, 7)}; }
+MeasuredSpeed SpeedOf(const Row& row) {
+  MeasuredSpeed speed = {Real(TextAt(row, 4)), Real(TextAt(row, 5)), TextAt(row, 7)};
+  // Who plans by one that cannot be read says so.
+  if (const absl::StatusOr<ComputeProfile> profile = ComputeProfileFromJson(TextAt(row, 3)); profile.ok()) {
+    speed.load = profile->load;
+    speed.cut_short = profile->cut_short;
+  }
+  return speed;
+}
 
 AuthorityRecord AuthorityOf(const Row& row) { return {IntegerAt(row, 0), TextAt(row, 1), TextAt(row, 2), IntegerAt(row, 3)}; }
 

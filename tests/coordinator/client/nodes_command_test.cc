@@ -1,4 +1,4 @@
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>
 
@@ -64,6 +64,46 @@ TEST(NodesCommand, JsonHasTheHostsMemoryAndLinks) {
   const json other = json::parse(Motley(fake, {"nodes", "-o", "json"}).out)["nodes"][1];
   EXPECT_EQ(other["devices"][0]["card"], json()) << "a CPU has none";
   EXPECT_EQ(other["host_memory_bytes"], json());
+}
+
+// As a small card is after seconds of work.
+void HoldByPower(v1::Device& device) {
+  v1::CardLoad* load = device.mutable_measured_load();
+  load->set_sm_clock_mhz(1035);
+  load->set_watts(71.8);
+  load->set_power_limit_watts(72);
+  load->set_at_power_limit(true);
+}
+
+TEST(NodesCommand, WhatHeldACardWhenItWasMeasuredIsSaid) {
+  FakeMotley fake;
+  AddCards(fake);
+  const std::string before = Motley(fake, {"nodes"}).out;
+  EXPECT_EQ(before.find("WHEN MEASURED"), std::string::npos) << "nobody knows\n" << before;
+  HoldByPower(*fake.nodes["a"].mutable_devices(0));
+  std::string out = Motley(fake, {"nodes"}).out;
+  EXPECT_NE(out.find("WHEN MEASURED\n"), std::string::npos) << out;
+  EXPECT_NE(out.find("held by its power limit at 1035 MHz and 71.8 of 72 W\n"), std::string::npos) << out;
+  EXPECT_THAT(out, testing::ContainsRegex("slowed down: heat +-\n")) << "of the other one nobody knows";
+  fake.nodes["a"].mutable_devices(1)->set_measured_cut_short(true);
+  out = Motley(fake, {"nodes"}).out;
+  EXPECT_NE(out.find("cut short\n"), std::string::npos) << out;
+}
+
+TEST(NodesCommand, JsonHasTheLoadThatACardWasMeasuredUnder) {
+  FakeMotley fake;
+  AddCards(fake);
+  HoldByPower(*fake.nodes["a"].mutable_devices(0));
+  fake.nodes["a"].mutable_devices(1)->mutable_measured_load()->set_slowed_by_heat(true);
+  fake.nodes["b"].add_devices()->set_id("b/cpu0");
+  const json nodes = json::parse(Motley(fake, {"nodes", "-o", "json"}).out)["nodes"];
+  const json& devices = nodes[0]["devices"];
+  EXPECT_EQ(devices[0]["measured_load"], json::parse(R"({"sm_clock_mhz": 1035, "watts": 71.8, "power_limit_watts": 72,
+      "at_power_limit": true, "slowed_by_heat": false, "slowed_by_hardware": false})"));
+  EXPECT_EQ(devices[0]["measured_cut_short"], false);
+  EXPECT_EQ(devices[1]["measured_load"], json::parse(R"({"sm_clock_mhz": null, "watts": null, "power_limit_watts": null,
+      "at_power_limit": false, "slowed_by_heat": true, "slowed_by_hardware": false})"));
+  EXPECT_EQ(nodes[1]["devices"][0]["measured_load"], json());
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
 // A card that is lost is the first cause, an event, and a device that no plan uses.
+#include <gmock/gmock.h>
+
 #include "tests/coordinator/rpc/cluster.h"
 
 namespace motley::coordinator {
@@ -20,13 +22,14 @@ class Cards : public ClusterTest {
     unused->set_reason("others use it");
     hello.set_host_memory_bytes(int64_t{64} << 30);
   }
-  std::string EventOf(const std::string& kind) {
+  // `node`: empty: of any.
+  std::string EventOf(const std::string& kind, const std::string& node = "") {
     grpc::ClientContext context;
     auto reader = stub_->ListEvents(&context, v1::ListEventsRequest());
     v1::Event event;
     std::string found;
     while (found.empty() && reader->Read(&event)) {
-      if (event.kind() == kind) found = event.message();
+      if (event.kind() == kind && (node.empty() || event.node() == node)) found = event.message();
     }
     context.TryCancel();
     return found;
@@ -66,6 +69,32 @@ TEST_F(Cards, ALostCardEndsTheEpochAndIsLeftOut) {
   const v1::Device device = NodeOf("n2").devices(0);
   EXPECT_EQ(device.state(), "lost");
   EXPECT_EQ(device.card().lost(), lost);
+}
+
+TEST_F(Cards, HowACardWasWhenItWasMeasuredIsShown) {
+  FakeWorker::Options with_card;
+  with_card.on_hello = BecomeCuda;
+  with_card.on_profile = [](v1::ProfileResult& result) {
+    for (v1::ComputeProfile& profile : *result.mutable_compute()) {
+      profile.mutable_load()->set_sm_clock_mhz(1035);
+      profile.mutable_load()->set_at_power_limit(true);
+      profile.set_cut_short(true);
+    }
+  };
+  const auto n1 = Join("n1", with_card), n2 = Join("n2");
+  EXPECT_FALSE(NodeOf("n1").devices(0).has_measured_load());
+  ASSERT_TRUE(Submit("a", MakeConfig(10)).ok());
+  ASSERT_FALSE(n1->WaitForStart().empty());
+  const v1::Device device = NodeOf("n1").devices(0), other = NodeOf("n2").devices(0);
+  EXPECT_GT(device.measured_tokens_per_second(), 0);
+  EXPECT_EQ(device.measured_load().sm_clock_mhz(), 1035);
+  EXPECT_TRUE(device.measured_load().at_power_limit());
+  EXPECT_FALSE(device.measured_load().slowed_by_heat());
+  EXPECT_TRUE(device.measured_cut_short());
+  EXPECT_GT(other.measured_tokens_per_second(), 0);
+  EXPECT_FALSE(other.has_measured_load()) << "nobody knows";
+  EXPECT_FALSE(other.measured_cut_short());
+  EXPECT_THAT(EventOf("profile", "n1"), testing::HasSubstr("tokens/s (held by its power limit at 1035 MHz, cut short)"));
 }
 
 TEST_F(Cards, WhatAWorkerSaysLaterIsShown) {

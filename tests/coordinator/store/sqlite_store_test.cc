@@ -52,6 +52,8 @@ TEST_F(SqliteStoreTest, WhatWasCommittedIsThereAfterReopening) {
     profile.device = DeviceId("n1/gpu0");
     profile.digest = "abc";
     profile.layer.points = {{1, 0.5, 1.0, 10, 20}};
+    profile.load = {1035, 71.5, 72, true};
+    profile.cut_short = true;
     batch.compute_profiles.emplace_back(profile, MeasuredSpeed{100, 200, "gpt2 124M"});
     CollectiveProfile collectives;
     collectives.devices = {DeviceId("n1/gpu0"), DeviceId("n2/gpu0")};
@@ -84,6 +86,8 @@ TEST_F(SqliteStoreTest, WhatWasCommittedIsThereAfterReopening) {
   EXPECT_EQ(store->FindCollectiveProfile("xyz")->links[0].bytes_per_second, 2e9);
   EXPECT_EQ(store->LoadSpeeds()->at(DeviceId("n1/gpu0")).flops_per_second, 200);
   EXPECT_EQ(store->LoadSpeeds()->at(DeviceId("n1/gpu0")).model, "gpt2 124M");
+  EXPECT_EQ(store->LoadSpeeds()->at(DeviceId("n1/gpu0")).load, (CardLoad{1035, 71.5, 72, true}));
+  EXPECT_TRUE(store->LoadSpeeds()->at(DeviceId("n1/gpu0")).cut_short);
   EXPECT_EQ(store->EventsAfter(JobId("a"), 0, 10)->size(), 2u);
   EXPECT_EQ(store->EventsAfter(JobId(), 0, 1)->size(), 1u);
   EXPECT_EQ(store->FindComputeProfile("nope").status().code(), absl::StatusCode::kNotFound);
