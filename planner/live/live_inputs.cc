@@ -14,6 +14,7 @@
 #include "planner/cluster/link_fit.h"
 #include "planner/costs/latency_book.h"
 #include "planner/costs/roofline.h"
+#include "planner/live/half_units.h"
 #include "planner/live/job_request.h"
 #include "planner/live/measured_cards.h"
 #include "planner/live/measured_links.h"
@@ -320,6 +321,8 @@ absl::StatusOr<LiveInputs> DescribeLive(const PlannerInput& input) {
   MOTLEY_ASSIGN_OR_RETURN(const std::vector<bool> measured, ApplyLinks(input, declared, &live.cluster));
   MOTLEY_RETURN_IF_ERROR(FitToCollectives(input, declared, measured, &live.cluster));
   live.cluster.notes.push_back("host memory is not known, so nothing is offloaded");
+  if (std::string slow = SlowInHalf(input.devices, precision.compute); !slow.empty())
+    live.cluster.notes.push_back(std::move(slow));
   MOTLEY_RETURN_IF_ERROR(Validate(live.cluster));
   return live;
 }
