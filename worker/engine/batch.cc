@@ -2,7 +2,6 @@
 
 #include <ATen/ATen.h>
 
-#include <algorithm>
 #include <span>
 
 namespace motley::engine {
@@ -15,28 +14,49 @@ bool ReadsTokens(const Program& program) {
 
 }  // namespace
 
-Batch MakeBatch(const Dataset& data, Split split, const Program& program, int64_t seq_len, c10::Device device,
-                const std::function<std::vector<int64_t>(const Microbatch&)>& samples_of) {
-  Batch batch;
-  batch.tokens.resize(program.microbatches.size());
-  batch.targets.resize(program.microbatches.size());
-  for (size_t m = 0; ReadsTokens(program) && m < program.microbatches.size(); ++m) {
-    const std::vector<int64_t> samples = samples_of(program.microbatches[m]);
-    const auto size = static_cast<int64_t>(samples.size());
-    at::Tensor tokens = at::empty({size, seq_len}, at::kLong), targets = at::empty({size, seq_len}, at::kLong);
-    int64_t* token = tokens.mutable_data_ptr<int64_t>();
-    int64_t* target = targets.mutable_data_ptr<int64_t>();
-    for (const int64_t sample : samples) {
+int64_t BatchSize(const Program& program, int64_t seq_len) {
+  int64_t samples = 0;
+  for (const Microbatch& microbatch : program.microbatches) samples += microbatch.samples;
+  return ReadsTokens(program) ? 2 * samples * seq_len : 0;
+}
+
+void WriteBatch(const Dataset& data, Split split, const Program& program, int64_t seq_len, const SamplesOf& samples_of,
+                int64_t* numbers) {
+  int64_t *token = numbers, *target = numbers + BatchSize(program, seq_len) / 2;
+  for (const Microbatch& microbatch : program.microbatches) {
+    for (const int64_t sample : samples_of(microbatch)) {
       const std::span<const uint8_t> text = split == Split::kTrain ? data.TrainSample(sample) : data.ValidationSample(sample);
       for (int64_t i = 0; i < seq_len; ++i) {
         *token++ = text[i];
         *target++ = text[i + 1];
       }
     }
-    batch.tokens[m] = tokens.to(device);
-    batch.targets[m] = targets.to(device);
+  }
+}
+
+Batch ViewsOf(const at::Tensor& numbers, const Program& program, int64_t seq_len) {
+  Batch batch;
+  batch.tokens.resize(program.microbatches.size());
+  batch.targets.resize(program.microbatches.size());
+  if (!numbers.defined()) return batch;
+  const at::Tensor rows = numbers.view({2, -1, seq_len});
+  int64_t first = 0;
+  for (size_t m = 0; m < program.microbatches.size(); ++m) {
+    const int64_t samples = program.microbatches[m].samples;
+    batch.tokens[m] = rows[0].narrow(0, first, samples);
+    batch.targets[m] = rows[1].narrow(0, first, samples);
+    first += samples;
   }
   return batch;
+}
+
+Batch MakeBatch(const Dataset& data, Split split, const Program& program, int64_t seq_len, c10::Device device,
+                const SamplesOf& samples_of) {
+  const int64_t size = BatchSize(program, seq_len);
+  if (size == 0) return ViewsOf({}, program, seq_len);
+  const at::Tensor numbers = at::empty({size}, at::kLong);
+  WriteBatch(data, split, program, seq_len, samples_of, numbers.mutable_data_ptr<int64_t>());
+  return ViewsOf(numbers.to(device), program, seq_len);
 }
 
 }  // namespace motley::engine

@@ -89,6 +89,11 @@ absl::Status Trainer::Prepare() {
   for (const Program* program : {&assignment_.program, &assignment_.evaluation}) {
     MOTLEY_RETURN_IF_ERROR(ReserveTransfers(assignment_, *program, precision, communicator_));
   }
+  MOTLEY_ASSIGN_OR_RETURN(
+      batches_, BatchLoader::Make(
+                    *data_, assignment_.program, config.training.seq_len, backend_, [this](int64_t step, const Microbatch& m) {
+                      return order_->Samples(step, assignment_.config.training.global_batch_size, m.first, m.samples);
+                    }));
   executor_ = std::make_unique<Executor>(assignment_, precision, backend_, *state_, communicator_, *lanes_);
   executor_->set_progress([this](int64_t instruction, const Operation& op) {
     progress_.Begin(instruction, op);
@@ -175,10 +180,7 @@ absl::StatusOr<StepOutcome> Trainer::Step(int64_t step, StepResult& result) {
   const double lateness_before = communicator_.lateness_seconds();
 
   StepInput input;
-  input.batch =
-      MakeBatch(*data_, Split::kTrain, program, config.training.seq_len, backend_.tensors(), [&](const Microbatch& microbatch) {
-        return order_->Samples(step, config.training.global_batch_size, microbatch.first, microbatch.samples);
-      });
+  MOTLEY_ASSIGN_OR_RETURN(input.batch, batches_->Load(step));
   input.step = step;
   input.lr = LearningRate(config, step);
   LossScale& loss_scale = state_->loss_scale();

@@ -9,6 +9,7 @@
 #include "common/data/dataset.h"
 #include "common/data/sampling.h"
 #include "common/session/assignment.h"
+#include "worker/engine/batch_loader.h"
 #include "worker/engine/checkpoint_schedule.h"
 #include "worker/engine/device/device_backend.h"
 #include "worker/engine/engine.h"
@@ -67,6 +68,7 @@ class Trainer {
   ProgressMeter progress_;
   std::unique_ptr<Dataset> data_;
   std::unique_ptr<SampleOrder> order_;
+  std::unique_ptr<BatchLoader> batches_;
   std::unique_ptr<ShardedState> state_;
   std::unique_ptr<Executor> executor_;
   CheckpointSchedule schedule_;  // rank 0 asks it
