@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "absl/strings/str_cat.h"
+#include "worker/engine/device/nvtx_range.h"
 #include "worker/engine/executor_pass.h"
 
 namespace motley::engine {
@@ -16,7 +17,8 @@ Executor::Executor(const RankAssignment& assignment, Precision precision, Device
       communicator_(communicator),
       lanes_(lanes),
       model_(assignment.model, assignment.config.training.seq_len, precision.compute, backend.tensors(), assignment.slice),
-      arrays_(assignment) {}
+      arrays_(assignment),
+      wants_ranges_(NvtxIsWanted()) {}
 
 absl::StatusOr<StepOutcome> Executor::Run(const Program& program, const StepInput& input) {
   try {

@@ -77,6 +77,7 @@ class Executor {
   const RankLanes& lanes_;
   UnitModel model_;
   const RankArrays arrays_;
+  const bool wants_ranges_;  // for Nsight Systems
   std::vector<at::Tensor> parameter_buffers_, gradient_buffers_;
   std::function<void(int64_t, const Operation&)> progress_;
 };

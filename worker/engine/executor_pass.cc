@@ -9,6 +9,7 @@
 #include "common/base/fault.h"
 #include "common/base/status_macros.h"
 #include "worker/engine/base/scalar_type.h"
+#include "worker/engine/device/nvtx_range.h"
 
 namespace motley::engine {
 
@@ -46,6 +47,7 @@ absl::StatusOr<StepOutcome> Executor::Pass::Run() {
 }
 
 absl::Status Executor::Pass::Do(size_t instruction, const Operation& op) {
+  const NvtxRange range(e_.wants_ranges_, op);
   if (e_.progress_) e_.progress_(static_cast<int64_t>(instruction), op);
   const auto where = [&] {
     return absl::StrCat(assignment().devices[assignment().rank].value(), ", step ", input_.step + 1, ", instruction ",
