@@ -1,5 +1,5 @@
-// What transports need of a device with a memory of its own: room on it and on the host, copies, and whether a stream has run
-// dry. The CUDA back end implements it; tests have one over host memory.
+// What transports and batches need of a device with a memory of its own: room on it and on the host, copies, and whether a
+// stream has run dry. The CUDA back end implements it; tests have one over host memory.
 #pragma once
 
 #include <cstdint>
