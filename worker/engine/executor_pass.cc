@@ -54,6 +54,8 @@ absl::Status Executor::Pass::Do(size_t instruction, const Operation& op) {
                         instruction, " (", std::string(OperationName(op)), "): ");
   };
   try {
+    // On the lane's thread: a guard is of one. Nobody asks for a graph, and each operator would look for one.
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
     const absl::Status status = std::visit([&](const auto& o) { return Do(o); }, op);
     // A verdict on the numbers stands by itself.
     if (status.ok() || absl::IsAborted(status)) return status;

@@ -80,6 +80,7 @@ LaneWork Rehearsed(const RankAssignment& assignment, std::function<void()> work,
   const auto run = [work = std::move(work), device = assignment.devices[assignment.rank]]() -> absl::Status {
     const auto where = [&] { return absl::StrCat(device.value(), ": a unit of the model, before the first step: "); };
     try {
+      const at::AutoDispatchBelowADInplaceOrView below_autograd;  // as steps are
       work();
       return absl::OkStatus();
     } catch (const c10::OutOfMemoryError& error) {

@@ -45,6 +45,7 @@ void UnitBench::Prepare(int64_t samples) {
 }
 
 void UnitBench::Forward(UnitSegment segment) {
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
   switch (kind_) {
     case UnitKind::kEmbedding:
       output_ = model_.EmbeddingForward(params_, tokens_);
@@ -81,6 +82,7 @@ void UnitBench::ForwardHead(UnitSegment segment) {
 }
 
 void UnitBench::Backward(UnitSegment segment) {
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
   switch (kind_) {
     case UnitKind::kEmbedding:
       model_.EmbeddingBackward(tokens_, grad_output_, grads_);
@@ -99,6 +101,7 @@ void UnitBench::Backward(UnitSegment segment) {
 }
 
 void UnitBench::BackwardInput() {
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
   switch (kind_) {
     case UnitKind::kEmbedding:
       saved_.gradients = {std::exchange(grad_output_, at::Tensor())};
@@ -117,6 +120,7 @@ void UnitBench::BackwardInput() {
 }
 
 void UnitBench::BackwardWeight() {
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
   switch (kind_) {
     case UnitKind::kEmbedding:
       model_.EmbeddingBackward(tokens_, saved_.gradients.front(), grads_);

@@ -1,5 +1,6 @@
 // One unit of the model with made-up weights and inputs, to be run forward and backward while time and bytes are read. Each
-// method does what the executor does for one instruction (executor_units.cc). Not thread-safe. May throw c10::Error.
+// method does what the executor does for one instruction (executor_units.cc), below autograd as there. Not thread-safe. May throw
+// c10::Error.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -33,7 +33,9 @@ struct OwnedRange {
     if (precision.mixed()) computing = at::empty({elements}, device.dtype(ScalarTypeOf(precision.compute)));
   }
 
+  // As the executor does it.
   void Step(const OptimizerSection& options, int64_t step) {
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
     const at::Tensor squared_norm = SquaredNorm(gradient);
     AdamWStep(options, 1e-3, step, kClip, gradient, parameter, exp_avg, exp_avg_sq);
     gradient.zero_();
