@@ -16,6 +16,7 @@
 #include "worker/engine/batch.h"
 #include "worker/engine/device/device_backend.h"
 #include "worker/engine/model/state.h"
+#include "worker/engine/model/unit_array.h"
 #include "worker/engine/model/unit_model.h"
 #include "worker/engine/rank_arrays.h"
 #include "worker/engine/rank_lanes.h"
@@ -60,7 +61,7 @@ class Executor {
 
   // Those that a program has and earlier ones had not. A home of the shard's own type takes the shard in: it is a range of the
   // buffer from then on.
-  void MakeBuffers(std::vector<at::Tensor>& buffers, const std::vector<UnitBuffer>& wanted, at::Tensor RangeState::*shard,
+  void MakeBuffers(std::vector<UnitArray>& buffers, const std::vector<UnitBuffer>& wanted, at::Tensor RangeState::*shard,
                    DType type);
 
   // Those that will get a home: they are zero between steps, and no second one is needed while buffers are made.
@@ -78,7 +79,7 @@ class Executor {
   UnitModel model_;
   const RankArrays arrays_;
   const bool wants_ranges_;  // for Nsight Systems
-  std::vector<at::Tensor> parameter_buffers_, gradient_buffers_;
+  std::vector<UnitArray> parameter_buffers_, gradient_buffers_;
   std::function<void(int64_t, const Operation&)> progress_;
 };
 

@@ -8,13 +8,13 @@
 
 namespace motley::engine {
 
-void Executor::MakeBuffers(std::vector<at::Tensor>& buffers, const std::vector<UnitBuffer>& wanted, at::Tensor RangeState::*shard,
+void Executor::MakeBuffers(std::vector<UnitArray>& buffers, const std::vector<UnitBuffer>& wanted, at::Tensor RangeState::*shard,
                            DType type) {
   const bool takes_in = type == precision_.master;      // what the state is in
   const bool is_zero = shard == &RangeState::gradient;  // as gradients are between steps
   if (buffers.size() < wanted.size()) buffers.resize(wanted.size());
   for (size_t b = 0; b < wanted.size(); ++b) {
-    if (buffers[b].defined() && buffers[b].numel() >= wanted[b].elements) continue;
+    if (buffers[b].defined() && buffers[b].flat().numel() >= wanted[b].elements) continue;
     const bool is_home = wanted[b].home_of >= 0 && takes_in;
     const std::span<RangeState> owned = is_home ? state_.Of(wanted[b].home_of) : std::span<RangeState>();
     // The shard is the whole block: no second one beside it.
@@ -27,7 +27,7 @@ void Executor::MakeBuffers(std::vector<at::Tensor>& buffers, const std::vector<U
       const std::vector<LocalPiece> pieces = arrays_.In(wanted[b]).PiecesOf(own.block, own.begin, own.end);
       TORCH_CHECK(pieces.size() == 1 && pieces[0].elements == own.size(), "elements ", own.begin, " to ", own.end, " of block ",
                   own.block, " are not in the rank's part");
-      const at::Tensor range = buffers[b].narrow(0, pieces[0].in_array, own.size());
+      const at::Tensor range = buffers[b].flat().narrow(0, pieces[0].in_array, own.size());
       if (!is_zero) range.copy_(own.*shard);
       own.*shard = range;
     }

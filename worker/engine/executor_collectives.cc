@@ -26,21 +26,22 @@ Owners OnlyOwner(const std::vector<int32_t>& members, int32_t owner, int64_t ele
 
 // What the rank has of a unit, in ascending order: what it owns, or keeps in a shard.
 template <typename Use>
-void Executor::Pass::ForEachPart(int32_t unit, at::Tensor RangeState::*owned, const std::vector<at::Tensor>& buffers,
+void Executor::Pass::ForEachPart(int32_t unit, at::Tensor RangeState::*owned, const std::vector<UnitArray>& buffers,
                                  int32_t shard, Use use) {
   if (shard < 0) {
     for (RangeState& own : e_.state_.Of(unit)) use(own.begin, own.end, own.*owned);
     return;
   }
   for (const SliceRun& run : e_.arrays_.shards().runs()[static_cast<size_t>(unit)]) {
-    use(run.in_unit, run.in_unit + run.elements, buffers[static_cast<size_t>(shard)].narrow(0, run.in_slice, run.elements));
+    use(run.in_unit, run.in_unit + run.elements,
+        buffers[static_cast<size_t>(shard)].flat().narrow(0, run.in_slice, run.elements));
   }
 }
 
 absl::Status Executor::Pass::Do(const Gather& op) {
   const UnitBuffer& buffer = program_.parameter_buffers[op.buffer];
   const MovedElements moved = e_.arrays_.MovedBy(program_, op);
-  const at::Tensor array = e_.parameter_buffers_[op.buffer].narrow(0, moved.within.begin, moved.within.size());
+  const at::Tensor array = e_.parameter_buffers_[op.buffer].flat().narrow(0, moved.within.begin, moved.within.size());
   // In a home is what the rank owns, unless it must be cast to the compute type.
   const bool there = buffer.home_of >= 0 && !e_.precision_.mixed();
   const auto give = [&](int64_t begin, int64_t end, const at::Tensor& part) {
@@ -55,10 +56,10 @@ absl::Status Executor::Pass::Do(const Gather& op) {
 absl::Status Executor::Pass::Do(const ReduceScatter& op) {
   const UnitBuffer& buffer = program_.gradient_buffers[op.grad];
   const MovedElements moved = e_.arrays_.MovedBy(program_, op);
-  const at::Tensor array = e_.gradient_buffers_[op.grad].narrow(0, moved.within.begin, moved.within.size());
+  const at::Tensor array = e_.gradient_buffers_[op.grad].flat().narrow(0, moved.within.begin, moved.within.size());
   MOTLEY_RETURN_IF_ERROR(e_.communicator_.ReduceScatter(op.group, array.mutable_data_ptr(), e_.precision_.master, moved.owners));
   const SliceMap& map = e_.arrays_.In(buffer);
-  if (moved.shard >= 0) Written(moved.shard, e_.gradient_buffers_[moved.shard]);
+  if (moved.shard >= 0) Written(moved.shard, e_.gradient_buffers_[moved.shard].flat().numel());
   const auto add = [&](int64_t begin, int64_t end, const at::Tensor& part) {
     for (const LocalPiece& piece : map.PiecesOf(op.unit, begin, end, moved.within)) {
       part.narrow(0, piece.in_range, piece.elements).add_(array.narrow(0, piece.in_array, piece.elements));

@@ -4,6 +4,7 @@
 
 #include <exception>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/fault.h"
@@ -85,16 +86,14 @@ absl::Status Executor::Pass::Receive(const Op& op, Border& border) {
   return e_.communicator_.Receive(op.peer, room.mutable_data_ptr(), static_cast<int64_t>(room.nbytes()));
 }
 
-at::Tensor Executor::Pass::GradientBuffer(int buffer, int unit) {
-  at::Tensor gradients = UnitOf(e_.gradient_buffers_[buffer], unit);
-  Written(buffer, gradients);
-  return gradients;
+const UnitArray& Executor::Pass::GradientBuffer(int buffer, int unit) {
+  Written(buffer, e_.arrays_.slices().NumElements(unit));
+  return e_.gradient_buffers_[buffer];
 }
 
-void Executor::Pass::Written(int buffer, const at::Tensor& gradients) {
-  GradientUse& use = gradient_uses_[buffer];
-  if (use.fresh) gradients.zero_();
-  use.fresh = false;
+void Executor::Pass::Written(int buffer, int64_t elements) {
+  if (!std::exchange(gradient_uses_[buffer].fresh, false)) return;
+  e_.gradient_buffers_[buffer].flat().narrow(0, 0, elements).zero_();
 }
 
 at::TensorOptions Executor::Pass::Activations() const { return e_.OptionsOf(ScalarTypeOf(e_.precision_.compute)); }

@@ -38,7 +38,7 @@ class Executor::Pass : public ProgramWork {
   absl::Status Do(const ReduceScalars& op);
 
   template <typename Use>
-  void ForEachPart(int32_t unit, at::Tensor RangeState::*owned, const std::vector<at::Tensor>& buffers, int32_t shard, Use use);
+  void ForEachPart(int32_t unit, at::Tensor RangeState::*owned, const std::vector<UnitArray>& buffers, int32_t shard, Use use);
   absl::Status GatherRows(int group, at::Tensor& rows);
   void AddNorms(StepScalars& mine) const;
   // All ranks have the same scalars, so all come to the same verdict.
@@ -102,15 +102,12 @@ class Executor::Pass : public ProgramWork {
   const RankAssignment& assignment() const { return e_.assignment_; }
   // Whether what units make are terms: their sums come before anybody uses them (check_slice.h).
   bool Summed() const { return !assignment().slice.whole(); }
-  at::Tensor UnitOf(const at::Tensor& buffer, int unit) const {
-    return buffer.narrow(0, 0, e_.arrays_.slices().NumElements(unit));
-  }
-  at::Tensor Tied(int buffer) const { return buffer >= 0 ? UnitOf(e_.parameter_buffers_[buffer], 0) : at::Tensor(); }
+  const UnitArray& Tied(int buffer) const { return buffer >= 0 ? e_.parameter_buffers_[buffer] : none_; }
   // Zeroed at the first write after a reduction. Its last reduction and this write are ordered by the program.
-  at::Tensor GradientBuffer(int buffer, int unit);
-  void Written(int buffer, const at::Tensor& gradients);
+  const UnitArray& GradientBuffer(int buffer, int unit);
+  void Written(int buffer, int64_t elements);
   // Where the head's backward by input leaves its weights' gradients: one sum of all microbatches that wait (docs/operators.md).
-  at::Tensor HeadsSum(at::Tensor& sum, int unit) const;
+  const UnitArray& HeadsSum(UnitArray& sum, int unit) const;
   double LossWeight() const;
   // Of a training step alone.
   void NoteFinite(const at::Tensor& made, int64_t position, int32_t microbatch);
@@ -145,7 +142,8 @@ class Executor::Pass : public ProgramWork {
   // By microbatch: what is carried past a layer's segment to the sum of its terms, to which it is added.
   std::vector<at::Tensor> carried_;
   std::vector<std::vector<Saved>> saved_;  // [unit][microbatch]
-  at::Tensor head_sum_, tied_sum_;         // of the head, and of the embedding's table that it uses
+  UnitArray head_sum_, tied_sum_;          // of the head, and of the embedding's table that it uses
+  const UnitArray none_;                   // of models that tie nothing
   std::vector<char> held_;                 // by unit
   Border activations_out_, activations_in_, gradients_out_, gradients_in_;
 };

@@ -31,7 +31,7 @@ void Executor::Pass::Carry(const Op& op, const at::Tensor& past) {
 }
 
 at::Tensor Executor::Pass::RunUnit(const Forward& op, const at::Tensor& input) {
-  const at::Tensor parameters = UnitOf(e_.parameter_buffers_[op.buffer], op.unit);
+  const UnitArray& parameters = e_.parameter_buffers_[op.buffer];
   if (op.unit == 0) return e_.model_.EmbeddingForward(parameters, input_.batch.tokens[op.microbatch]);
   Carry(op, input);
   Saved& saved = saved_[op.unit][op.microbatch];
@@ -43,7 +43,7 @@ at::Tensor Executor::Pass::RunUnit(const Forward& op, const at::Tensor& input) {
 }
 
 void Executor::Pass::RunHead(const Forward& op, at::Tensor& activation) {
-  const at::Tensor parameters = UnitOf(e_.parameter_buffers_[op.buffer], op.unit), tied = Tied(op.tied_buffer);
+  const UnitArray &parameters = e_.parameter_buffers_[op.buffer], &tied = Tied(op.tied_buffer);
   const at::Tensor& targets = input_.batch.targets[op.microbatch];
   Saved& saved = saved_[op.unit][op.microbatch];
   switch (op.segment) {
@@ -69,7 +69,7 @@ void Executor::Pass::CountLoss(const Forward& op, const at::Tensor& loss) {
 
 absl::Status Executor::Pass::Do(const Recompute& op) {
   Saved& saved = saved_[op.unit][op.microbatch];
-  const at::Tensor parameters = UnitOf(e_.parameter_buffers_[op.buffer], op.unit);
+  const UnitArray& parameters = e_.parameter_buffers_[op.buffer];
   if (op.unit == Head()) {
     if (Summed()) {
       e_.model_.HeadRecompute(parameters, Tied(op.tied_buffer), saved);
@@ -100,11 +100,11 @@ void Executor::Pass::HandOverGradient(const Op& op, at::Tensor& gradient) {
 
 absl::Status Executor::Pass::Do(const Backward& op) {
   at::Tensor& gradient = OutputGradient(op);
-  at::Tensor parameters = UnitOf(e_.parameter_buffers_[op.buffer], op.unit);
-  at::Tensor gradients = GradientBuffer(op.grad, op.unit);
+  const UnitArray& parameters = e_.parameter_buffers_[op.buffer];
+  const UnitArray& gradients = GradientBuffer(op.grad, op.unit);
   Saved& saved = saved_[op.unit][op.microbatch];
   if (op.unit == Head()) {
-    at::Tensor tied_gradients = op.tied_grad >= 0 ? GradientBuffer(op.tied_grad, 0) : at::Tensor();
+    const UnitArray& tied_gradients = op.tied_grad >= 0 ? GradientBuffer(op.tied_grad, 0) : none_;
     gradient = e_.model_.HeadBackward(parameters, Tied(op.tied_buffer), saved, input_.batch.targets[op.microbatch], LossWeight(),
                                       gradients, tied_gradients);
   } else if (op.unit == 0) {
@@ -120,10 +120,10 @@ absl::Status Executor::Pass::Do(const Backward& op) {
 
 absl::Status Executor::Pass::Do(const BackwardInput& op) {
   at::Tensor& gradient = OutputGradient(op);
-  const at::Tensor parameters = UnitOf(e_.parameter_buffers_[op.buffer], op.unit);
+  const UnitArray& parameters = e_.parameter_buffers_[op.buffer];
   Saved& saved = saved_[op.unit][op.microbatch];
   if (op.unit == Head()) {
-    at::Tensor sum = HeadsSum(head_sum_, op.unit), tied_sum = op.tied_buffer >= 0 ? HeadsSum(tied_sum_, 0) : at::Tensor();
+    const UnitArray &sum = HeadsSum(head_sum_, op.unit), &tied_sum = op.tied_buffer >= 0 ? HeadsSum(tied_sum_, 0) : none_;
     gradient = e_.model_.HeadBackward(parameters, Tied(op.tied_buffer), saved, input_.batch.targets[op.microbatch], LossWeight(),
                                       sum, tied_sum);
   } else if (op.unit == 0) {
@@ -137,13 +137,15 @@ absl::Status Executor::Pass::Do(const BackwardInput& op) {
 }
 
 absl::Status Executor::Pass::Do(const BackwardWeight& op) {
-  at::Tensor gradients = GradientBuffer(op.grad, op.unit);
+  const UnitArray& gradients = GradientBuffer(op.grad, op.unit);
   Saved& saved = saved_[op.unit][op.microbatch];
   if (op.unit == Head()) {
-    if (head_sum_.defined()) gradients.add_(head_sum_);
-    at::Tensor tied_gradients = op.tied_grad >= 0 ? GradientBuffer(op.tied_grad, 0) : at::Tensor();
-    if (tied_sum_.defined()) tied_gradients.add_(tied_sum_);
-    head_sum_ = tied_sum_ = at::Tensor();
+    const auto add = [](const UnitArray& to, const UnitArray& sum) {
+      if (sum.defined()) to.flat().narrow(0, 0, sum.flat().numel()).add_(sum.flat());
+    };
+    add(gradients, head_sum_);
+    add(op.tied_grad >= 0 ? GradientBuffer(op.tied_grad, 0) : none_, tied_sum_);
+    head_sum_ = tied_sum_ = UnitArray();
     saved = {};
   } else if (op.unit == 0) {
     e_.model_.EmbeddingBackward(input_.batch.tokens[op.microbatch], saved.gradients.front(), gradients);
@@ -171,7 +173,7 @@ absl::Status Executor::Pass::Do(const OptimizerStep&) {
   return absl::OkStatus();
 }
 
-at::Tensor Executor::Pass::HeadsSum(at::Tensor& sum, int unit) const {
+const UnitArray& Executor::Pass::HeadsSum(UnitArray& sum, int unit) const {
   if (!sum.defined()) {
     sum = at::zeros({e_.arrays_.slices().NumElements(unit)}, e_.OptionsOf(ScalarTypeOf(e_.precision_.master)));
   }

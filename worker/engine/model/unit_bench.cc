@@ -111,8 +111,8 @@ void UnitBench::BackwardInput() {
       NoteFinite(grad_input_);
       break;
     case UnitKind::kHead:
-      head_sum_ = at::zeros_like(grads_);
-      if (embedding_grads_.defined()) tied_sum_ = at::zeros_like(embedding_grads_);
+      head_sum_ = at::zeros_like(grads_.flat());
+      if (embedding_grads_.defined()) tied_sum_ = at::zeros_like(embedding_grads_.flat());
       grad_input_ = model_.HeadBackward(params_, embedding_params_, saved_, targets_, 1.0, head_sum_, tied_sum_);
       NoteFinite(grad_input_);
       break;
@@ -129,9 +129,9 @@ void UnitBench::BackwardWeight() {
       model_.LayerBackwardWeight(saved_, grads_);
       break;
     case UnitKind::kHead:
-      grads_.add_(head_sum_);
-      if (tied_sum_.defined()) embedding_grads_.add_(tied_sum_);
-      head_sum_ = tied_sum_ = at::Tensor();
+      grads_.flat().add_(head_sum_.flat());
+      if (tied_sum_.defined()) embedding_grads_.flat().add_(tied_sum_.flat());
+      head_sum_ = tied_sum_ = UnitArray();
       break;
   }
   saved_ = {};
@@ -140,7 +140,8 @@ void UnitBench::BackwardWeight() {
 void UnitBench::Clear() {
   saved_ = {};
   tokens_ = targets_ = input_ = output_ = grad_output_ = grad_input_ = at::Tensor();
-  head_rows_ = head_sum_ = tied_sum_ = at::Tensor();
+  head_rows_ = at::Tensor();
+  head_sum_ = tied_sum_ = UnitArray();
 }
 
 void UnitBench::NoteFinite(const at::Tensor& made) { finite_.Note(made, 0, 0); }

@@ -10,6 +10,7 @@
 #include "common/job/job.h"
 #include "common/program/operation_traits.h"
 #include "common/session/assignment.h"
+#include "worker/engine/model/unit_array.h"
 #include "worker/engine/model/unit_model.h"
 #include "worker/engine/operators/finite_check.h"
 
@@ -45,10 +46,11 @@ class UnitBench {
   const int64_t seq_len_;
   const UnitKind kind_;
   const at::TensorOptions options_;
-  at::Tensor params_, grads_, embedding_params_, embedding_grads_;
+  UnitArray params_, grads_, embedding_params_, embedding_grads_;
   at::Tensor tokens_, targets_, input_, output_, grad_output_, grad_input_;
-  at::Tensor head_rows_, head_sum_, tied_sum_;  // between a head's segments; between its halves
-  FiniteCheck finite_;                          // nobody reads it
+  at::Tensor head_rows_;           // between a head's segments
+  UnitArray head_sum_, tied_sum_;  // between its halves
+  FiniteCheck finite_;             // nobody reads it
   Saved saved_;
 };
 

@@ -37,16 +37,24 @@ UnitModel::UnitModel(const ModelShape& shape, int64_t seq_len, DType dtype, c10:
   }
 }
 
-at::Tensor UnitModel::EmbeddingForward(const at::Tensor& params, const at::Tensor& tokens) {
-  const EmbeddingTensors tables = EmbeddingView(*traits_, layout_.front(), params);
-  if (whole()) return EmbedForward(tokens, tables.tokens, tables.positions);
-  return EmbedPartForward(tokens, tables.tokens, slice_.leads() ? tables.positions : at::Tensor(), first_token_);
+const EmbeddingTensors& UnitModel::EmbeddingOf(const UnitArray& array) const {
+  std::optional<EmbeddingTensors>& tables = array.views().embedding;
+  if (!tables) {
+    tables = EmbeddingView(*traits_, layout_.front(), array.flat());
+    if (!slice_.leads()) tables->positions = at::Tensor();
+  }
+  return *tables;
 }
 
-void UnitModel::EmbeddingBackward(const at::Tensor& tokens, const at::Tensor& grad_output, at::Tensor& grads) {
-  EmbeddingTensors tables = EmbeddingView(*traits_, layout_.front(), grads);
+at::Tensor UnitModel::EmbeddingForward(const UnitArray& params, const at::Tensor& tokens) {
+  const EmbeddingTensors& tables = EmbeddingOf(params);
+  if (whole()) return EmbedForward(tokens, tables.tokens, tables.positions);
+  return EmbedPartForward(tokens, tables.tokens, tables.positions, first_token_);
+}
+
+void UnitModel::EmbeddingBackward(const at::Tensor& tokens, const at::Tensor& grad_output, const UnitArray& grads) {
+  EmbeddingTensors tables = EmbeddingOf(grads);
   if (whole()) return EmbedBackward(tokens, grad_output, tables.tokens, tables.positions);
-  if (!slice_.leads()) tables.positions = at::Tensor();
   EmbedPartBackward(tokens, grad_output, tables.tokens, tables.positions, first_token_);
 }
 

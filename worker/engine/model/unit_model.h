@@ -2,11 +2,10 @@
 // memory by us. Not thread-safe; used from the compute lane. May throw c10::Error (out of memory included): the executor turns
 // it into a Status at one boundary.
 //
-// Flat arrays: `params` and `grads` are one-dimensional tensors in the unit's layout (common/model/parameters.h), or
-// longer ones that begin with it (a buffer for the largest unit). Of a slice they have its layout, and everything that a unit or
-// segment makes is a term: the group's ranks' add up to what the unit makes (docs/operators.md, "Tensor parallelism").
-// Backward functions ADD to `grads`, which are float32 where the model computes in a half type. Activations are
-// [samples, seq_len, hidden].
+// Flat arrays: `params` and `grads` are in the unit's layout (common/model/parameters.h), or longer and begin with it (a buffer
+// for the largest unit). Of a slice they have its layout, and everything that a unit or segment makes is a term: the group's
+// ranks' add up to what the unit makes (docs/operators.md, "Tensor parallelism"). Backward functions ADD to `grads`, which are
+// float32 where the model computes in a half type. Activations are [samples, seq_len, hidden].
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -22,6 +21,7 @@
 #include "common/program/operation_traits.h"
 #include "worker/engine/model/layer_frame.h"
 #include "worker/engine/model/layer_walk.h"
+#include "worker/engine/model/unit_array.h"
 #include "worker/engine/operators/rotary.h"
 
 namespace motley::engine {
@@ -45,52 +45,54 @@ class UnitModel {
   int64_t vocab_size() const { return vocab_size_; }  // of the whole model: of tokens
 
   // tokens: [samples, seq_len] int64, of the whole vocabulary.
-  at::Tensor EmbeddingForward(const at::Tensor& params, const at::Tensor& tokens);
-  void EmbeddingBackward(const at::Tensor& tokens, const at::Tensor& grad_output, at::Tensor& grads);
+  at::Tensor EmbeddingForward(const UnitArray& params, const at::Tensor& tokens);
+  void EmbeddingBackward(const at::Tensor& tokens, const at::Tensor& grad_output, const UnitArray& grads);
 
   // `saved` null: keep nothing. Else what the operators of `recomputed` do not make, the input at least. Same layer weights for
   // every layer index; the caller passes that layer's params.
-  at::Tensor LayerForward(const at::Tensor& params, const at::Tensor& input, Saved* saved, OpSet recomputed = OpSet::None());
+  at::Tensor LayerForward(const UnitArray& params, const at::Tensor& input, Saved* saved, OpSet recomputed = OpSet::None());
   // One segment of it, or all; `kept`: values that stay. Between the segments `saved` has what the second one needs, and the
   // tensor that the first one returned is the value in it: whoever sums it in place sums the value that stays. The second
   // segment takes no input.
-  at::Tensor LayerForward(UnitSegment segment, const at::Tensor& params, const at::Tensor& input, Saved& saved, ValueSet kept);
+  at::Tensor LayerForward(UnitSegment segment, const UnitArray& params, const at::Tensor& input, Saved& saved, ValueSet kept);
   // What stays where these operators are recomputed.
   ValueSet KeptFor(OpSet recomputed) const;
   // Makes what a forward of the same `recomputed` did not keep.
-  void LayerRecompute(const at::Tensor& params, Saved& saved, OpSet recomputed);
+  void LayerRecompute(const UnitArray& params, Saved& saved, OpSet recomputed);
   // Frees `saved` as it goes, and leaves it empty. Returns the gradient of the input. Of a segment `grad_output` is that of what
   // the segment makes, and what is returned is a term of that of what it reads.
-  at::Tensor LayerBackward(const at::Tensor& params, Saved& saved, const at::Tensor& grad_output, at::Tensor& grads,
+  at::Tensor LayerBackward(const UnitArray& params, Saved& saved, const at::Tensor& grad_output, const UnitArray& grads,
                            UnitSegment segment = UnitSegment::kWhole);
   // Its two halves. The first leaves in `saved` what the second needs, `grad_output` among it.
-  at::Tensor LayerBackwardInput(const at::Tensor& params, Saved& saved, const at::Tensor& grad_output,
+  at::Tensor LayerBackwardInput(const UnitArray& params, Saved& saved, const at::Tensor& grad_output,
                                 UnitSegment segment = UnitSegment::kWhole);
-  void LayerBackwardWeight(Saved& saved, at::Tensor& grads, UnitSegment segment = UnitSegment::kWhole);
+  void LayerBackwardWeight(Saved& saved, const UnitArray& grads, UnitSegment segment = UnitSegment::kWhole);
 
   // Sum (not mean) of the cross entropy over all tokens: a float64 scalar, left on the device. `embedding_params` is used when
   // tied (else undefined). The projection runs over chunks of kHeadChunkTokens rows and keeps no logits; backward computes them
   // again. Of the whole vocabulary.
-  at::Tensor HeadForward(const at::Tensor& params, const at::Tensor& embedding_params, const at::Tensor& input,
+  at::Tensor HeadForward(const UnitArray& params, const UnitArray& embedding_params, const at::Tensor& input,
                          const at::Tensor& targets, Saved* saved);
   // The same in two segments, of any slice. What the loss must know of the slice's logits: [3, tokens], for each token the
   // maximum, the sum of exponentials of what lies below it, and the target's logit, 0 where another slice has it.
-  at::Tensor HeadLogits(const at::Tensor& params, const at::Tensor& embedding_params, const at::Tensor& input,
+  at::Tensor HeadLogits(const UnitArray& params, const UnitArray& embedding_params, const at::Tensor& input,
                         const at::Tensor& targets, Keep keep, Saved& saved);
   // `rows`: of all slices one after the other, in their order. The sum, the same for each of them.
   at::Tensor HeadLoss(const at::Tensor& rows, Keep keep, Saved& saved);
   // What HeadLogits with Keep::kBoundary did not keep.
-  void HeadRecompute(const at::Tensor& params, const at::Tensor& embedding_params, Saved& saved);
+  void HeadRecompute(const UnitArray& params, const UnitArray& embedding_params, Saved& saved);
   // Gradient of scale * sum. Adds to `grads`, and to `embedding_grads` when tied.
-  at::Tensor HeadBackward(const at::Tensor& params, const at::Tensor& embedding_params, Saved& saved, const at::Tensor& targets,
-                          double scale, at::Tensor& grads, at::Tensor& embedding_grads);
+  at::Tensor HeadBackward(const UnitArray& params, const UnitArray& embedding_params, Saved& saved, const at::Tensor& targets,
+                          double scale, const UnitArray& grads, const UnitArray& embedding_grads);
 
  private:
-  // Of the layer's array; without the biases that another rank adds.
-  LayerTensors ViewOf(const at::Tensor& flat) const;
+  // Their tensors, without those that another rank adds.
+  const EmbeddingTensors& EmbeddingOf(const UnitArray& array) const;
+  const LayerTensors& LayerOf(const UnitArray& array) const;
+  HeadTensors HeadOf(const UnitArray& array, const UnitArray& embedding) const;
   LayerFrame FrameOf(int64_t samples, int64_t seq_len) const;
   // Takes what was saved.
-  LayerFrame BackwardFrame(const at::Tensor& params, Saved& saved, const at::Tensor& grad_output, UnitSegment segment) const;
+  LayerFrame BackwardFrame(const UnitArray& params, Saved& saved, const at::Tensor& grad_output, UnitSegment segment) const;
 
   const ModelSlice slice_;
   const ModelShape shape_;      // of the slice

@@ -25,9 +25,17 @@ void ForEachChunk(int64_t rows, const Body& body) {
 
 }  // namespace
 
-at::Tensor UnitModel::HeadForward(const at::Tensor& params, const at::Tensor& embedding_params, const at::Tensor& input,
+HeadTensors UnitModel::HeadOf(const UnitArray& array, const UnitArray& embedding) const {
+  std::optional<HeadTensors>& own = array.views().head;
+  if (!own) own = HeadView(shape_, layout_.back(), array.flat());
+  HeadTensors tensors = *own;
+  if (shape_.tie_embeddings) tensors.projection = EmbeddingOf(embedding).tokens;
+  return tensors;
+}
+
+at::Tensor UnitModel::HeadForward(const UnitArray& params, const UnitArray& embedding_params, const at::Tensor& input,
                                   const at::Tensor& targets, Saved* saved) {
-  const HeadTensors w = HeadView(shape_, layout_.back(), params, layout_.front(), embedding_params);
+  const HeadTensors w = HeadOf(params, embedding_params);
   const at::Tensor x = input.reshape({-1, input.size(-1)}), labels = targets.reshape({-1});
   NormStats stats;
   const at::Tensor normed = NormForward(traits_->norm, x, w.norm, w.norm_bias, shape_.norm_eps, stats);
@@ -39,9 +47,9 @@ at::Tensor UnitModel::HeadForward(const at::Tensor& params, const at::Tensor& em
   return sum;
 }
 
-at::Tensor UnitModel::HeadLogits(const at::Tensor& params, const at::Tensor& embedding_params, const at::Tensor& input,
+at::Tensor UnitModel::HeadLogits(const UnitArray& params, const UnitArray& embedding_params, const at::Tensor& input,
                                  const at::Tensor& targets, Keep keep, Saved& saved) {
-  const HeadTensors w = HeadView(shape_, layout_.back(), params, layout_.front(), embedding_params);
+  const HeadTensors w = HeadOf(params, embedding_params);
   const at::Tensor x = input.reshape({-1, input.size(-1)}), labels = targets.reshape({-1});
   NormStats stats;
   const at::Tensor normed = NormForward(traits_->norm, x, w.norm, w.norm_bias, shape_.norm_eps, stats);
@@ -70,20 +78,21 @@ at::Tensor UnitModel::HeadLoss(const at::Tensor& rows, Keep keep, Saved& saved) 
   return all.loss;
 }
 
-void UnitModel::HeadRecompute(const at::Tensor& params, const at::Tensor& embedding_params, Saved& saved) {
+void UnitModel::HeadRecompute(const UnitArray& params, const UnitArray& embedding_params, Saved& saved) {
   TORCH_CHECK(saved.tensors.size() == kNumSavedOfHead, "recomputation of a head whose forward kept nothing");
-  const HeadTensors w = HeadView(shape_, layout_.back(), params, layout_.front(), embedding_params);
+  const HeadTensors w = HeadOf(params, embedding_params);
   NormStats stats;
   saved.tensors[kHeadNormed] = NormForward(traits_->norm, saved.tensors[kHeadInput], w.norm, w.norm_bias, shape_.norm_eps, stats);
   saved.tensors[kHeadMean] = stats.mean;
   saved.tensors[kHeadRstd] = stats.rstd;
 }
 
-at::Tensor UnitModel::HeadBackward(const at::Tensor& params, const at::Tensor& embedding_params, Saved& saved,
-                                   const at::Tensor& targets, double scale, at::Tensor& grads, at::Tensor& embedding_grads) {
+at::Tensor UnitModel::HeadBackward(const UnitArray& params, const UnitArray& embedding_params, Saved& saved,
+                                   const at::Tensor& targets, double scale, const UnitArray& grads,
+                                   const UnitArray& embedding_grads) {
   TORCH_CHECK(saved.tensors.size() == kNumSavedOfHead, "backward of a head whose forward kept nothing");
-  const HeadTensors w = HeadView(shape_, layout_.back(), params, layout_.front(), embedding_params);
-  HeadTensors g = HeadView(shape_, layout_.back(), grads, layout_.front(), embedding_grads);
+  const HeadTensors w = HeadOf(params, embedding_params);
+  HeadTensors g = HeadOf(grads, embedding_grads);
   const at::Tensor labels = targets.reshape({-1});
   const at::Tensor normed = std::exchange(saved.tensors[kHeadNormed], at::Tensor());
   at::Tensor grad = at::empty_like(normed);

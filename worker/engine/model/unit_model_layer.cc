@@ -10,10 +10,13 @@
 
 namespace motley::engine {
 
-LayerTensors UnitModel::ViewOf(const at::Tensor& flat) const {
-  LayerTensors tensors = LayerView(*traits_, layout_[1], flat);
-  if (!slice_.leads()) tensors.out_bias = tensors.down_bias = at::Tensor();
-  return tensors;
+const LayerTensors& UnitModel::LayerOf(const UnitArray& array) const {
+  std::optional<LayerTensors>& tensors = array.views().layer;
+  if (!tensors) {
+    tensors = LayerView(*traits_, layout_[1], array.flat());
+    if (!slice_.leads()) tensors->out_bias = tensors->down_bias = at::Tensor();
+  }
+  return *tensors;
 }
 
 LayerFrame UnitModel::FrameOf(int64_t samples, int64_t seq_len) const {
@@ -25,18 +28,18 @@ ValueSet UnitModel::KeptFor(OpSet recomputed) const {
   return KeptValues().Without(MadeBy(whole() ? recomputed : WithoutSums(recomputed)));
 }
 
-at::Tensor UnitModel::LayerForward(const at::Tensor& params, const at::Tensor& input, Saved* saved, OpSet recomputed) {
+at::Tensor UnitModel::LayerForward(const UnitArray& params, const at::Tensor& input, Saved* saved, OpSet recomputed) {
   if (saved != nullptr) return LayerForward(UnitSegment::kWhole, params, input, *saved, KeptFor(recomputed));
   Saved nothing;
   return LayerForward(UnitSegment::kWhole, params, input, nothing, ValueSet());
 }
 
-at::Tensor UnitModel::LayerForward(UnitSegment segment, const at::Tensor& params, const at::Tensor& input, Saved& saved,
+at::Tensor UnitModel::LayerForward(UnitSegment segment, const UnitArray& params, const at::Tensor& input, Saved& saved,
                                    ValueSet kept) {
   const bool second = segment == UnitSegment::kMlp;
   TORCH_CHECK(!second || saved.tensors.size() == kNumLayerValues, "the second segment of a layer whose first one did not run");
   LayerFrame frame = FrameOf(input.size(0), input.size(1));
-  frame.weights = ViewOf(params);
+  frame.weights = LayerOf(params);
   if (second) {
     frame.values = std::move(saved.tensors);
   } else {
@@ -49,22 +52,22 @@ at::Tensor UnitModel::LayerForward(UnitSegment segment, const at::Tensor& params
   return output.view(input.sizes());
 }
 
-void UnitModel::LayerRecompute(const at::Tensor& params, Saved& saved, OpSet recomputed) {
+void UnitModel::LayerRecompute(const UnitArray& params, Saved& saved, OpSet recomputed) {
   TORCH_CHECK(saved.tensors.size() == kNumLayerValues, "recomputation of a layer whose forward kept nothing");
   const int64_t rows = saved.tensors[static_cast<size_t>(LayerValue::kInput)].size(0);
   LayerFrame frame = FrameOf(rows / seq_len_, seq_len_);
-  frame.weights = ViewOf(params);
+  frame.weights = LayerOf(params);
   frame.values = std::move(saved.tensors);
   walk_.Recompute(frame, whole() ? recomputed : WithoutSums(recomputed));
   frame.Value(LayerValue::kOutput).reset();  // All() runs the whole forward, as it is priced
   saved.tensors = std::move(frame.values);
 }
 
-LayerFrame UnitModel::BackwardFrame(const at::Tensor& params, Saved& saved, const at::Tensor& grad_output,
+LayerFrame UnitModel::BackwardFrame(const UnitArray& params, Saved& saved, const at::Tensor& grad_output,
                                     UnitSegment segment) const {
   TORCH_CHECK(saved.tensors.size() == kNumLayerValues, "backward of a layer whose forward kept nothing");
   LayerFrame frame = FrameOf(grad_output.size(0), grad_output.size(1));
-  frame.weights = ViewOf(params);
+  frame.weights = LayerOf(params);
   frame.values = std::move(saved.tensors);
   if (segment == UnitSegment::kAttention) {
     TORCH_CHECK(saved.gradients.size() == kNumLayerValues, "backward of attention before that of the MLP");
@@ -77,10 +80,10 @@ LayerFrame UnitModel::BackwardFrame(const at::Tensor& params, Saved& saved, cons
   return frame;
 }
 
-at::Tensor UnitModel::LayerBackward(const at::Tensor& params, Saved& saved, const at::Tensor& grad_output, at::Tensor& grads,
+at::Tensor UnitModel::LayerBackward(const UnitArray& params, Saved& saved, const at::Tensor& grad_output, const UnitArray& grads,
                                     UnitSegment segment) {
   LayerFrame frame = BackwardFrame(params, saved, grad_output, segment);
-  frame.weight_gradients = ViewOf(grads);
+  frame.weight_gradients = LayerOf(grads);
   walk_.Backward(frame, segment);
   if (segment != UnitSegment::kMlp) return frame.Gradient(LayerValue::kInput).view(grad_output.sizes());
   const at::Tensor grad_between = frame.Gradient(LayerValue::kResidual);
@@ -89,7 +92,7 @@ at::Tensor UnitModel::LayerBackward(const at::Tensor& params, Saved& saved, cons
   return grad_between.view(grad_output.sizes());
 }
 
-at::Tensor UnitModel::LayerBackwardInput(const at::Tensor& params, Saved& saved, const at::Tensor& grad_output,
+at::Tensor UnitModel::LayerBackwardInput(const UnitArray& params, Saved& saved, const at::Tensor& grad_output,
                                          UnitSegment segment) {
   LayerFrame frame = BackwardFrame(params, saved, grad_output, segment);
   walk_.BackwardInput(frame, segment);
@@ -101,10 +104,10 @@ at::Tensor UnitModel::LayerBackwardInput(const at::Tensor& params, Saved& saved,
   return grad_input.view(grad_output.sizes());
 }
 
-void UnitModel::LayerBackwardWeight(Saved& saved, at::Tensor& grads, UnitSegment segment) {
+void UnitModel::LayerBackwardWeight(Saved& saved, const UnitArray& grads, UnitSegment segment) {
   TORCH_CHECK(saved.gradients.size() == kNumLayerValues, "weights' gradients of a layer whose input's were not computed");
   LayerFrame frame = FrameOf(0, 0);
-  frame.weight_gradients = ViewOf(grads);
+  frame.weight_gradients = LayerOf(grads);
   frame.values = std::move(saved.tensors);
   frame.gradients = std::move(saved.gradients);
   saved = {};

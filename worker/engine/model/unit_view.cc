@@ -53,14 +53,13 @@ EmbeddingTensors EmbeddingView(const FamilyTraits& traits, const UnitSpec& spec,
   return t;
 }
 
-HeadTensors HeadView(const ModelShape& shape, const UnitSpec& head, const at::Tensor& head_flat, const UnitSpec& embedding,
-                     const at::Tensor& embedding_flat) {
+HeadTensors HeadView(const ModelShape& shape, const UnitSpec& spec, const at::Tensor& flat) {
   const FamilyTraits& traits = TraitsOf(shape.family);
-  const UnitView view(head, head_flat);
+  const UnitView view(spec, flat);
   HeadTensors t;
   t.norm = view.Weight(traits.names.final_norm);
   if (traits.biases.norm) t.norm_bias = view.Bias(traits.names.final_norm);
-  t.projection = shape.tie_embeddings ? EmbeddingView(traits, embedding, embedding_flat).tokens : view.Weight(kHeadName);
+  if (!shape.tie_embeddings) t.projection = view.Weight(kHeadName);
   return t;
 }
 

@@ -46,8 +46,7 @@ EmbeddingTensors EmbeddingView(const FamilyTraits& traits, const UnitSpec& spec,
 struct HeadTensors {
   at::Tensor norm, norm_bias, projection;  // projection [vocab, hidden]
 };
-// Tied: the projection is the embedding's token table, in `embedding_flat`.
-HeadTensors HeadView(const ModelShape& shape, const UnitSpec& head, const at::Tensor& head_flat, const UnitSpec& embedding,
-                     const at::Tensor& embedding_flat);
+// Tied: without the projection, which is the embedding's token table.
+HeadTensors HeadView(const ModelShape& shape, const UnitSpec& spec, const at::Tensor& flat);
 
 }  // namespace motley::engine
