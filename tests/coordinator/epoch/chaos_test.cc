@@ -165,6 +165,7 @@ class Chaos : public CoreTest, public testing::WithParamInterface<int> {
     prepared.plan.programs.resize(run.considered.size());
     prepared.plan.evaluations.resize(run.considered.size());
     prepared.plan.lanes.resize(run.considered.size());
+    prepared.plan.card_contexts.resize(run.considered.size());
   }
   // What the trial plans beside the job say of newcomers: that there is one.
   void AnswerTrial() {
