@@ -40,9 +40,9 @@ TEST_F(Contexts, OneAboveThePlanCorrectsTheProfileAndTheJobIsPlannedAgain) {
   EXPECT_EQ(ranks[0].planned_context_bytes(), 64 * kMiB);
   const int64_t epoch = ranks[0].epoch();
   Ready(*n1, 100 * kMiB);
-  Ready(*n2, 80 * kMiB);
   EXPECT_EQ(WaitForEvent("a", "context_above_plan"),
             "n1/gpu0 (test) holds 100.0 MiB beside tensors, the plan counted 64.0 MiB: the job is planned again with that");
+  Ready(*n2, 80 * kMiB);
   ASSERT_TRUE(n1->WaitForStop(epoch));
   ranks = n1->WaitForStart(epoch);
   ASSERT_EQ(ranks.size(), 1u);
