@@ -10,7 +10,7 @@ namespace motley::engine {
 
 // FAILED_PRECONDITION with both versions. To be asked before anything is done with tensors.
 absl::Status CheckLibtorch();
-// `says`: what the loaded library says of itself (at::show_config).
-absl::Status CheckLibtorch(std::string_view says);
+// `found`: the version of the library that was loaded.
+absl::Status CheckLibtorch(std::string_view found);
 
 }  // namespace motley::engine
