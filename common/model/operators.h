@@ -50,7 +50,8 @@ int64_t BoundaryBytes(const ModelShape& shape, int64_t samples, int64_t seq_len,
 inline constexpr int64_t kHeadChunkTokens = 1024;
 // Columns of the room of their logits: rows begin at multiples of 64, since a card's products read and write rows of another
 // length (50257 words) without their fast loads.
-constexpr int64_t LogitColumns(int64_t words) { return (words + 63) / 64 * 64; }
+inline constexpr int64_t kLogitColumns = 64;
+constexpr int64_t LogitColumns(int64_t words) { return (words + kLogitColumns - 1) / kLogitColumns * kLogitColumns; }
 
 // FLOPs of AdamW per owned element.
 inline constexpr double kOptimizerFlopsPerElement = 12;
