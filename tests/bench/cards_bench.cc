@@ -16,6 +16,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -198,6 +199,7 @@ absl::Status MeasureSteps(const Options& options, const std::filesystem::path& f
   plan.pipelines[0].stages[0].units[0].microbatches.assign(options.microbatches, options.samples / options.microbatches);
   MOTLEY_ASSIGN_OR_RETURN(std::vector<RankAssignment> assignments, AssignmentsOf(job.model, job.config, plan, {{}}));
   assignments[0].device.kind = options.kind;
+  assignments[0].device.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   FakeKv kv;
   FakeHost host(kv);
   MOTLEY_RETURN_IF_ERROR(CreateEngine(host, {})->Run(assignments[0]).status());

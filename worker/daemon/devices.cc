@@ -47,8 +47,8 @@ absl::StatusOr<DeviceDescription> DescribeEmulated(const WorkerConfig& config, D
   return out;
 }
 
-// Of all CPU devices together all cores: the first ones have one more where the cores do not divide.
-int ThreadsOfCpu(int number, int cpus, int cores) { return std::max(1, cores / cpus + (number < cores % cpus ? 1 : 0)); }
+// Of all devices of a kind together all cores: the first ones have one more where the cores do not divide.
+int ThreadsOf(int number, int devices, int cores) { return std::max(1, cores / devices + (number < cores % devices ? 1 : 0)); }
 
 }  // namespace
 
@@ -61,10 +61,12 @@ int UsableCores() {
 absl::StatusOr<std::vector<DeviceDescription>> DescribeDevices(const WorkerConfig& config, int cores) {
   std::vector<DeviceConfig> devices = config.devices;
   if (devices.empty()) devices.emplace_back().name = "cpu0";
-  const auto is_cpu = [](const DeviceConfig& device) { return device.kind == DeviceKind::kCpu; };
-  const int cpus = static_cast<int>(std::count_if(devices.begin(), devices.end(), is_cpu));
+  const auto count = [&](DeviceKind kind) {
+    return static_cast<int>(std::ranges::count(devices, kind, [](const DeviceConfig& device) { return device.kind; }));
+  };
+  const int cpus = count(DeviceKind::kCpu), cards = count(DeviceKind::kCuda);
   if (config.cores > 0) cores = std::min(cores, static_cast<int>(config.cores));
-  int cpu = 0;
+  int cpu = 0, card = 0;
   std::vector<DeviceDescription> out;
   for (const DeviceConfig& device : devices) {
     DeviceDescription description;
@@ -76,10 +78,11 @@ absl::StatusOr<std::vector<DeviceDescription>> DescribeDevices(const WorkerConfi
       case DeviceKind::kCpu:
         description.model = "cpu";
         description.memory_bytes = device.memory_bytes;
-        description.threads = ThreadsOfCpu(cpu++, cpus, cores);
+        description.threads = ThreadsOf(cpu++, cpus, cores);
         break;
       case DeviceKind::kCuda:  // the rest is found on the machine (offer.h)
         description.memory_bytes = device.memory_bytes;
+        description.threads = ThreadsOf(card++, cards, cores);  // for what a start does on the host: initial weights
         break;
     }
     description.kind = device.kind;

@@ -1,5 +1,7 @@
 // Initial weights, each element drawn on its own: a normal number by Box and Muller's formula from two uniform ones that
 // come from mixing (seed, tensor name, element). No generator state, so a rank draws exactly the range it owns.
+#include <ATen/Parallel.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -10,6 +12,8 @@
 
 namespace motley::engine {
 namespace {
+
+constexpr int64_t kElementsOfAThread = 1 << 14;  // some 60 ns each
 
 // In (0, 1]: the top 53 bits, and never 0, whose logarithm is infinite.
 double Uniform(uint64_t bits) { return static_cast<double>((bits >> 11) + 1) * 0x1p-53; }
@@ -26,7 +30,9 @@ void FillTensor(const TensorSpec& tensor, int64_t seed, int64_t begin, int64_t e
     return;
   }
   const uint64_t key = Mix64(HashText(tensor.name) ^ Mix64(static_cast<uint64_t>(seed)));
-  for (int64_t i = begin; i < end; ++i) out[i - begin] = static_cast<T>(tensor.init_std * NormalAt(key, tensor.named_element(i)));
+  at::parallel_for(begin, end, kElementsOfAThread, [&](int64_t from, int64_t to) {
+    for (int64_t i = from; i < to; ++i) out[i - begin] = static_cast<T>(tensor.init_std * NormalAt(key, tensor.named_element(i)));
+  });
 }
 
 }  // namespace
