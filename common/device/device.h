@@ -35,4 +35,8 @@ struct DeviceDescription {
   friend bool operator==(const DeviceDescription&, const DeviceDescription&) = default;
 };
 
+// Whether a plan for one is a plan for the other: all but how a card is just now, what others hold of it and what is wrong with
+// it though it computes. Those change by the minute where somebody's desktop or notebook is on the card.
+bool IsSameToPlan(const DeviceDescription& a, const DeviceDescription& b);
+
 }  // namespace motley

@@ -16,14 +16,17 @@
 namespace motley::coordinator {
 namespace {
 
+bool IsAmong(const DeviceDescription& device, const std::vector<DeviceDescription>& devices) {
+  return std::ranges::any_of(devices, [&](const DeviceDescription& other) { return IsSameToPlan(device, other); });
+}
+
 // "n4 joined", "n2 is not to be used any more": what is different from the devices that the epoch was planned for.
 std::string DescribeChange(const DecideView& v) {
   auto nodes = [](const std::vector<DeviceDescription>& in, const std::vector<DeviceDescription>& not_in) {
     std::vector<std::string> names;
     for (const DeviceDescription& device : in) {
       const std::string name = NodeOf(device.id).value();
-      if (std::find(not_in.begin(), not_in.end(), device) == not_in.end() && (names.empty() || names.back() != name))
-        names.push_back(name);
+      if (!IsAmong(device, not_in) && (names.empty() || names.back() != name)) names.push_back(name);
     }
     return names;
   };
@@ -35,9 +38,7 @@ std::string DescribeChange(const DecideView& v) {
 }
 
 bool AnyAdded(const DecideView& v) {
-  return std::any_of(v.usable.begin(), v.usable.end(), [&](const DeviceDescription& device) {
-    return std::find(v.run.considered.begin(), v.run.considered.end(), device) == v.run.considered.end();
-  });
+  return std::ranges::any_of(v.usable, [&](const DeviceDescription& device) { return !IsAmong(device, v.run.considered); });
 }
 
 Decision Stopped() { return {Finish{JobPhase::kStopped}, "stopped by the user"}; }

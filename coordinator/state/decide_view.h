@@ -1,11 +1,13 @@
 // What the functions of a job's stages see, and what the storage check of a set-up says. Private to the decisions (decide.h).
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/time/time.h"
+#include "common/device/device.h"
 #include "coordinator/state/decide.h"
 #include "coordinator/state/membership.h"
 
@@ -19,7 +21,7 @@ struct DecideView {
   const JobRecord& job;
   std::vector<DeviceDescription> usable;
 
-  bool changed() const { return usable != run.considered; }
+  bool changed() const { return !std::ranges::equal(usable, run.considered, IsSameToPlan); }
   bool settled() const { return now - state.membership_changed >= config.settle && !JoinIsNear(now, run); }
   absl::Duration in_stage() const { return now - run.stage_since; }
 };

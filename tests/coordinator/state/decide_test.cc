@@ -131,6 +131,21 @@ TEST_F(DecideTest, JoinsAreBatched) {
   EXPECT_TRUE(std::get<EndEpoch>(decision.action).save);
 }
 
+// What a desktop or a notebook does on a card while a job trains there, and a warm afternoon.
+TEST_F(DecideTest, HowACardIsJustNowPlansNothingAgain) {
+  for (const Stage stage : {Stage::kPlanning, Stage::kRunning}) {
+    Enter(stage);
+    CardDescription& card = node("n2").description.devices[0].card;
+    card.used_by_others_bytes += int64_t{5} << 30;
+    card.health += "slowed down: heat";
+    now_ += absl::Seconds(5);
+    EXPECT_TRUE(std::holds_alternative<KeepOn>(Now().action)) << Now().reason;
+    card.driver += "1";
+    EXPECT_FALSE(std::holds_alternative<KeepOn>(Now().action)) << "it is another one";
+    card.driver.clear();
+  }
+}
+
 TEST_F(DecideTest, StoppingWaitsForEveryRank) {
   Enter(Stage::kStopping);
   End("n1/gpu0");
