@@ -115,7 +115,11 @@ absl::StatusOr<std::unique_ptr<DeviceBackend>> OpenCuda(const DeviceDescription&
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", /*overwrite=*/1);
   MOTLEY_RETURN_IF_ERROR(CheckDriver());
   int cards = 0;
-  MOTLEY_RETURN_IF_ERROR(CudaStatus("looking for the card", cudaGetDeviceCount(&cards)));
+  const cudaError_t looked = cudaGetDeviceCount(&cards);
+  if (looked == cudaErrorNoDevice)
+    cudaGetLastError();  // or the next launch would be blamed for it
+  else
+    MOTLEY_RETURN_IF_ERROR(CudaStatus("looking for the card", looked));
   if (cards == 0)
     return absl::FailedPreconditionError(absl::StrCat("card ", device.card.uuid, " is not visible to this process"));
   PrepareNcclEnvironment(data_address);

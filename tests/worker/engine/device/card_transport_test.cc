@@ -70,6 +70,7 @@ TEST_F(CardTransportTest, PinnedCopiesGoThereAndBack) {
   const auto room = memory.Allocate(bytes, stream(Lane::kSend));
   ASSERT_TRUE(host.ok() && room.ok());
   const at::Tensor there = at::arange(kElements, options());
+  card().Synchronize();  // it was made on another stream
   auto* const values = static_cast<float*>(*host);
   ASSERT_EQ(memory.CopyAsync(*room, there.const_data_ptr(), bytes, stream(Lane::kSend)), absl::OkStatus());
   ASSERT_EQ(memory.CopyAsync(values, *room, bytes, stream(Lane::kSend)), absl::OkStatus());

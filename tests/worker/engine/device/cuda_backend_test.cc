@@ -27,6 +27,18 @@ bool HasDriver() {
   return cudaDriverGetVersion(&version) == cudaSuccess && version > 0;
 }
 
+// CUDA looks for the cards once, and other tests show this process those that are there.
+template <typename Body>
+void InAProcessOfItsOwn(Body body) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        body();
+        std::_Exit(testing::Test::HasFailure() ? 1 : 0);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
 DeviceDescription Card() {
   DeviceDescription card;
   card.id = DeviceId("n1/gpu0");
@@ -35,27 +47,31 @@ DeviceDescription Card() {
   return card;
 }
 
-TEST(CudaBackendTest, ACardThatIsNotThereIsRefusedWithTheReason) {
-  const auto backend = OpenBackend(Card(), "127.0.0.1");
-  ASSERT_EQ(backend.status().code(), absl::StatusCode::kFailedPrecondition) << backend.status();
-  EXPECT_THAT(backend.status().message(), HasSubstr(HasDriver() ? "is not visible to this process" : "no NVIDIA driver"));
-  // The process sees no other card either.
-  EXPECT_EQ(std::string(std::getenv("CUDA_VISIBLE_DEVICES")), Card().card.uuid);
+TEST(CudaBackendDeathTest, ACardThatIsNotThereIsRefusedWithTheReason) {
+  InAProcessOfItsOwn([] {
+    const auto backend = OpenBackend(Card(), "127.0.0.1");
+    ASSERT_EQ(backend.status().code(), absl::StatusCode::kFailedPrecondition) << backend.status();
+    EXPECT_THAT(backend.status().message(), HasSubstr(HasDriver() ? "is not visible to this process" : "no NVIDIA driver"));
+    // The process sees no other card either.
+    EXPECT_EQ(std::string(std::getenv("CUDA_VISIBLE_DEVICES")), Card().card.uuid);
+  });
 }
 
-TEST(CudaBackendTest, ARankOnSuchACardSaysSo) {
-  FakeKv kv;
-  FakeHost host(kv);
-  RankAssignment assignment;
-  assignment.device = Card();
-  assignment.devices = {assignment.device.id};
-  assignment.data_addresses = {"127.0.0.1"};
-  const auto engine = CreateEngine(host, {});
-  for (const absl::Status& status : {engine->Run(assignment).status(), engine->ProfileCompute(assignment).status(),
-                                     engine->ProfileCollectives(assignment).status()}) {
-    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
-    EXPECT_THAT(status.message(), HasSubstr("card"));
-  }
+TEST(CudaBackendDeathTest, ARankOnSuchACardSaysSo) {
+  InAProcessOfItsOwn([] {
+    FakeKv kv;
+    FakeHost host(kv);
+    RankAssignment assignment;
+    assignment.device = Card();
+    assignment.devices = {assignment.device.id};
+    assignment.data_addresses = {"127.0.0.1"};
+    const auto engine = CreateEngine(host, {});
+    for (const absl::Status& status : {engine->Run(assignment).status(), engine->ProfileCompute(assignment).status(),
+                                       engine->ProfileCollectives(assignment).status()}) {
+      EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+      EXPECT_THAT(status.message(), HasSubstr("card"));
+    }
+  });
 }
 
 TEST(CudaLibrariesTest, WhatIsMissingIsNamedWithItsRemedy) {
