@@ -18,7 +18,7 @@ import subprocess
 import sys
 import time
 
-from gpu_first_day import BY_HAND, FirstDay, missing
+from gpu_first_day import BY_HAND, FirstDay
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SECTION_SECONDS = 480
@@ -132,8 +132,9 @@ class Bench:
 
     def sections(self):
         if self.args.first_day:
-            for part in FirstDay(self).parts():
-                lacks = missing(part)
+            day = FirstDay(self)
+            for part in day.parts():
+                lacks = day.missing(part)
                 if lacks:
                     print(f"{part.name}: not run, needs {' and '.join(lacks)}", flush=True)
                 else:
@@ -180,7 +181,7 @@ def pack(args):
     for library in sorted(libraries):
         if not os.path.basename(library).startswith(of_the_system):
             shutil.copy(library, args.pack)
-    for script in ("gpu_bench.py", "gpu_first_day.py", "gpu_baseline.py"):
+    for script in ("gpu_bench.py", "gpu_first_day.py", "gpu_job.py", "gpu_baseline.py"):
         shutil.copy(os.path.join(HERE, script), args.pack)
     size = sum(os.path.getsize(os.path.join(args.pack, name)) for name in os.listdir(args.pack))
     print(f"packed {size / 1e6:.0f} MB into {args.pack}: take it to the machine with the card, then run\n"

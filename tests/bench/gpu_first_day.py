@@ -10,6 +10,8 @@ import subprocess
 from dataclasses import dataclass
 from typing import Callable
 
+import gpu_job
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 UNIT = os.path.join(HERE, "..", "..", "deploy", "systemd", "motley-worker.service.in")
 # What confines the service, without what names its folders, its user or its end.
@@ -41,8 +43,7 @@ NEEDS = {
 }
 
 
-def missing(part):
-    return [need for need in part.needs if not NEEDS[need]()]
+JOBS_PROGRAMS = "the programs of a job and their checkout"
 
 
 def sandbox(path):
@@ -69,6 +70,14 @@ class FirstDay:
 
     def test_program(self, name):
         return os.path.join(self.args.bin, name)
+
+    def missing(self, part):
+        """Of the part's needs; the programs are where the bench was told."""
+        lacks = [need for need in part.needs if need != JOBS_PROGRAMS and not NEEDS[need]()]
+        return lacks + [JOBS_PROGRAMS] * (JOBS_PROGRAMS in part.needs and not gpu_job.programs_are_there(self.args.bin))
+
+    def job(self):
+        return gpu_job.run(self.args.bin, os.path.join(self.args.work, "job"), self.args.device, self.bench.environment())
 
     def card(self):
         fields = "name,driver_version,compute_cap,memory.total,power.limit,pcie.link.gen.max,pcie.link.width.max"
@@ -128,6 +137,7 @@ class FirstDay:
         card = ("a card",)
         return [
             Part("card", card + ("nvidia-smi",), self.card),
+            Part("a job", card + (JOBS_PROGRAMS,), self.job),
             Part("tests", card, self.bench.tests),
             Part("starts", card + ("nvidia-smi",), self.bench.starts),
             Part("confined as the service", card + ("root", "systemd", "the unit's file"), self.confined),

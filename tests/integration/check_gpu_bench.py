@@ -39,8 +39,13 @@ def check_first_day(work, pack, libtorch, binaries):
     unit = gpu_first_day.sandbox(gpu_first_day.UNIT)
     check("confines a test as the service", "RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK" in unit and
           "DevicePolicy=closed" in unit and not [line for line in unit if line.startswith(("User=", "ExecStart="))], str(unit))
+    lacks = day.missing(gpu_first_day.Part("a job", (gpu_first_day.JOBS_PROGRAMS,), None))
+    check("names the programs that a pack lacks", lacks == [gpu_first_day.JOBS_PROGRAMS], str(lacks))
+    arguments.bin = binaries
+    job = day.job()
+    check("trains a job from its submission to its end", job["steps"] == 6 and job["predicted_step_seconds"] > 0 and
+          0 < job["last_loss"] < job["first_loss"], str(job))
     if shutil.which("gdb"):
-        arguments.bin = binaries  # with symbols
         calls = day.handles("motley::engine::LmHeadLossForward", "RehearsalTest*:EngineTest.*Train*")
         check("tells calls of the rehearsal from those of a step", min(calls.values()) > 0, str(calls))
 
