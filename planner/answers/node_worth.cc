@@ -10,9 +10,9 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
+#include "common/base/in_parallel.h"
 #include "planner/answers/plan_answer.h"
 #include "planner/answers/runs_here.h"
-#include "planner/util/in_parallel.h"
 #include "planner/util/quantity_text.h"
 
 namespace motley::planner {

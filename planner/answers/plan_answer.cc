@@ -8,13 +8,13 @@
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
+#include "common/base/in_parallel.h"
 #include "common/base/status_macros.h"
 #include "planner/answers/ways_out.h"
 #include "planner/plan/each_rank.h"
 #include "planner/pricing/price.h"
 #include "planner/pricing/worst_memory.h"
 #include "planner/setting/request_check.h"
-#include "planner/util/in_parallel.h"
 #include "planner/util/lack_of_memory.h"
 
 namespace motley::planner {

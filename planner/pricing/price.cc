@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/in_parallel.h"
 #include "common/base/status_macros.h"
 #include "planner/costs/engine_memory.h"
 #include "planner/lowering/plan_view.h"
@@ -17,7 +18,6 @@
 #include "planner/plan/unit_slices.h"
 #include "planner/pricing/prediction.h"
 #include "planner/scheduling/make_schedule.h"
-#include "planner/util/in_parallel.h"
 #include "planner/util/lack_of_memory.h"
 
 namespace motley::planner {

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/in_parallel.h"
 #include "common/base/status_macros.h"
 #include "planner/groups/grouping_seconds.h"
 #include "planner/groups/groupings.h"
@@ -30,7 +31,6 @@
 #include "planner/strategies/auto/auto_stages.h"
 #include "planner/strategies/auto/auto_turns.h"
 #include "planner/strategies/catalog.h"
-#include "planner/util/in_parallel.h"
 #include "planner/util/lack_of_memory.h"
 
 namespace motley::planner {

@@ -10,12 +10,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/in_parallel.h"
 #include "planner/groups/megatron_layout.h"
 #include "planner/pricing/evaluate.h"
 #include "planner/search/plan_moves.h"
 #include "planner/search/regroup.h"
 #include "planner/search/turn_stages.h"
-#include "planner/util/in_parallel.h"
 
 namespace motley::planner {
 namespace {

@@ -17,6 +17,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/in_parallel.h"
 #include "common/base/status_macros.h"
 #include "planner/search/best_plan.h"
 #include "planner/search/pipeline_seconds.h"
@@ -25,7 +26,6 @@
 #include "planner/strategies/baton/baton_unit.h"
 #include "planner/strategies/catalog.h"
 #include "planner/strategies/megatron/megatron_cut.h"
-#include "planner/util/in_parallel.h"
 #include "planner/util/infinity.h"
 #include "planner/util/lack_of_memory.h"
 #include "planner/util/quantity_text.h"

@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/in_parallel.h"
 #include "common/base/status_macros.h"
 #include "planner/search/best_plan.h"
 #include "planner/setting/blank_plan.h"
 #include "planner/strategies/catalog.h"
 #include "planner/strategies/hexiscale/hexiscale_search.h"
-#include "planner/util/in_parallel.h"
 
 namespace motley::planner {
 namespace {

@@ -19,6 +19,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "common/base/in_parallel.h"
 #include "common/base/status_macros.h"
 #include "planner/groups/groupings.h"
 #include "planner/groups/split_cut.h"
@@ -27,7 +28,6 @@
 #include "planner/strategies/catalog.h"
 #include "planner/strategies/zorse/zorse_model.h"
 #include "planner/strategies/zorse/zorse_plan.h"
-#include "planner/util/in_parallel.h"
 #include "planner/util/lack_of_memory.h"
 #include "planner/util/quantity_text.h"
 

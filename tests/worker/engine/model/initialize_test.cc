@@ -7,14 +7,14 @@
 namespace motley::engine {
 namespace {
 
-UnitSpec Layer(ModelFamily family = ModelFamily::kGpt2) {
+UnitSpec Layer(ModelFamily family = ModelFamily::kGpt2, int64_t hidden_size = 64) {
   ModelShape shape{.family = family,
                    .vocab_size = 256,
-                   .hidden_size = 64,
+                   .hidden_size = hidden_size,
                    .num_layers = 2,
                    .num_heads = 4,
                    .num_kv_heads = 4,
-                   .head_dim = 16,
+                   .head_dim = hidden_size / 4,
                    .intermediate_size = 256,
                    .max_positions = 64};
   return ParameterLayout(shape)[1];
@@ -33,6 +33,16 @@ TEST(InitializeRangeTest, AnyRangeAgreesWithTheWhole) {
        {std::pair<int64_t, int64_t>{0, 1}, {60, 70}, {127, 12345}, {777, 777}, {12416, unit.num_elements}}) {
     EXPECT_TRUE(at::equal(Range(unit, 5, begin, end), whole.narrow(0, begin, end - begin))) << begin << " " << end;
   }
+}
+
+TEST(InitializeRangeTest, ThreadsDrawWhatOneDraws) {
+  const UnitSpec unit = Layer(ModelFamily::kGpt2, 512);
+  const int before = at::get_num_threads();
+  at::set_num_threads(1);
+  const at::Tensor want = Range(unit, 5, 77, unit.num_elements);
+  at::set_num_threads(4);
+  EXPECT_TRUE(at::equal(Range(unit, 5, 77, unit.num_elements), want));
+  at::set_num_threads(before);
 }
 
 // Computed by another program from the formula of docs/training-semantics.md. A seed gives the same model wherever an element is

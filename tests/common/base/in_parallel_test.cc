@@ -1,12 +1,15 @@
-#include "planner/util/in_parallel.h"
+#include "common/base/in_parallel.h"
 
 #include <cstddef>
+#include <mutex>
 #include <numeric>
+#include <set>
+#include <thread>
 #include <vector>
 
 #include "gtest/gtest.h"
 
-namespace motley::planner {
+namespace motley {
 namespace {
 
 TEST(InParallelTest, EveryPieceOnceWhateverTheCount) {
@@ -15,6 +18,19 @@ TEST(InParallelTest, EveryPieceOnceWhateverTheCount) {
     InParallel(count, [&calls](size_t i) { ++calls[i]; });
     EXPECT_EQ(calls, std::vector<int>(count, 1)) << count;
   }
+}
+
+TEST(InParallelTest, NoMoreThreadsThanAskedFor) {
+  std::mutex mutex;
+  std::set<std::thread::id> threads;
+  InParallel(
+      200,
+      [&](size_t) {
+        const std::lock_guard<std::mutex> lock(mutex);
+        threads.insert(std::this_thread::get_id());
+      },
+      1);
+  EXPECT_EQ(threads, std::set<std::thread::id>{std::this_thread::get_id()});
 }
 
 TEST(InParallelTest, PiecesMayHavePieces) {
@@ -29,4 +45,4 @@ TEST(InParallelTest, PiecesMayHavePieces) {
 }
 
 }  // namespace
-}  // namespace motley::planner
+}  // namespace motley
