@@ -191,6 +191,10 @@ double Cluster::FlopsPerSecond(int kind, DType dtype) const {
   return flops > 0 ? flops : card.fp32_flops;
 }
 
+double Cluster::PeakFlops(int kind, DType dtype) const {
+  return kinds[kind].peak_flops > 0 ? kinds[kind].peak_flops : FlopsPerSecond(kind, dtype);
+}
+
 double Cluster::price_per_hour() const {
   double sum = 0;
   for (const ClusterNode& node : nodes) sum += node.price_per_hour;

@@ -28,6 +28,8 @@ struct CardKind {
   double fp32_flops = 0, tf32_flops = 0, fp16_flops = 0, bf16_flops = 0;  // dense peaks a second; 0 = no such unit
   int64_t memory_bytes = 0;
   double memory_bytes_per_second = 0;
+  // The data sheet's for the job's type, where the rates above were measured in its place; 0: they are the data sheet's.
+  double peak_flops = 0;
   std::string card = {};            // what is sold, where several of it were measured apart: "L4" of "L4-2"; empty: the name
   NcclPath nccl = NcclPath::kNone;  // of a live cluster; in a file where it says so
   bool launches_ahead = true;       // its host, of what it computes; what is emulated or a CPU computes when it is told to
@@ -86,7 +88,8 @@ struct Cluster {
   double usable_memory = 1 - kDefaultMemoryReserve;
   std::vector<std::string> notes;  // what a source leaves open or contradicts
 
-  double FlopsPerSecond(int kind, DType dtype) const;  // peak; fp32's where the card has no such unit
+  double FlopsPerSecond(int kind, DType dtype) const;  // fp32's where the card has no such unit
+  double PeakFlops(int kind, DType dtype) const;       // what a utilization is a part of
   double price_per_hour() const;
 };
 

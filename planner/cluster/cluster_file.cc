@@ -86,6 +86,8 @@ void ClusterReader::ReadCard(const toml::table& toml) {
         std::pair{"bf16_tflops", &card.kind.bf16_flops}}) {
     if (const std::optional<double> value = table.Quantity({{key, kTera}}, kLeastFlops, kMostFlops)) *flops = *value;
   }
+  if (const std::optional<double> value = table.Quantity({{"peak_tflops", kTera}}, kLeastFlops, kMostFlops))
+    card.kind.peak_flops = *value;
   double bytes = static_cast<double>(card.kind.memory_bytes);
   read("memory_gib", kGiB, kLeastDeviceBytes, kMostDeviceBytes, bytes);
   card.kind.memory_bytes = static_cast<int64_t>(bytes);

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
+#include "common/device/device_table.h"
 #include "common/device/transport_choice.h"
 #include "common/model/operators.h"
 #include "common/session/overlap_text.h"
@@ -91,8 +92,17 @@ absl::StatusOr<MeasuredCard> MeasuredOf(const PlannerInput& input, const DeviceD
   return card;
 }
 
+// Of a card that the table has, in the type of the job's products; 0: not known.
+double DataSheetFlops(const DeviceDescription& device, DType dtype) {
+  const absl::StatusOr<GpuSpec> gpu = FindGpu(device.model);
+  if (device.kind != DeviceKind::kCuda || !gpu.ok()) return 0;
+  const double half = dtype == DType::kBFloat16 ? gpu->bf16_flops : dtype == DType::kFloat16 ? gpu->fp16_flops : 0;
+  return half > 0 ? half : gpu->fp32_flops;
+}
+
 CardKind KindOf(const PlannerInput& input, const DeviceDescription& device, const MeasuredCard& card) {
   CardKind kind;
+  kind.peak_flops = DataSheetFlops(device, card.dtype);
   const double flops = device.flops_per_second > 0 ? device.flops_per_second : MeasuredFlops(input, card.layer);
   kind.fp32_flops = std::clamp(flops, kLeastFlops, kMostFlops);
   kind.memory_bytes = device.memory_bytes > 0 ? device.memory_bytes : static_cast<int64_t>(kMostDeviceBytes);

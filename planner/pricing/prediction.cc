@@ -175,7 +175,7 @@ void AddRates(const Setting& setting, const PlanView& view, PlanPrediction* pred
   const auto samples = static_cast<double>(setting.workload.global_batch);
   const double step = predicted->step_seconds;
   double peaks = 0;
-  for (const ClusterDevice& device : cluster.devices) peaks += cluster.FlopsPerSecond(device.kind, setting.workload.dtype);
+  for (const ClusterDevice& device : cluster.devices) peaks += cluster.PeakFlops(device.kind, setting.workload.dtype);
   if (step <= 0) return;
   predicted->tokens_per_second = samples * static_cast<double>(setting.workload.seq_len) / step;
   if (peaks > 0) {

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "common/device/device_table.h"
 #include "planner/cluster/cluster_file.h"
 #include "planner/cluster/cluster_text.h"
 #include "planner/live/live_inputs.h"
@@ -29,6 +30,25 @@ TEST(CardContexts, ACardsContextIsTheMostThatWasMeasuredOfItsKindOrTheFloor) {
   input.compute[3].context_bytes = input.compute[2].context_bytes = 5 * kMiB;
   live = Described(input);
   EXPECT_EQ(live.profile.cards[2].context_bytes, std::nullopt);
+}
+
+// Measured rates are no peak: a card that reaches half of its data sheet would be used fully.
+TEST(CardContexts, UtilizationIsAPartOfTheDataSheetsPeak) {
+  PlannerInput input = MixedCards();
+  for (DeviceDescription& device : input.devices) device.kind = DeviceKind::kCuda;
+  input.devices[0].model = "H200";
+  input.devices[1].model = "a card that nobody knows";
+  const auto peak = [&](int device) {
+    const auto read = ParseCluster(ToToml(Described(input).cluster), "cluster.toml");
+    EXPECT_TRUE(read.ok()) << read.status();
+    const int kind = read->devices[device].kind;
+    EXPECT_LT(read->FlopsPerSecond(kind, DType::kFloat32), 1e13) << "as measured";
+    return read->PeakFlops(kind, DType::kFloat32) / 1e12;
+  };
+  EXPECT_NEAR(peak(0), FindGpu("H200")->fp32_flops / 1e12, 0.01);
+  EXPECT_LT(peak(1), 10);
+  input.config.training.mixed_precision_param = "bfloat16";
+  EXPECT_NEAR(peak(0), FindGpu("H200")->bf16_flops / 1e12, 0.01);
 }
 
 TEST(CardContexts, ACardIsToldWhatNcclFindsAroundItAndAFileKeepsIt) {
