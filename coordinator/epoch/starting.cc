@@ -119,7 +119,9 @@ absl::StatusOr<std::vector<RankAssignment>> MakeAssignments(const ClusterState& 
   MOTLEY_ASSIGN_OR_RETURN(const std::vector<Place> places, PlacesOf(result.plan, run.considered));
   if (result.programs.size() != places.size() || result.evaluations.size() != places.size() ||
       result.lanes.size() != places.size() || result.card_contexts.size() != places.size()) {
-    return absl::InternalError(absl::StrCat("the plan has ", places.size(), " ranks and ", result.programs.size(), " programs"));
+    return absl::InternalError(absl::StrCat("the plan has ", places.size(), " ranks, ", result.programs.size(), " programs, ",
+                                            result.evaluations.size(), " evaluations, ", result.lanes.size(),
+                                            " times of lanes and ", result.card_contexts.size(), " contexts"));
   }
   MOTLEY_ASSIGN_OR_RETURN(const std::vector<ModelSlice> slices, planner::SlicesOfRanks(shape, result.plan));
   std::vector<RankAssignment> ranks(places.size(), Common(state, *run.prepared, job, shape, places));

@@ -1,6 +1,7 @@
 #include "coordinator/state/decide.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -30,8 +31,12 @@ std::string DescribeChange(const DecideView& v) {
     }
     return names;
   };
-  std::vector<std::string> parts;
-  const auto added = nodes(v.usable, v.run.considered), removed = nodes(v.run.considered, v.usable);
+  std::vector<std::string> parts, changed;
+  auto added = nodes(v.usable, v.run.considered), removed = nodes(v.run.considered, v.usable);
+  std::ranges::set_intersection(added, removed, std::back_inserter(changed));
+  for (const std::string& name : changed) std::erase(added, name), std::erase(removed, name);
+  if (!changed.empty())
+    parts.push_back(absl::StrCat(absl::StrJoin(changed, ", "), changed.size() == 1 ? " offers" : " offer", " other devices now"));
   if (!added.empty()) parts.push_back(absl::StrCat(absl::StrJoin(added, ", "), " can be used now"));
   if (!removed.empty()) parts.push_back(absl::StrCat(absl::StrJoin(removed, ", "), " is drained, lost or left out"));
   return absl::StrJoin(parts, " and ");

@@ -1,4 +1,6 @@
 // Scenarios of the driver's decision: a state is built by hand, time is a number.
+#include <gmock/gmock.h>
+
 #include "tests/coordinator/state/decide_fixture.h"
 
 namespace motley::coordinator {
@@ -142,6 +144,7 @@ TEST_F(DecideTest, HowACardIsJustNowPlansNothingAgain) {
     EXPECT_TRUE(std::holds_alternative<KeepOn>(Now().action)) << Now().reason;
     card.driver += "1";
     EXPECT_FALSE(std::holds_alternative<KeepOn>(Now().action)) << "it is another one";
+    EXPECT_THAT(Now().reason, testing::EndsWith("n2 offers other devices now"));
     card.driver.clear();
   }
 }
