@@ -63,7 +63,9 @@ class Temporaries {
     const int64_t chunk = std::min(tokens_, kHeadChunkTokens), vocabulary = shape_.vocab_size, columns = shape_.hidden_size;
     const int64_t elements = chunk * LogitColumns(vocabulary);  // of logits or their gradients
     const int64_t logits = elements * (wide_ + (is_half() ? size_ : 0));
-    const int64_t weights = is_half() ? (elements + columns * vocabulary) * size_ : 0;
+    // The weights' gradient is made in two parts, of a multiple of 64 words and of the rest.
+    const int64_t whole = vocabulary / kLogitColumns * kLogitColumns, part = std::max(whole, vocabulary - whole);
+    const int64_t weights = is_half() ? (elements + columns * part) * size_ : 0;
     const int64_t at_logits = std::max({logits, weights, (elements + chunk * columns) * size_});
     return Rows(columns, size_) + std::max(at_logits, Rows(columns, size_) + OfNorm());
   }

@@ -70,7 +70,8 @@ Exponentials Exponentiate(const at::Tensor& normed, const at::Tensor& weight, co
   return {ExponentialsOf(logits, maximum), maximum, target};
 }
 
-// In `like`'s type; a card multiplies and rounds in one pass.
+// In `like`'s type; a card multiplies and rounds in one pass. To be called as a statement of its own: `values` lives until its
+// end.
 at::Tensor ScaledTo(const at::Tensor& like, at::Tensor values, const at::Tensor& scale) {
   if (!values.is_cuda() || values.scalar_type() == like.scalar_type()) return values.mul_(scale).to(like.scalar_type());
   at::Tensor scaled = at::empty(values.sizes(), like.options());
@@ -90,7 +91,8 @@ at::Tensor LmHeadLossBackward(const at::Tensor& normed, const at::Tensor& weight
   at::Tensor values = Exponentiate(normed, weight, targets).values;
   const at::Tensor sum = values.sum(1, /*keepdim=*/true);
   values.scatter_add_(1, targets.unsqueeze(1), sum.neg());
-  return BackwardOfProduct(ScaledTo(normed, std::move(values), at::full_like(sum, scale).div_(sum)), normed, weight, grad_weight);
+  const at::Tensor grad_logits = ScaledTo(normed, std::move(values), at::full_like(sum, scale).div_(sum));
+  return BackwardOfProduct(grad_logits, normed, weight, grad_weight);
 }
 
 void LmHeadRows(const at::Tensor& normed, const at::Tensor& weight, const at::Tensor& targets, int64_t first, at::Tensor made) {
@@ -120,8 +122,8 @@ at::Tensor LmHeadPartBackward(const at::Tensor& normed, const at::Tensor& weight
   at::Tensor grad_logits = ExponentialsOf(Logits(normed, weight), logsumexp.unsqueeze(1));
   const at::Tensor ones = at::full_like(rows.index, -1, grad_logits.options()).masked_fill_(rows.elsewhere, 0);
   grad_logits.scatter_add_(1, rows.index.unsqueeze(1), ones.unsqueeze(1));
-  return BackwardOfProduct(ScaledTo(normed, std::move(grad_logits), at::full({}, scale, logsumexp.options())), normed, weight,
-                           grad_weight);
+  grad_logits = ScaledTo(normed, std::move(grad_logits), at::full({}, scale, logsumexp.options()));
+  return BackwardOfProduct(grad_logits, normed, weight, grad_weight);
 }
 
 }  // namespace motley::engine
