@@ -47,7 +47,8 @@ std::optional<NcclLinks> NcclLog::LinksOf(const std::string& lines, bool is_pair
   for (const std::string& way : seen.ways) {
     const std::vector<std::string> parts = absl::StrSplit(way, '/');
     int number = kNoInterface;
-    if (parts[0] == "P2P") AddOnce(links.kinds, seen.has_nvlink ? "NVLink" : seen.has_paths ? "PCIe" : "P2P");
+    if (parts[0] == "P2P")
+      AddOnce(links.kinds, seen.has_nvlink ? "NVLink" : seen.is_one_card ? "one card" : seen.has_paths ? "PCIe" : "P2P");
     if (parts[0] == "SHM") AddOnce(links.kinds, "shared memory");
     if (parts[0] != "NET" || parts.size() < 2) continue;
     if (parts.size() > 2 && !absl::SimpleAtoi(parts[2], &number)) number = kNoInterface;
@@ -73,6 +74,7 @@ void NcclLog::ReadLine(const std::string& line, bool is_pair, Seen& seen) {
     const std::string type = After(line, ", type ").value_or("");
     seen.has_paths = true;
     seen.has_nvlink |= type.starts_with("NVL") || type.starts_with("NVB");
+    seen.is_one_card |= type.starts_with("LOC");
   } else if (line.find(" coll channels, ") != std::string::npos) {
     seen.channels = NumberBefore(line, is_pair ? " p2p channels per peer" : " coll channels");
   } else if (line.find("] NCCL INFO Channel ") != std::string::npos) {

@@ -24,7 +24,7 @@ class NcclLog {
   // Of one communicator.
   struct Seen {
     std::vector<std::string> ways;  // "P2P/CUMEM", "NET/IB/0/GDRDMA"; each once
-    bool has_nvlink = false, has_paths = false, has_many_nodes = false;
+    bool has_nvlink = false, is_one_card = false, has_paths = false, has_many_nodes = false;
     int channels = 0;
   };
 

@@ -62,6 +62,23 @@ TEST(NcclLogTest, CardsThatReachEachOther) {
   EXPECT_EQ(NcclLog().LinksOf(made, kGroup), (NcclLinks{{"P2P"}, {}, 8}));
 }
 
+// As NCCL 2.30.7 wrote it on an H200, for two ranks of one process on it.
+TEST(NcclLogTest, TwoRanksOnOneCard) {
+  NcclLog log;
+  const std::string said =
+      "vm:1013:1013 [0] NCCL INFO NET/IB : Using [RO]; OOB lo:127.0.0.1<0>\n"
+      "vm:1013:1013 [0] NCCL INFO NET/Socket : Using [0]lo:127.0.0.1<0>\n"
+      "vm:1013:1344 [0] NCCL INFO Using network Socket\n"
+      "vm:1013:1344 [0] NCCL INFO comm 0x7f5fa4325420 rank 0 nRanks 2 nNodes 1 localRanks 2 localRank 0 MNNVL 0\n"
+      "vm:1013:1344 [0] NCCL INFO Pattern 4, crossNic 0, nChannels 32, bw 60.000000/60.000000, type LOC/PIX, sameChannels 1\n"
+      "vm:1013:1344 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] via P2P/direct pointer\n"
+      "vm:1013:1345 [0] NCCL INFO Channel 00/0 : 1[0] -> 0[0] via P2P/direct pointer\n"
+      "vm:1013:1344 [0] NCCL INFO 8 coll channels, 8 collnet channels, 0 nvls channels, 8 p2p channels, 2 p2p channels per "
+      "peer\n";
+  EXPECT_EQ(log.LinksOf(said, kGroup), (NcclLinks{{"one card"}, {}, 8}));
+  EXPECT_EQ(log.LinksOf(said, kPair), (NcclLinks{{"one card"}, {}, 2}));
+}
+
 // Reference: NVIDIA/nccl issue 1412.
 TEST(NcclLogTest, AMemberInsideItsNodeKnowsOfTheNetwork) {
   NcclLog log;
