@@ -33,21 +33,24 @@ at::Tensor Logits(const at::Tensor& normed, const at::Tensor& weight) {
   return room;
 }
 
+// The sum over the words. A card's is two products, the small one first: the other adds to it before it rounds.
+at::Tensor BackwardOfNormed(const at::Tensor& grad_logits, const at::Tensor& weight) {
+  const int64_t words = weight.size(0), whole = words / kLogitColumns * kLogitColumns;
+  const auto product = [&](int64_t first, int64_t count) {
+    return at::mm(grad_logits.narrow(1, first, count), weight.narrow(0, first, count));
+  };
+  if (!weight.is_cuda() || whole == 0 || whole == words) return product(0, words);
+  return product(whole, words - whole).addmm_(grad_logits.narrow(1, 0, whole), weight.narrow(0, 0, whole));
+}
+
 // Both products of the gradients, from those of the logits in such a room.
 at::Tensor BackwardOfProduct(const at::Tensor& grad_logits, const at::Tensor& normed, const at::Tensor& weight,
                              at::Tensor& grad_weight) {
-  at::Tensor grad_normed;
   ForEachPartOfWords(weight.size(0), [&](int64_t first, int64_t count) {
-    const at::Tensor of_words = grad_logits.narrow(1, first, count), part = weight.narrow(0, first, count);
     at::Tensor sum = grad_weight.narrow(0, first, count);
-    AddProduct(sum, of_words.t(), normed);
-    if (grad_normed.defined()) {
-      grad_normed.addmm_(of_words, part);
-    } else {
-      grad_normed = at::mm(of_words, part);
-    }
+    AddProduct(sum, grad_logits.narrow(1, first, count).t(), normed);
   });
-  return grad_normed;
+  return BackwardOfNormed(grad_logits, weight);
 }
 
 // exp(logits - row maximum): one chunk of them is all that ever exists, half logits in float32.
