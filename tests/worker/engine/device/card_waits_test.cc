@@ -10,7 +10,6 @@
 #include <functional>
 #include <future>
 #include <string>
-#include <thread>
 
 #include "tests/worker/engine/device/card.h"
 
@@ -32,9 +31,7 @@ class CardWaitsTest : public CardTest, public testing::WithParamInterface<Call> 
  protected:
   // Holds the stream until it is let go.
   void Hold(Lane lane) {
-    const auto wait = [](void* held) {
-      while (static_cast<std::atomic<bool>*>(held)->load()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    };
+    const auto wait = [](void* held) { static_cast<std::atomic<bool>*>(held)->wait(true); };
     ASSERT_EQ(cudaLaunchHostFunc(static_cast<cudaStream_t>(card().StreamOf(lane)->handle()), wait, &held_), cudaSuccess);
   }
   std::atomic<bool> held_ = true;
@@ -52,6 +49,7 @@ TEST_P(CardWaitsTest, ReturnsWhileAnotherStreamWaits) {
   });
   const bool waits = made.wait_for(kPatience) != std::future_status::ready;
   held_ = false;
+  held_.notify_all();
   made.get();
   card().Synchronize();
   EXPECT_FALSE(waits) << GetParam().name << " waits for all that the card has to do";
