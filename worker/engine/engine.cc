@@ -1,6 +1,5 @@
 #include "worker/engine/engine.h"
 
-#include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 #include "worker/engine/base/heartbeat.h"
 #include "worker/engine/base/memory.h"
 #include "worker/engine/base/monotonic.h"
+#include "worker/engine/base/threads.h"
 #include "worker/engine/device/card_trial.h"
 #include "worker/engine/device/cuda_libraries.h"
 #include "worker/engine/device/device_backend.h"
@@ -84,7 +84,9 @@ class EngineImpl : public Engine {
     // However this run ends, the next one starts without its stop.
     const absl::Cleanup forget_stop = [this] { stop_.stop = stop_.save = false; };
     MOTLEY_RETURN_IF_ERROR(CheckAssignment(assignment));
-    at::set_num_threads(assignment.device.threads);
+    // The compute lane has the cores. Two teams in a process are more threads than cores to OpenMP, whose threads then sleep at
+    // every barrier.
+    SetThreads(1);
     return Guarded("training", assignment, [&]() -> absl::StatusOr<RunEnd> {
       MOTLEY_ASSIGN_OR_RETURN(DeviceBackend * backend, Backend(assignment));
       const CountingIn counting(backend->host_account());
@@ -105,7 +107,7 @@ class EngineImpl : public Engine {
   absl::StatusOr<ComputeProfile> ProfileCompute(const RankAssignment& assignment) override {
     MOTLEY_RETURN_IF_ERROR(CheckAssignment(assignment));
     MOTLEY_RETURN_IF_ERROR(CheckMeasurable(assignment));
-    at::set_num_threads(assignment.device.threads);
+    SetThreads(assignment.device.threads);
     return Guarded("profiling compute", assignment, [&]() -> absl::StatusOr<ComputeProfile> {
       MOTLEY_ASSIGN_OR_RETURN(DeviceBackend * backend, Backend(assignment));
       const CountingIn counting(backend->host_account());

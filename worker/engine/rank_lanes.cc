@@ -1,23 +1,16 @@
 #include "worker/engine/rank_lanes.h"
 
-#include <ATen/Parallel.h>
-
 #include <functional>
 #include <string>
 #include <utility>
 
 #include "worker/engine/base/memory.h"
+#include "worker/engine/base/threads.h"
 #include "worker/engine/lanes/host_lane.h"
 #include "worker/engine/lanes/queued_lane.h"
 
 namespace motley::engine {
 namespace {
-
-// Before any work: a thread's first look at the number of threads takes the process's, whatever was set before.
-void SetThreads(int threads) {
-  at::get_num_threads();
-  at::set_num_threads(threads);
-}
 
 // A thread in a call notices by itself that a peer is gone; a stream does not.
 std::function<absl::Status()> HealthOf(DeviceBackend& backend, Communicator& communicator) {

@@ -1,4 +1,10 @@
 // The curve of one device, ends of every kind, profiles.
+#include <ATen/Parallel.h>
+
+#include <map>
+#include <set>
+#include <thread>
+
 #include "tests/worker/engine/engine_fixture.h"
 #include "tests/worker/engine/fake_card.h"
 #include "worker/engine/base/memory.h"
@@ -42,6 +48,25 @@ TEST_F(EngineTest, MoreValidationSamplesThanThereAreIsNamed) {
   const auto end = Train(Assign(Gpt2(), {{{8}, 1.0}})).ends[0];
   EXPECT_EQ(end.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_NE(end.status().message().find("data.validation_samples"), std::string::npos) << end.status();
+}
+
+// A second thread that computes with several would make a second team: together more threads than cores (docs/worker.md).
+TEST_F(EngineTest, OnlyComputeHasTheDevicesThreads) {
+  FakeKv kv;
+  FakeHost host(kv);
+  RankAssignment assignment = Assign(Gpt2(), {{{8}, 1.0}})[0];
+  assignment.device.threads = 2;
+  absl::Mutex mutex;
+  std::map<std::thread::id, int> threads;
+  const auto look = [&] {
+    absl::MutexLock lock(&mutex);
+    threads[std::this_thread::get_id()] = at::get_num_threads();
+  };
+  host.on_step = [&](const StepResult&) { look(); };
+  ASSERT_TRUE(CreateEngine(host, {.before_instruction = [&](int64_t) { look(); }})->Run(assignment).ok());
+  std::multiset<int> found;
+  for (const auto& [thread, number] : threads) found.insert(number);
+  EXPECT_EQ(found, (std::multiset<int>{1, 1, 2}));  // the rank's own, collectives, compute
 }
 
 TEST_F(EngineTest, ASecondRunOfTheSameEngineIsLegal) {

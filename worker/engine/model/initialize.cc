@@ -1,7 +1,5 @@
 // Initial weights, each element drawn on its own: a normal number by Box and Muller's formula from two uniform ones that
 // come from mixing (seed, tensor name, element). No generator state, so a rank draws exactly the range it owns.
-#include <ATen/Parallel.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -25,7 +23,7 @@ double NormalAt(uint64_t key, int64_t index) {
 }
 
 template <typename T>
-void FillTensor(const TensorSpec& tensor, int64_t seed, int64_t begin, int64_t end, T* out) {
+void FillTensor(const TensorSpec& tensor, int64_t seed, int64_t begin, int64_t end, T* out, int threads) {
   if (tensor.init != InitKind::kNormal) {
     std::fill(out, out + (end - begin), tensor.init == InitKind::kOnes ? T{1} : T{0});
     return;
@@ -38,12 +36,12 @@ void FillTensor(const TensorSpec& tensor, int64_t seed, int64_t begin, int64_t e
       out[i - begin] = static_cast<T>(tensor.init_std * NormalAt(key, tensor.named_element(i)));
   };
   // Not at::parallel_for: outside libtorch, which is compiled with OpenMP, it is a loop.
-  InParallel(pieces, draw, static_cast<size_t>(at::get_num_threads()));
+  InParallel(pieces, draw, static_cast<size_t>(threads));
 }
 
 }  // namespace
 
-void InitializeRange(const UnitSpec& unit, int64_t seed, int64_t begin, int64_t end, at::Tensor& out) {
+void InitializeRange(const UnitSpec& unit, int64_t seed, int64_t begin, int64_t end, at::Tensor& out, int threads) {
   TORCH_CHECK(out.numel() == end - begin && out.is_contiguous(), "initial values of ", end - begin, " elements into ",
               out.numel());
   AT_DISPATCH_FLOATING_TYPES(out.scalar_type(), "initialize", [&] {
@@ -52,7 +50,7 @@ void InitializeRange(const UnitSpec& unit, int64_t seed, int64_t begin, int64_t 
       const int64_t from = std::max(begin, tensor.offset_elements);
       const int64_t to = std::min(end, tensor.offset_elements + tensor.num_elements);
       if (from >= to) continue;
-      FillTensor(tensor, seed, from - tensor.offset_elements, to - tensor.offset_elements, data + (from - begin));
+      FillTensor(tensor, seed, from - tensor.offset_elements, to - tensor.offset_elements, data + (from - begin), threads);
     }
   });
 }

@@ -20,8 +20,5 @@ at::Tensor SquaredNorm(const at::Tensor& gradient);
 // `step` counts from 1. The gradient is multiplied by `clip`; what is in it afterwards is not defined.
 void AdamWStep(const OptimizerSection& options, double lr, int64_t step, double clip, at::Tensor& gradient, at::Tensor& parameter,
                at::Tensor& exp_avg, at::Tensor& exp_avg_sq);
-// The same by ATen's fused operator: of devices that are not the host. For tests, of any.
-void FusedAdamWStep(const OptimizerSection& options, double lr, int64_t step, double clip, at::Tensor& gradient,
-                    at::Tensor& parameter, at::Tensor& exp_avg, at::Tensor& exp_avg_sq);
 
 }  // namespace motley::engine

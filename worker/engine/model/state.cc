@@ -86,7 +86,8 @@ absl::StatusOr<ShardedState> ShardedState::Create(const RankAssignment& assignme
       for (at::Tensor* tensor : tensors) *tensor = at::zeros({state.size()}, options);
       if (!reader) {
         const UnitSpec& spec = layout[static_cast<size_t>(block)];
-        InitializeRange(spec, assignment.config.training.seed, state.begin, state.end, state.parameter);
+        InitializeRange(spec, assignment.config.training.seed, state.begin, state.end, state.parameter,
+                        assignment.device.threads);
       } else {
         MOTLEY_RETURN_IF_ERROR(Restore(*reader, IsInitial(assignment), state));
       }

@@ -108,7 +108,7 @@ class UnitModel {
 
 // Initial values of elements [begin, end) of a unit: keyed by (seed, tensor name, HuggingFace's element), never by rank or place,
 // so any range agrees with the whole. Drawn in float64 and rounded to out's dtype.
-// out: one-dimensional, end - begin elements.
-void InitializeRange(const UnitSpec& unit, int64_t seed, int64_t begin, int64_t end, at::Tensor& out);
+// out: one-dimensional, end - begin elements. threads: at least 1.
+void InitializeRange(const UnitSpec& unit, int64_t seed, int64_t begin, int64_t end, at::Tensor& out, int threads);
 
 }  // namespace motley::engine

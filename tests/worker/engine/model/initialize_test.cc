@@ -20,9 +20,10 @@ UnitSpec Layer(ModelFamily family = ModelFamily::kGpt2, int64_t hidden_size = 64
   return ParameterLayout(shape)[1];
 }
 
-at::Tensor Range(const UnitSpec& unit, int64_t seed, int64_t begin, int64_t end, at::ScalarType dtype = at::kDouble) {
+at::Tensor Range(const UnitSpec& unit, int64_t seed, int64_t begin, int64_t end, at::ScalarType dtype = at::kDouble,
+                 int threads = 1) {
   at::Tensor out = at::empty({end - begin}, dtype);
-  InitializeRange(unit, seed, begin, end, out);
+  InitializeRange(unit, seed, begin, end, out, threads);
   return out;
 }
 
@@ -37,12 +38,7 @@ TEST(InitializeRangeTest, AnyRangeAgreesWithTheWhole) {
 
 TEST(InitializeRangeTest, ThreadsDrawWhatOneDraws) {
   const UnitSpec unit = Layer(ModelFamily::kGpt2, 512);
-  const int before = at::get_num_threads();
-  at::set_num_threads(1);
-  const at::Tensor want = Range(unit, 5, 77, unit.num_elements);
-  at::set_num_threads(4);
-  EXPECT_TRUE(at::equal(Range(unit, 5, 77, unit.num_elements), want));
-  at::set_num_threads(before);
+  EXPECT_TRUE(at::equal(Range(unit, 5, 77, unit.num_elements, at::kDouble, 4), Range(unit, 5, 77, unit.num_elements)));
 }
 
 // Computed by another program from the formula of docs/training-semantics.md. A seed gives the same model wherever an element is
