@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -15,8 +16,21 @@
 namespace motley::engine {
 namespace {
 
-// A plan rounds in more ways than one device does that takes other microbatches.
+// A plan rounds in more ways than the simplest ones do.
 constexpr double kMostWobbles = 4;
+
+// A sample at a time, by one rank or by two of which the first has this share of the tensor-parallel work.
+planner::Plan OneUnitPlan(const TinyJob& job, double first_share) {
+  planner::Plan plan = OneDevicePlan(job);
+  planner::UnitPlan& unit = plan.pipelines[0].stages[0].units[0];
+  unit.microbatches.assign(static_cast<size_t>(plan.global_batch), 1);
+  if (first_share == 1) return plan;
+  unit.ranks.push_back(unit.ranks[0]);
+  unit.ranks[1].device = DeviceId("n1/gpu0");
+  unit.ranks[0].tp_share = unit.ranks[0].shard_ratio = first_share;
+  unit.ranks[1].tp_share = unit.ranks[1].shard_ratio = 1 - first_share;
+  return plan;
+}
 
 absl::StatusOr<TrainingRun> Train(const PlannedJob& planned, std::optional<uint64_t> delays, Devices devices) {
   MOTLEY_RETURN_IF_ERROR(planner::ValidateForEngine(planned.plan, planned.job.model));
@@ -87,15 +101,21 @@ absl::StatusOr<TrainingRun> Equivalence::OneDevice(const TinyJob& job) {
   return one_device_[job.Name()] = std::move(run);
 }
 
-absl::StatusOr<double> Equivalence::Wobble(const TinyJob& job) {
-  const auto found = wobble_.find(job.Name());
-  if (found != wobble_.end()) return found->second;
+absl::StatusOr<double> Equivalence::Wobble(const TinyJob& job, bool divided) {
+  const std::pair<std::string, bool> key(job.Name(), divided);
+  if (const auto found = wobble_.find(key); found != wobble_.end()) return found->second;
   MOTLEY_ASSIGN_OR_RETURN(const TrainingRun whole, OneDevice(job));
-  planner::Plan by_one = OneDevicePlan(job);
-  std::vector<int64_t>& microbatches = by_one.pipelines[0].stages[0].units[0].microbatches;
-  microbatches.assign(static_cast<size_t>(by_one.global_batch), 1);
-  MOTLEY_ASSIGN_OR_RETURN(const TrainingRun run, Train({job, by_one}, std::nullopt, Devices::kHosts));
-  return wobble_[job.Name()] = Compare(run, whole, job.model).curve.relative;
+  const int64_t heads = job.model.num_kv_heads;
+  std::set<int64_t> firsts = {heads};  // of these, those of the first of two ranks
+  if (divided && heads > 1) firsts.insert({1, heads / 2, heads - 1});
+  double& wobble = wobble_[key];
+  for (const int64_t first : firsts) {
+    MOTLEY_ASSIGN_OR_RETURN(
+        const TrainingRun run,
+        Train({job, OneUnitPlan(job, static_cast<double>(first) / static_cast<double>(heads))}, std::nullopt, Devices::kHosts));
+    wobble = std::max(wobble, Compare(run, whole, job.model).curve.relative);
+  }
+  return wobble;
 }
 
 absl::StatusOr<Differences> Equivalence::Run(const PlannedJob& planned, uint64_t seed) {
@@ -118,13 +138,13 @@ absl::StatusOr<Differences> Equivalence::Run(const PlannedJob& planned, uint64_t
 std::string Equivalence::Complaint(const PlannedJob& planned, uint64_t seed) {
   const absl::StatusOr<Differences> differences = Run(planned, seed);
   if (!differences.ok()) return differences.status().ToString();
-  Limits limits = LimitsOf(planned.plan.dtype, HasUnitsOfSeveral(planned.plan));
+  const bool divided = HasUnitsOfSeveral(planned.plan);
+  Limits limits = LimitsOf(planned.plan.dtype, divided);
   // Where a gradient's norm leaps, roundings that differ leap with it.
   if (IsHalf(planned.plan.dtype) && differences->curve.relative > limits.curve) {
-    const absl::StatusOr<double> wobble = Wobble(planned.job);
+    const absl::StatusOr<double> wobble = Wobble(planned.job, divided);
     if (!wobble.ok()) return wobble.status().ToString();
-    const double terms = limits.curve / LimitsOf(planned.plan.dtype).curve;  // which one device does not round
-    limits.curve = std::max(limits.curve, kMostWobbles * terms * *wobble);
+    limits.curve = std::max(limits.curve, kMostWobbles * *wobble);
   }
   return motley::engine::Complaint(*differences, limits);
 }

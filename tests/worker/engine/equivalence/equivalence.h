@@ -36,8 +36,9 @@ class Equivalence {
 
   // Errors of the run.
   absl::StatusOr<TrainingRun> OneDevice(const TinyJob& job);
-  // What roundings alone do in a half type: how far the curve of one device is from its own where it takes a sample at a time.
-  absl::StatusOr<double> Wobble(const TinyJob& job);
+  // What roundings alone do in a half type: how far the curve of one device is at most from those of the simplest plans, which
+  // take a sample at a time on one rank and, `divided`, on two with unlike tensor-parallel shares.
+  absl::StatusOr<double> Wobble(const TinyJob& job, bool divided);
   // Lowers and trains the plan, with its lanes delayed by `seed`. Errors of ValidateForEngine, the lowering, the checks, the run.
   absl::StatusOr<Differences> Run(const PlannedJob& planned, uint64_t seed);
   // Empty: the plan trains like one device. Else what is wrong, in a line.
@@ -46,7 +47,7 @@ class Equivalence {
  private:
   const Devices devices_;
   std::map<std::string, TrainingRun> one_device_;
-  std::map<std::string, double> wobble_;
+  std::map<std::pair<std::string, bool>, double> wobble_;
   MemoryPredictions predictions_;
 };
 
