@@ -48,6 +48,8 @@ int64_t ValueBytes(const ModelShape& shape, LayerValue value, int64_t samples, i
 int64_t BoundaryBytes(const ModelShape& shape, int64_t samples, int64_t seq_len, DType dtype);
 // Rows of logits that the LM head computes at once; bounds the head's workspace.
 inline constexpr int64_t kHeadChunkTokens = 1024;
+// What the loss must know of a row that ranks divide: the logsumexp of each one's part, and the target's logit.
+inline constexpr int64_t kNumbersOfALogitsRow = 2;
 // Columns of the room of their logits: rows begin at multiples of 64, since a card's products read and write rows of another
 // length (50257 words) without their fast loads.
 inline constexpr int64_t kLogitColumns = 64;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/model/layer_table.h"
+#include "common/model/operators.h"
 #include "planner/costs/latency_match.h"
 #include "planner/costs/layer_operators.h"
 #include "planner/costs/roofline.h"
@@ -291,9 +292,8 @@ int64_t Costs::BoundaryBytes(double samples) const {
 }
 
 int64_t Costs::RowBytes(double samples) const {
-  constexpr int64_t kNumbers = 3;
   const int64_t size = std::max(element_bytes(), SizeOfBytes(DType::kFloat32));
-  return ToBytes(samples * static_cast<double>(kNumbers * workload_.seq_len * size));
+  return ToBytes(samples * static_cast<double>(kNumbersOfALogitsRow * workload_.seq_len * size));
 }
 
 int64_t Costs::WorkspaceBytes(int kind, UnitKind unit, double samples, double share) const {

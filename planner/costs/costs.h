@@ -85,7 +85,7 @@ class Costs {
   // Of what is counted: what was measured of the unit's saved bytes.
   double SavedFactor(int kind, UnitKind unit) const;
   int64_t BoundaryBytes(double samples) const;  // one activation between units
-  // What the ranks of a tensor-parallel unit must know of each row of logits: maximum, sum of exponentials, the target's logit.
+  // What the ranks of a tensor-parallel unit must know of the logits: kNumbersOfALogitsRow of each token.
   int64_t RowBytes(double samples) const;
   // The largest temporary of forward or backward.
   int64_t WorkspaceBytes(int kind, UnitKind unit, double samples, double share = 1) const;

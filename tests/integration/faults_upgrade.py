@@ -7,7 +7,7 @@ from harness import TestCluster, expect
 from faults_common import PACED, last_step, newest_checkpoint, paced_job, row
 
 NODES = {"a": [PACED], "b": [PACED], "c": [PACED]}
-BUILD, NEXT_BUILD = b"ranks-0001", b"ranks-0002"
+BUILD, NEXT_BUILD = b"ranks-0002", b"ranks-0003"
 PROGRAMS = ("motley-worker", "motley-rank")
 
 

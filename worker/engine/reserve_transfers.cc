@@ -7,14 +7,15 @@
 #include <vector>
 
 #include "common/base/status_macros.h"
+#include "common/model/operators.h"
 #include "worker/engine/rank_arrays.h"
 
 namespace motley::engine {
 namespace {
 
-// Of all members of a group: three numbers for each token.
+// Of all members of a group.
 int64_t RowsBytes(const RankAssignment& assignment, Precision precision, int64_t samples, int64_t members) {
-  return members * 3 * samples * assignment.config.training.seq_len * SizeOfBytes(precision.master);
+  return members * kNumbersOfALogitsRow * samples * assignment.config.training.seq_len * SizeOfBytes(precision.master);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "common/model/operators.h"
 #include "gtest/gtest.h"
 #include "planner/plan/unit_slices.h"
 #include "planner/pricing/price.h"
@@ -171,7 +172,7 @@ TEST(ProgramMemoryTest, ATensorParallelRankKeepsItsSums) {
   const ActivationBytes peak = PeakActivations(costs, kind, program, {0, 4, 8});
   EXPECT_EQ(peak.boundaries, 5 * costs.BoundaryBytes(2));
   EXPECT_EQ(peak.saved, 4 * costs.BoundaryBytes(2) + costs.SavedBytes(kind, UnitKind::kHead, OpSet::None(), 2, 0.5) +
-                            2 * 3 * 4 * setting->workload.seq_len);
+                            2 * kNumbersOfALogitsRow * 4 * setting->workload.seq_len);
   const auto priced = Price(*setting, plan);
   ASSERT_TRUE(priced.ok()) << priced.status();
   EXPECT_TRUE(priced->plan.predicted.as_run);

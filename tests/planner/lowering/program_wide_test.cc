@@ -281,7 +281,7 @@ TEST_F(ProgramWideTest, ATensorParallelGroupIsPricedAsSearchesPriceIt) {
   EXPECT_LT(Peak(programs[2]), Peak(programs[1]) + 1);
 }
 
-TEST_F(ProgramWideTest, RowsAreThreeNumbersEach) {
+TEST_F(ProgramWideTest, RowsAreTwoNumbersEach) {
   setting_ = MakeSetting(Nodes({{"T4", "T4"}}), WorkOf(MediumModel(1, false), 2));
   plan_ = PlanOf(*setting_, ScheduleFamily::kLayered, {{{StageOf(*setting_, 0, {{1}, {1}}, {{0, 0}})}}});
   PlaceEvenly({0.5, 0.5});
@@ -294,8 +294,8 @@ TEST_F(ProgramWideTest, RowsAreThreeNumbersEach) {
   for (const Task& task : graph.tasks) {
     if (task.kind == TaskKind::kAllReduce) bytes.push_back(task.loads.at(0).bytes);
   }
-  // Of each row 512 numbers of the activation, or three; both of float32.
-  EXPECT_NEAR(bytes[0] / bytes[1], 512.0 / 3, 1e-6);
+  // Of each row 512 numbers of the activation, or two; both of float32.
+  EXPECT_NEAR(bytes[0] / bytes[1], 512.0 / 2, 1e-6);
 }
 
 }  // namespace

@@ -15,14 +15,9 @@
 namespace motley::engine {
 namespace {
 
-// Of a device that is not the host. The operator makes a copy in float64 first: of a piece, not of the whole.
+// Of a device that is not the host. linalg_vector_norm would make a copy in float64 first.
 at::Tensor SquaredNormByOperators(const at::Tensor& gradient) {
-  constexpr int64_t kPieceElements = int64_t{4} << 20;
-  at::Tensor sum = at::zeros({}, gradient.options().dtype(at::kDouble));
-  for (const at::Tensor& piece : gradient.split(kPieceElements)) {
-    sum.add_(at::linalg_vector_norm(piece, 2, std::nullopt, /*keepdim=*/false, at::kDouble).square_());
-  }
-  return sum;
+  return at::_foreach_norm({gradient}, 2, at::kDouble)[0].square();
 }
 
 // Several sums side by side: each addition waits for the one before it.

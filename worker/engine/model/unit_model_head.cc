@@ -53,7 +53,8 @@ at::Tensor UnitModel::HeadLogits(const UnitArray& params, const UnitArray& embed
   const at::Tensor x = input.reshape({-1, input.size(-1)}), labels = targets.reshape({-1});
   NormStats stats;
   const at::Tensor normed = NormForward(traits_->norm, x, w.norm, w.norm_bias, shape_.norm_eps, stats);
-  const at::Tensor rows = at::empty({3, x.size(0)}, x.options().dtype(IsHalf(x) ? at::kFloat : x.scalar_type()));
+  const at::Tensor rows =
+      at::empty({kNumbersOfALogitsRow, x.size(0)}, x.options().dtype(IsHalf(x) ? at::kFloat : x.scalar_type()));
   ForEachChunk(x.size(0), [&](int64_t begin, int64_t count) {
     LmHeadRows(normed.narrow(0, begin, count), w.projection, labels.narrow(0, begin, count), first_token_,
                rows.narrow(1, begin, count));
@@ -73,7 +74,7 @@ at::Tensor UnitModel::HeadLogits(const UnitArray& params, const UnitArray& embed
 }
 
 at::Tensor UnitModel::HeadLoss(const at::Tensor& rows, Keep keep, Saved& saved) {
-  const RowsOfAll all = CombineRows(rows.view({-1, 3, rows.size(-1)}));
+  const RowsOfAll all = CombineRows(rows.view({-1, kNumbersOfALogitsRow, rows.size(-1)}));
   if (keep != Keep::kNothing) saved.tensors.at(kHeadLogsumexp) = all.logsumexp;
   return all.loss;
 }

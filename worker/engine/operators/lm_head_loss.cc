@@ -20,14 +20,15 @@ void ForEachPartOfWords(int64_t words, const Body& body) {
   if (whole < words) body(whole, words - whole);
 }
 
-// [rows, LogitColumns(words)] in the tensors' type. Behind the words stand logits of -inf: neither maxima nor sums of
-// exponentials see them, and what goes over the elements has them all side by side.
+// [rows, LogitColumns(words)] in the tensors' type, or float32 where half types' product can be. Behind the words stand logits of
+// -inf: neither maxima nor sums of exponentials see them, and what goes over the elements has them all side by side.
 at::Tensor Logits(const at::Tensor& normed, const at::Tensor& weight) {
   const int64_t words = weight.size(0), columns = LogitColumns(words);
-  at::Tensor room = at::empty({normed.size(0), columns}, normed.options());
+  const at::ScalarType type = MultipliesIntoFloat32(normed) ? at::kFloat : normed.scalar_type();
+  at::Tensor room = at::empty({normed.size(0), columns}, normed.options().dtype(type));
   ForEachPartOfWords(words, [&](int64_t first, int64_t count) {
     at::Tensor of_words = room.narrow(1, first, count);
-    at::mm_out(of_words, normed, weight.narrow(0, first, count).t());
+    Multiply(of_words, normed, weight.narrow(0, first, count).t());
   });
   if (columns > words) room.narrow(1, words, columns - words).fill_(-std::numeric_limits<double>::infinity());
   return room;
@@ -53,70 +54,53 @@ at::Tensor BackwardOfProduct(const at::Tensor& grad_logits, const at::Tensor& no
   return BackwardOfNormed(grad_logits, weight);
 }
 
-// exp(logits - row maximum): one chunk of them is all that ever exists, half logits in float32.
-struct Exponentials {
-  at::Tensor values;   // [rows, LogitColumns(words)]
-  at::Tensor maximum;  // [rows, 1]
-  at::Tensor target;   // [rows, 1] the target's logit
-};
-
-// The difference of half logits and float32 maxima is float32: on a card no pass widens them before (a host would, into a copy).
-at::Tensor ExponentialsOf(const at::Tensor& logits, const at::Tensor& subtracted) {
-  if (logits.is_cuda() && IsHalf(logits)) return at::sub(logits, subtracted).exp_();
-  return Widened(logits).sub_(subtracted).exp_();
+// A softmax or its logarithm in the logits' own place, half logits' in a float32 copy: one chunk of such numbers is all that ever
+// exists.
+using Rowwise = at::Tensor& (*)(at::Tensor& out, const at::Tensor& input, int64_t dim, bool half_to_float);
+at::Tensor InPlace(Rowwise function, const at::Tensor& logits) {
+  at::Tensor wide = Widened(logits);
+  return function(wide, wide, 1, /*half_to_float=*/false);
 }
+at::Tensor LogSoftmax(const at::Tensor& logits) { return InPlace(&at::_log_softmax_out, logits); }
+at::Tensor Softmax(const at::Tensor& logits) { return InPlace(&at::_softmax_out, logits); }
 
-Exponentials Exponentiate(const at::Tensor& normed, const at::Tensor& weight, const at::Tensor& targets) {
-  const at::Tensor logits = Logits(normed, weight);
-  const at::Tensor target = Widened(logits.gather(1, targets.unsqueeze(1)));
-  const at::Tensor maximum = Widened(logits.amax(1, /*keepdim=*/true));
-  return {ExponentialsOf(logits, maximum), maximum, target};
+at::Tensor ExponentialsOf(const at::Tensor& logits, const at::Tensor& logsumexp) {
+  return Widened(logits).sub_(logsumexp).exp_();
 }
 
 // In `like`'s type; a card multiplies and rounds in one pass. To be called as a statement of its own: `values` lives until its
 // end.
-at::Tensor ScaledTo(const at::Tensor& like, at::Tensor values, const at::Tensor& scale) {
+at::Tensor ScaledTo(const at::Tensor& like, at::Tensor values, double scale) {
   if (!values.is_cuda() || values.scalar_type() == like.scalar_type()) return values.mul_(scale).to(like.scalar_type());
   at::Tensor scaled = at::empty(values.sizes(), like.options());
-  return at::mul_out(scaled, values, scale);
+  return at::mul_out(scaled, values, at::scalar_tensor(scale, at::kDouble));
 }
 
 }  // namespace
 
 at::Tensor LmHeadLossForward(const at::Tensor& normed, const at::Tensor& weight, const at::Tensor& targets) {
-  const Exponentials e = Exponentiate(normed, weight, targets);
-  return e.values.sum(1, /*keepdim=*/true).log_().add_(e.maximum).sub_(e.target).sum(at::kDouble);
+  return LogSoftmax(Logits(normed, weight)).gather(1, targets.unsqueeze(1)).neg_().sum(at::kDouble);
 }
 
-// (e / sum - 1 at the target) * scale, as (e - sum at the target) * (scale / sum): one pass less over the elements.
 at::Tensor LmHeadLossBackward(const at::Tensor& normed, const at::Tensor& weight, const at::Tensor& targets, double scale,
                               at::Tensor& grad_weight) {
-  at::Tensor values = Exponentiate(normed, weight, targets).values;
-  const at::Tensor sum = values.sum(1, /*keepdim=*/true);
-  values.scatter_add_(1, targets.unsqueeze(1), sum.neg());
-  const at::Tensor grad_logits = ScaledTo(normed, std::move(values), at::full_like(sum, scale).div_(sum));
+  at::Tensor values = Softmax(Logits(normed, weight));
+  values.scatter_add_(1, targets.unsqueeze(1), at::full({targets.size(0), 1}, -1, values.options()));
+  const at::Tensor grad_logits = ScaledTo(normed, std::move(values), scale);
   return BackwardOfProduct(grad_logits, normed, weight, grad_weight);
 }
 
 void LmHeadRows(const at::Tensor& normed, const at::Tensor& weight, const at::Tensor& targets, int64_t first, at::Tensor made) {
   const RowsOfPart rows = RowsInPart(targets, first, weight.size(0));
-  const at::Tensor logits = Logits(normed, weight);
-  made.select(0, 2).copy_(logits.gather(1, rows.index.unsqueeze(1)).squeeze(1).masked_fill_(rows.elsewhere, 0));
-  const at::Tensor maximum = Widened(logits.amax(1, /*keepdim=*/true));
-  made.select(0, 0).copy_(maximum.squeeze(1));
-  made.select(0, 1).copy_(ExponentialsOf(logits, maximum).sum(1));
+  const at::Tensor logits = Logits(normed, weight), index = rows.index.unsqueeze(1);
+  const at::Tensor some = Widened(logits.gather(1, index)).squeeze(1);  // a copy: what follows may take the logits' place
+  made.select(0, 0).copy_(some - LogSoftmax(logits).gather(1, index).squeeze(1));
+  made.select(0, 1).copy_(some.masked_fill(rows.elsewhere, 0));
 }
 
 RowsOfAll CombineRows(const at::Tensor& parts) {
-  const at::Tensor maximum = parts.select(1, 0).amax(0);
-  at::Tensor sum = at::zeros_like(maximum), target = at::zeros_like(maximum);
-  for (int64_t i = 0; i < parts.size(0); ++i) {
-    const at::Tensor part = parts.select(0, i);
-    sum.add_(part.select(0, 0).sub(maximum).exp_().mul_(part.select(0, 1)));
-    target.add_(part.select(0, 2));
-  }
-  const at::Tensor logsumexp = sum.log_().add_(maximum);
-  return {logsumexp, target.neg_().add_(logsumexp).sum(at::kDouble)};
+  const at::Tensor logsumexp = parts.select(1, 0).logsumexp(0);
+  return {logsumexp, (logsumexp - parts.select(1, 1).sum(0)).sum(at::kDouble)};
 }
 
 at::Tensor LmHeadPartBackward(const at::Tensor& normed, const at::Tensor& weight, const at::Tensor& targets, int64_t first,
@@ -125,7 +109,7 @@ at::Tensor LmHeadPartBackward(const at::Tensor& normed, const at::Tensor& weight
   at::Tensor grad_logits = ExponentialsOf(Logits(normed, weight), logsumexp.unsqueeze(1));
   const at::Tensor ones = at::full_like(rows.index, -1, grad_logits.options()).masked_fill_(rows.elsewhere, 0);
   grad_logits.scatter_add_(1, rows.index.unsqueeze(1), ones.unsqueeze(1));
-  grad_logits = ScaledTo(normed, std::move(grad_logits), at::full({}, scale, logsumexp.options()));
+  grad_logits = ScaledTo(normed, std::move(grad_logits), scale);
   return BackwardOfProduct(grad_logits, normed, weight, grad_weight);
 }
 

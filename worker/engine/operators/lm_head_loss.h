@@ -15,14 +15,14 @@ at::Tensor LmHeadLossBackward(const at::Tensor& normed, const at::Tensor& weight
 
 // ---- of a part of the vocabulary: rows [first, first + weight.size(0)); targets are of the whole ----
 
-// Into `made` [3, rows], in the type of the rows' terms: each row's maximum, the sum of exponentials of its logits less that, and
-// the target's logit, 0 where another part has it.
+// Into `made` [2, rows], in the type of the rows' terms: the logarithm of the sum of exponentials of each row's logits, and the
+// target's logit, 0 where another part has it.
 void LmHeadRows(const at::Tensor& normed, const at::Tensor& weight, const at::Tensor& targets, int64_t first, at::Tensor made);
 struct RowsOfAll {
   at::Tensor logsumexp;  // [rows] over the whole vocabulary
   at::Tensor loss;       // the sum over the rows, as LmHeadLossForward's
 };
-// `parts` [parts, 3, rows]: summed in their order, so that whoever has the same parts has the same sums.
+// `parts` [parts, 2, rows].
 RowsOfAll CombineRows(const at::Tensor& parts);
 // What LmHeadLossBackward makes: of `normed` the part's term of the gradient, of the weights the gradient itself.
 at::Tensor LmHeadPartBackward(const at::Tensor& normed, const at::Tensor& weight, const at::Tensor& targets, int64_t first,

@@ -26,7 +26,10 @@ class MetaKernels {
   MetaKernels() : library_(torch::Library::IMPL, "aten", c10::DispatchKey::Meta, __FILE__, __LINE__) {
     library_.impl("index_select", IndexSelect);
     library_.impl("abs.out", Abs);
-    if (TORCH_VERSION_MINOR >= 11) library_.impl("addmm.dtype_out", AddProduct);
+    if (TORCH_VERSION_MINOR >= 11) {
+      library_.impl("addmm.dtype_out", AddProduct);
+      library_.impl("mm.dtype_out", Product);
+    }
     library_.impl("native_layer_norm", LayerNorm);
     library_.impl("native_layer_norm_backward", LayerNormBackward);
     library_.impl("_fused_rms_norm", RmsNorm);
@@ -51,11 +54,15 @@ class MetaKernels {
     ExpectNowhere({self, out});
     return out;
   }
-  static at::Tensor& AddProduct(const at::Tensor& self, const at::Tensor& a, const at::Tensor& b, at::ScalarType type,
-                                const at::Scalar&, const at::Scalar&, at::Tensor& out) {
-    ExpectNowhere({self, a, b, out});
+  static at::Tensor& Product(const at::Tensor& a, const at::Tensor& b, at::ScalarType type, at::Tensor& out) {
+    ExpectNowhere({a, b, out});
     TORCH_CHECK(out.scalar_type() == type && out.size(0) == a.size(0) && out.size(1) == b.size(1), "no place for the product");
     return out;
+  }
+  static at::Tensor& AddProduct(const at::Tensor& self, const at::Tensor& a, const at::Tensor& b, at::ScalarType type,
+                                const at::Scalar&, const at::Scalar&, at::Tensor& out) {
+    ExpectNowhere({self});
+    return Product(a, b, type, out);
   }
   static std::tuple<at::Tensor, at::Tensor, at::Tensor> LayerNorm(const at::Tensor& input, at::IntArrayRef,
                                                                   const std::optional<at::Tensor>& weight,
