@@ -9,6 +9,7 @@ DEMO = os.path.join(ROOT, "deploy", "demo")
 PROGRAMS = ("motley", "motley-coordinator", "motley-worker", "motley-rank")
 ENDED = ("SUCCEEDED", "FAILED", "STOPPED")
 JOB_SECONDS = 240
+LEAST_TEXT_BYTES = 2 << 20
 SETTINGS = {
     "cuda": {"flavor": "124M", "seq_len": 1024, "global_batch_size": 32, "steps": 40, "mixed_precision_param": "bfloat16"},
     "cpu": {"flavor": "debug", "seq_len": 64, "global_batch_size": 4, "steps": 6, "mixed_precision_param": ""},
@@ -20,13 +21,15 @@ def programs_are_there(folder):
 
 
 def job_file(folder, settings, to_toml):
-    """The job on text of this checkout."""
+    """The job on text of this checkout, as often as its batch for validation asks."""
     text = os.path.join(folder, "text.txt")
+    pages = ""
+    for name in sorted(os.listdir(os.path.join(ROOT, "docs"))):
+        if name.endswith(".md"):
+            with open(os.path.join(ROOT, "docs", name), encoding="utf-8") as file:
+                pages += file.read()
     with open(text, "w", encoding="utf-8") as out:
-        for name in sorted(os.listdir(os.path.join(ROOT, "docs"))):
-            if name.endswith(".md"):
-                with open(os.path.join(ROOT, "docs", name), encoding="utf-8") as file:
-                    out.write(file.read())
+        out.write(pages * (LEAST_TEXT_BYTES // len(pages) + 1))
     training = {key: value for key, value in settings.items() if key != "flavor"}
     path = os.path.join(folder, "job.toml")
     with open(path, "w", encoding="utf-8") as out:

@@ -104,11 +104,21 @@ class CudaStream : public DeviceStream {
 };
 
 std::unique_ptr<DeviceStream> CudaStreams::Make(bool high_priority) {
-  return std::make_unique<CudaStream>(*this, c10::cuda::getStreamFromPool(high_priority, /*device=*/0));
+  auto stream = std::make_unique<CudaStream>(*this, c10::cuda::getStreamFromPool(high_priority, /*device=*/0));
+  const std::lock_guard<std::mutex> lock(mutex_);
+  made_.push_back(static_cast<cudaStream_t>(stream->handle()));
+  return stream;
 }
 
 absl::Status CudaStreams::Settle() {
-  MOTLEY_RETURN_IF_ERROR(CudaStatus("waiting for the card before a step", cudaDeviceSynchronize()));
+  std::vector<cudaStream_t> streams;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    streams = made_;
+  }
+  for (const cudaStream_t stream : streams) {
+    MOTLEY_RETURN_IF_ERROR(CudaStatus("waiting for the card before a step", cudaStreamSynchronize(stream)));
+  }
   MOTLEY_ASSIGN_OR_RETURN(const cudaEvent_t event, events_.Take());
   absl::Status recorded = CudaStatus("recording an event", cudaEventRecord(event, c10::cuda::getDefaultCUDAStream(0).stream()));
   if (recorded.ok()) recorded = CudaStatus("waiting for an event", cudaEventSynchronize(event));

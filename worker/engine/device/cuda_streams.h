@@ -49,12 +49,14 @@ class CudaStreams {
 
  private:
   friend class CudaStream;
-  // Waits for the card, and times it from there.
+  // Waits for these streams and the default one, and times the card from there. Not for the whole card: a process of several
+  // ranks has streams that wait for a rank which has not begun yet.
   absl::Status Settle();
   std::shared_ptr<const CudaOrigin> origin();
 
   CudaEvents events_;
   std::mutex mutex_;
+  std::vector<cudaStream_t> made_;            // guarded by mutex_
   std::shared_ptr<const CudaOrigin> origin_;  // guarded by mutex_; after events_
 };
 

@@ -1,6 +1,7 @@
 #include "tests/worker/engine/equivalence/training_run.h"
 
 #include <algorithm>
+#include <barrier>
 #include <filesystem>
 #include <memory>
 
@@ -52,6 +53,23 @@ std::unique_ptr<FakeCard> FakeCardOf(Devices devices, int rank, uint64_t seed) {
                                     std::make_shared<IssuedMemory>());
 }
 
+// No rank begins its steps before all have rehearsed, or ended. A kernel's first launch and a handle's making wait for all that
+// their process has on a card; of ranks that share both, one that rehearses would wait for another's receive from it.
+class RehearsedTogether : public FakeHost {
+ public:
+  RehearsedTogether(FakeKv& kv, std::barrier<>& all) : FakeHost(kv), all_(all) {}
+  ~RehearsedTogether() {
+    if (ready == 0) all_.arrive_and_drop();
+  }
+  void OnReady(const std::vector<TransportUse>& uses, int64_t bytes) override {
+    FakeHost::OnReady(uses, bytes);
+    all_.arrive_and_wait();
+  }
+
+ private:
+  std::barrier<>& all_;
+};
+
 bool Same(const std::vector<StepResult>& a, const std::vector<StepResult>& b) {
   if (a.size() != b.size()) return false;
   for (size_t i = 0; i < a.size(); ++i) {
@@ -94,8 +112,9 @@ absl::StatusOr<Checkpoints> TrainAndKeep(const std::vector<RankAssignment>& assi
   std::vector<std::vector<StepResult>> steps(world);
   std::map<int64_t, std::string> checkpoints;
   for (const RankAssignment& assignment : assignments) MakeCheckpointFolder(assignment.config);
+  std::barrier rehearsed(world);
   OnRanks(world, [&](int rank) {
-    FakeHost host(kv);
+    RehearsedTogether host(kv, rehearsed);
     EngineOptions options;
     const std::unique_ptr<FakeCard> card = FakeCardOf(devices, rank, delays.value_or(0));
     HostBackend on_host(std::make_shared<MemoryAccount>());
