@@ -96,7 +96,7 @@ def upgrade():
         cluster.upgrade("c", other)
         cluster.wait_until_it_trains_on({"a", "b"})
         cluster.wait_for(lambda: cluster.state_of("c")[0] == "held", 20, "node c to wait")
-        expect("its ranks are of build ranks-0002/" in cluster.state_of("c")[1], f"c waits: {cluster.state_of('c')}")
+        expect(f"its ranks are of build {NEXT_BUILD.decode()}/" in cluster.state_of("c")[1], f"c waits: {cluster.state_of('c')}")
         cluster.step_on()
         rows.append(row("one with other ranks waits: steps repeated", repeats.since(), "steps", 1))
 
