@@ -108,14 +108,14 @@ absl::StatusOr<double> Equivalence::Wobble(const TinyJob& job, bool divided) {
   const int64_t heads = job.model.num_kv_heads;
   std::set<int64_t> firsts = {heads};  // of these, those of the first of two ranks
   if (divided && heads > 1) firsts.insert({1, heads / 2, heads - 1});
-  double& wobble = wobble_[key];
+  double wobble = 0;
   for (const int64_t first : firsts) {
     MOTLEY_ASSIGN_OR_RETURN(
         const TrainingRun run,
         Train({job, OneUnitPlan(job, static_cast<double>(first) / static_cast<double>(heads))}, std::nullopt, Devices::kHosts));
     wobble = std::max(wobble, Compare(run, whole, job.model).curve.relative);
   }
-  return wobble;
+  return wobble_[key] = wobble;
 }
 
 absl::StatusOr<Differences> Equivalence::Run(const PlannedJob& planned, uint64_t seed) {
