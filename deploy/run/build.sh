@@ -37,7 +37,7 @@ configure_and_compile() {
   # Configuring again is ninja's business (globs with CONFIGURE_DEPENDS), except the first time and for another torch.
   if ! grep -qsF "MOTLEY_TORCH_DIR:PATH=$TORCH_DIR" "$BUILD_DIR/CMakeCache.txt" ||
     ! grep -qsF "MOTLEY_CUDA_DIR:PATH=$CUDA_DIR" "$BUILD_DIR/CMakeCache.txt" || [[ ! -e $BUILD_DIR/build.ninja ]]; then
-    cmake --preset release "-DMOTLEY_TORCH_DIR=$TORCH_DIR" "-DMOTLEY_CUDA_DIR=$CUDA_DIR" "-DMOTLEY_WERROR=${CI:+ON}" \
+    cmake --preset release "-DMOTLEY_TORCH_DIR=$TORCH_DIR" "-DMOTLEY_CUDA_DIR=$CUDA_DIR" \
       "-DMOTLEY_RANK_NAME=$(rank_of "$TORCH_VERSION")" -B "$BUILD_DIR" || return
   fi
   ninja -C "$BUILD_DIR" -j "$(parallel_jobs)" "${targets[@]}"
