@@ -9,7 +9,7 @@ flags_of() {
     up) echo "--data=" ;;
     down) echo "--delete-checkpoints" ;;
     setup) echo "--libtorch= --gpu" ;;
-    test) echo "--asan --libtorch=" ;;
+    test) echo "--long --asan --libtorch=" ;;
     pack) echo "--gpu" ;;
     clean) echo "--cache --delete-checkpoints" ;;
   esac
@@ -67,10 +67,14 @@ Ends the cluster that ./run up started. Checkpoints stay where they are, and it 
 TEXT
       ;;
     test) cat <<'TEXT'
-usage: ./run test [--asan | --libtorch VERSION]
+usage: ./run test [NAME [FILTER] | --long | --asan | --libtorch VERSION]
 
 Builds everything and runs every check that CI runs: unit tests, PyTorch as oracle, integration, rules.
 
+  NAME [FILTER]         build what one suite needs, and run it; with FILTER only its tests with that in their name. A suite is one of
+                        deploy/run/suites.sh (faults, oracle, examples, ...) or a program of unit tests (planner_tests, ...)
+  --long                instead what the daily suites leave out, up to an hour: faults at length, all plans by hand, all random plans
+                        with each libtorch, and 100 of a new seed
   --asan                instead the unit tests of coordinator, worker, planner and common code under the address sanitizer
   --libtorch VERSION    instead the engine's unit tests with that version of PyTorch (./run setup --help lists them)
 TEXT
@@ -158,8 +162,8 @@ check_arguments() {
     shift
     if [[ $argument == -h || $argument == --help ]]; then help_of "$command"; exit 0; fi
     if [[ $command == help && " ${flags[*]} " == *" $argument "* ]]; then help_of "$argument"; exit 0; fi
-    # What follows a benchmark's name is the benchmark's.
-    if [[ $command == bench && $argument != -* ]]; then return 0; fi
+    # What follows a benchmark's name is the benchmark's, and what follows a suite's names tests.
+    if [[ ( $command == bench || $command == test ) && $argument != -* ]]; then return 0; fi
     if [[ " ${flags[*]} " == *" $argument= "* ]]; then
       [[ -n ${1:-} ]] || { fail "$command: $argument needs a value (./run $command --help)"; exit $EX_USAGE; }
       shift

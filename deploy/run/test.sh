@@ -1,156 +1,192 @@
-# ./run test: builds everything and runs every check. The last line is "N passed, N failed, N skipped". With --asan: the unit tests
-# without torch, under the address and undefined-behaviour sanitizers. With --libtorch: the engine's with that version.
-source deploy/run/libtorch.sh
-source deploy/run/tools.sh
+# ./run test: builds everything and runs every suite (deploy/run/suites.sh), in two queues side by side. The last line is
+# "N passed, N failed, N skipped". By name: one suite, or one test of it; --long: what no day has time for; --asan: the unit tests
+# without torch, under the address and undefined-behaviour sanitizers; --libtorch: the engine's with that version.
+source deploy/run/suites.sh
 
-PASSED=0 FAILED=0 SKIPPED=0
-FAILURES=()
+RESULTS=$LOG_DIR/results
+# No test fails by how long something took; a wait gives up later where two queues share the cores, and later yet on CI's machine.
+export MOTLEY_PATIENCE=${MOTLEY_PATIENCE:-$([[ -n ${CI:-} ]] && echo 5 || echo 3)}
 
 count_lines() { grep -cE "$1" "$2" 2>/dev/null || true; }
 
-# suite WHAT COMMAND...: the command prints a line a check: "ok ...", "FAIL ...", "skip ...". A command that fails without a
-# FAIL line counts as one failure.
-suite() {
-  local what=$1 log rc=0 begin=$SECONDS passed failed skipped line
-  shift
-  mkdir -p "$LOG_DIR"
-  log=$LOG_DIR/test-$(tr -cs 'a-zA-Z0-9' '-' <<<"$what").log
-  progress_printer "$what" "$log" &
-  PRINTER_PID=$!
-  "$@" >"$log" 2>&1 </dev/null || rc=$?
-  stop_printer
-  [[ -t 1 ]] && printf '\r\033[K'
+# run_suite NAME: the command prints a line a check: "ok ...", "FAIL ...", "skip ...". A command that fails without a FAIL line
+# counts as one failure, and so does one that checks nothing. What came out is in $RESULTS/NAME; failures besides in NAME.failures.
+run_suite() {
+  local name=$1 log=$LOG_DIR/test-$1.log rc=0 begin=$SECONDS why tool passed failed skipped
+  tool=${SUITE_NEEDS[$name]#* }
+  if [[ $tool != "${SUITE_NEEDS[$name]}" ]] && why=$(why_left_out "$tool") && [[ -n $why ]]; then
+    echo "0 0 1" >"$RESULTS/$name"
+    say "left out: ${SUITE_TITLE[$name]} ($why)"
+    return
+  fi
+  echo "$begin" >"$RESULTS/$name.running"
+  eval "${SUITE_COMMAND[$name]}" >"$log" 2>&1 </dev/null || rc=$?
+  rm -f "$RESULTS/$name.running"
   passed=$(count_lines '^ok ' "$log") failed=$(count_lines '^FAIL ' "$log") skipped=$(count_lines '^skip ' "$log")
-  if [[ $rc -ne 0 && $failed -eq 0 ]]; then
+  grep -E '^FAIL ' "$log" | sed 's/^FAIL //' >"$RESULTS/$name.failures" || true
+  if [[ $failed -eq 0 && ( $rc -ne 0 || $((passed + skipped)) -eq 0 ) ]]; then
     failed=1
-    FAILURES+=("$what: status $rc, see $log")
+    echo "${SUITE_TITLE[$name]}: status $rc, see $log" >"$RESULTS/$name.failures"
     tail -n 30 "$log" | sed 's/^/    /'
   fi
-  while IFS= read -r line; do
-    FAILURES+=("${line#FAIL }")
-    echo "    $line"
-  done < <(grep -E '^FAIL ' "$log")
-  grep -E '^skip ' "$log" | sed 's/^/    /' || true
-  PASSED=$((PASSED + passed)) FAILED=$((FAILED + failed)) SKIPPED=$((SKIPPED + skipped))
-  say "$what: $passed passed, $failed failed, $skipped skipped ($((SECONDS - begin)) s)"
+  grep -E '^(FAIL|skip) ' "$log" | sed 's/^/    /' || true
+  echo "$passed $failed $skipped" >"$RESULTS/$name"
+  say "${SUITE_TITLE[$name]}: $passed passed, $failed failed, $skipped skipped ($((SECONDS - begin)) s)"
 }
 
-# leave_out WHAT WHY
-leave_out() {
-  SKIPPED=$((SKIPPED + 1))
-  say "left out: $1 ($2)"
+# run_queue QUEUE: its suites one after the other.
+run_queue() {
+  local name
+  trap - EXIT
+  # What waits is quick when its turn comes; what computes takes what is left.
+  if [[ $1 == compute ]]; then renice -n 10 -p "$BASHPID" >/dev/null; fi
+  for name in "${SUITES[@]}"; do
+    if [[ ${SUITE_QUEUE[$name]} == "$1" ]]; then run_suite "$name"; fi
+  done
 }
 
-# unit_tests [BUILD_FOLDER [TIMEOUT_SECONDS [PROGRAM...]]]: with programs, only theirs.
-unit_tests() {
-  local build=${1:-$BUILD_DIR} timeout=${2:-300} only=()
-  shift $(($# < 2 ? $# : 2))
-  if [[ $# -gt 0 ]]; then only=(--label-regex "^($(tr ' ' '|' <<<"$*"))\$"); fi
-  # Engine tests use the cores themselves.
-  ctest --test-dir "$build" --output-on-failure --no-tests=error -j "$(nproc)" --timeout "$timeout" "${only[@]}" |
-    sed -uE 's/^ *[0-9]+\/[0-9]+ Test +#[0-9]+: ([^ ]+) .*Passed .*/ok \1/
-            s/^ *[0-9]+\/[0-9]+ Test +#[0-9]+: ([^ ]+) .*\*\*\*(Failed|Timeout|Exception|Not Run).*/FAIL \1: \2/'
-  local rc=${PIPESTATUS[0]}
-  # A skipped test's reason stands in ctest's log alone.
-  awk '/ Testing: /{name = $3} /: Skipped$/{getline reason; print "skip " name ": " reason}' "$build/Testing/Temporary/LastTest.log"
-  return "$rc"
+# Says what runs, with its log's last line: each second on a terminal, else every minute.
+say_what_runs() {
+  local every=60 running name line
+  trap 'kill $! 2>/dev/null; exit 0' TERM
+  if [[ -t 1 ]]; then every=1; fi
+  while true; do
+    sleep "$every" & wait $!
+    line=
+    for running in "$RESULTS"/*.running; do
+      [[ -e $running ]] || continue
+      name=$(basename "$running" .running)
+      line+="  ${SUITE_TITLE[$name]} $((SECONDS - $(<"$running"))) s: $(tail -c 300 "$LOG_DIR/test-$name.log" 2>/dev/null |
+        tr '\r' '\n' | grep -av '^[[:space:]]*$' | tail -n 1 | cut -c 1-45 || true);"
+    done
+    if [[ -t 1 ]]; then printf '\r\033[K%5d s%s' $((SECONDS - STARTED)) "$line"; else say "$line"; fi
+  done
+}
+
+# run_queues QUEUE...: side by side. Interrupted, all that runs in them ends.
+run_queues() {
+  local queue pids=()
+  mkdir -p "$RESULTS"
+  rm -f "$RESULTS"/*
+  # Bash has words of its own for a printer that is ended before its first wait.
+  say_what_runs 2>/dev/null &
+  PRINTER_PID=$!
+  set -m   # a process group for each
+  for queue; do
+    run_queue "$queue" &
+    pids+=($!)
+  done
+  set +m
+  trap 'stop_printer; for pid in '"${pids[*]}"'; do kill -TERM -- "-$pid" 2>/dev/null; done; exit 130' INT TERM
+  wait "${pids[@]}" || true
+  trap - INT TERM
+  stop_printer
+  [[ -t 1 ]] && printf '\r\033[K'
+  finish "$@"
+}
+
+# finish QUEUE...: a suite without a result did not run.
+finish() {
+  local name all_passed=0 all_failed=0 all_skipped=0 passed failed skipped
+  for name in "${SUITES[@]}"; do
+    [[ " $* " == *" ${SUITE_QUEUE[$name]} "* ]] || continue
+    if ! read -r passed failed skipped 2>/dev/null <"$RESULTS/$name"; then
+      passed=0 failed=1 skipped=0
+      echo "${SUITE_TITLE[$name]}: it did not run to its end" >"$RESULTS/$name.failures"
+    fi
+    all_passed=$((all_passed + passed)) all_failed=$((all_failed + failed)) all_skipped=$((all_skipped + skipped))
+  done
+  if [[ $all_failed -gt 0 ]]; then
+    say "failures:"
+    cat "$RESULTS"/*.failures | sed 's/^/    /'
+  fi
+  say "logs: $LOG_DIR; whole time $((SECONDS - STARTED)) s"
+  echo "$all_passed passed, $all_failed failed, $all_skipped skipped"
+  [[ $all_failed -eq 0 ]]
+}
+
+# only NAME: nothing else is run.
+only() {
+  local name=$1
+  SUITE_QUEUE[$name]=asked
+  run_queues asked
 }
 
 ASAN_DIR=$ROOT/build/asan
-ASAN_TARGETS=(common_tests wire_tests metrics_tests planner_tests coordinator_tests client_tests daemon_tests lanes_tests fuzz_targets)
+ASAN_PROGRAMS=(coordinator_tests planner_tests client_tests daemon_tests lanes_tests wire_tests common_tests metrics_tests)
 
 configure_and_compile_asan() {
   export CCACHE_BASEDIR=$ROOT
   [[ -e $ASAN_DIR/build.ninja ]] || cmake --preset asan || return
-  ninja -C "$ASAN_DIR" -j "$(parallel_jobs)" "${ASAN_TARGETS[@]}"
+  ninja -C "$ASAN_DIR" -j "$(parallel_jobs)" "${ASAN_PROGRAMS[@]}" fuzz_targets
 }
 
 test_asan() {
   setup_packages
   with_lock "$ROOT/build/.lock" \
     compile_step asan 2400 "$ASAN_DIR" "compile the unit tests with sanitizers" configure_and_compile_asan
-  suite "unit tests with sanitizers" unit_tests "$ASAN_DIR" 1500
-  finish
+  suite asan asked - "unit tests with sanitizers" unit_programs "$ASAN_DIR" "${ASAN_PROGRAMS[@]}"
+  suite asan-corpora asked - "inputs that fuzzing found, with sanitizers" corpora "$ASAN_DIR"
+  run_queues asked
 }
 
 # test_engine VERSION
 test_engine() {
-  build_rank "$1" "${ENGINE_TESTS[@]}"
-  suite "engine with libtorch $1" unit_tests "$(build_folder_of "$1")" 300 "${ENGINE_TESTS[@]}"
+  build_rank "$1" engine_tests lanes_tests
+  suite engine asked - "engine with libtorch $1" unit_programs "$(build_folder_of "$1")" engine_tests lanes_tests
+  run_queues asked
 }
 
-finish() {
-  if [[ $FAILED -gt 0 ]]; then
-    say "failures:"
-    printf '    %s\n' "${FAILURES[@]}"
+# test_one NAME [FILTER]
+test_one() {
+  local name=$1 target
+  declare_programs
+  if [[ -z ${SUITE_TITLE[$name]:-} ]]; then
+    fail "test: no suite '$name'$(did_you_mean "$name" "${SUITES[@]}"); there are: ${SUITES[*]}"
+    exit $EX_USAGE
   fi
-  say "logs: $LOG_DIR; whole time $((SECONDS - STARTED)) s"
-  echo "$PASSED passed, $FAILED failed, $SKIPPED skipped"
-  [[ $FAILED -eq 0 ]]
+  export MOTLEY_TEST_FILTER=${2:-}
+  target=${SUITE_NEEDS[$name]%% *}
+  case $target in
+    -) ;;
+    all) build_for_tests ;;
+    *) build_target "$target" ;;
+  esac
+  if [[ ${SUITE_NEEDS[$name]} =~ all|' ' ]]; then setup_tools; fi
+  export MOTLEY_BIN=$BIN_DIR
+  only "$name"
+}
+
+build_target() {
+  setup_packages
+  setup_torch
+  setup_cuda_headers
+  compile "$1" "$TESTS_CORE_SECONDS" "compile $1" "$1"
+}
+
+build_for_tests() {
+  local version
+  build_everything
+  for version in "${TORCH_VERSIONS[@]:1}"; do build_rank "$version" engine_tests; done
 }
 
 test_all() {
-  local version
-  if [[ $# -gt 1 && " $* " == *" --asan "* ]]; then
-    fail "test: --asan and --libtorch are tests of their own: one after the other"
+  local flag=${1:-}
+  if [[ $# -gt 1 && " $* " == *" --"*" --"* ]]; then
+    fail "test: ${*}: each is a test of its own: one after the other"
     exit $EX_USAGE
   fi
-  if [[ ${1:-} == --asan ]]; then
-    test_asan
+  case $flag in
+    --asan) test_asan ; return ;;
+    --libtorch) check_torch_version test "$2"; test_engine "$2"; return ;;
+  esac
+  declare_suites
+  if [[ -n $flag && $flag != --long ]]; then
+    test_one "$@"
     return
   fi
-  if [[ ${1:-} == --libtorch ]]; then
-    check_torch_version test "$2"
-    test_engine "$2"
-    finish
-    return
-  fi
-  build_everything
+  build_for_tests
   setup_tools
   export MOTLEY_BIN=$BIN_DIR
-  suite "include rules" tests/integration/check_includes.sh
-  suite "floors" python3 tests/integration/check_floors.py
-  suite "one name, one type" python3 tests/integration/check_type_names.py
-  if [[ -x $CLANG_FORMAT ]]; then
-    MOTLEY_CLANG_FORMAT=$CLANG_FORMAT suite "format" tests/integration/check_format.sh
-  else
-    leave_out "format" "clang-format $CLANG_FORMAT_VERSION could not be fetched"
-  fi
-  suite "thread safety" python3 tests/integration/check_thread_safety.py "$BUILD_DIR"
-  # nccl.h comes with the oracle; the folder has its Python's version.
-  suite "declarations of NCCL" tests/integration/check_nccl_header.sh "$ORACLE_DIR"/lib/python3*/site-packages/nvidia/nccl/include \
-    "$TORCH_DIR/nvidia/cu13/include" "$CUDA_DIR/nvidia/cu13/include" "$CUDA_DIR/nvidia/cu13/include/cccl"
-  suite "declarations of the NCCL of setup --gpu" tests/integration/check_nccl_header.sh "$TORCH_DIR/nvidia/nccl/include" \
-    "$TORCH_DIR/nvidia/cu13/include" "$CUDA_DIR/nvidia/cu13/include" "$CUDA_DIR/nvidia/cu13/include/cccl"
-  suite "unit tests" unit_tests
-  for version in "${TORCH_VERSIONS[@]:1}"; do
-    test_engine "$version"
-    suite "ranks of libtorch $version" python3 tests/integration/check_libtorch.py "$version"
-  done
-  if command -v promtool >/dev/null; then
-    suite "Prometheus rules" tests/integration/check_rules.sh
-  else
-    leave_out "Prometheus rules and dashboards" "no promtool, and it could not be fetched"
-  fi
-  suite "installed tree" tests/integration/check_install.sh
-  suite "packages" python3 tests/integration/check_packages.py
-  suite "fresh starts" python3 tests/integration/check_starts.py
-  suite "command line" python3 tests/integration/check_cli.py
-  suite "examples" python3 tests/integration/check_examples.py
-  suite "two machines" python3 tests/integration/check_two_machines.py
-  suite "faults" python3 tests/integration/check_faults.py
-  suite "observability" python3 tests/integration/check_observability.py
-  suite "API with grpcurl" python3 tests/integration/check_grpcurl.py
-  if [[ -x $MOTLEY_ORACLE_PYTHON ]]; then
-    suite "same numbers as PyTorch" "$MOTLEY_ORACLE_PYTHON" tests/oracle/check_plans.py
-    suite "same states as PyTorch" "$MOTLEY_ORACLE_PYTHON" tests/oracle/check_states.py
-    suite "step records" "$MOTLEY_ORACLE_PYTHON" tests/oracle/check_step_records.py
-    suite "bench of cards, without one" python3 tests/integration/check_gpu_bench.py "$MOTLEY_ORACLE_PYTHON" "$TORCH_DIR"
-  else
-    leave_out "same numbers as PyTorch" "the Python oracle could not be installed"
-    leave_out "step records read by TensorBoard" "the Python oracle could not be installed"
-    leave_out "bench of cards, without one" "the Python oracle could not be installed"
-  fi
-  suite "the entry ./run" tests/integration/check_run.sh
-  finish
+  if [[ $flag == --long ]]; then run_queues long; else run_queues compute wait; fi
 }

@@ -15,6 +15,7 @@ import termios
 
 from harness import BIN, CPU_DEVICE, ROOT, Results, TestCluster, expect, job_sections, published_checkpoints, state_of
 from cluster import Daemon
+from patience import patience
 
 USAGE, DATA, NO_INPUT, UNAVAILABLE, CONFIG = 64, 65, 66, 69, 78   # the last of daemons, and of plans that the engine does not run
 
@@ -32,10 +33,10 @@ def unreachable_coordinator(cluster):
         silent.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         command = [cluster.program("motley"), "--coordinator", address, "nodes"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=patience(60), check=False)
     refused(done, [address, "Connection refused"], {UNAVAILABLE})
     done = subprocess.run([cluster.program("motley"), "--coordinator", "http://127.0.0.1:7070", "nodes"], capture_output=True,
-                          text=True, timeout=60, check=False)
+                          text=True, timeout=patience(60), check=False)
     refused(done, ["write 127.0.0.1:7070"], {USAGE})
 
 
@@ -235,7 +236,7 @@ def plan_on_the_live_cluster(cluster):
              str(training["global_batch_size"]), "--seq-len", str(training["seq_len"])]
     for flag, name in files.items():
         alone += [flag, os.path.join(folder, name)]
-    done = subprocess.run(alone, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(alone, capture_output=True, text=True, timeout=patience(60), check=False)
     expect(done.returncode == 0, done.stderr)
     expect(json.loads(done.stdout)["predicted"] == even["predicted"], "saved inputs give another plan")
     refused(cluster.run_motley("plan", "waited", "--cluster", "cephalo-a", "--compare"), ["give JOB, or --cluster"], {USAGE})
@@ -302,7 +303,7 @@ def port_taken(cluster):
         second = cluster._daemon("second-coordinator", "motley-coordinator",
                                  {"server": {"socket": "", "listen": address, "metrics": ""}, "workers": {"listen": "127.0.0.1:0"},
                                   "state": {"folder": cluster.path("second-state")}})
-        status = second.process.wait(20)
+        status = second.process.wait(patience(20))
     with open(second.log_path, encoding="utf-8") as file:
         log = file.read()
     expect(status != 0 and address.split(":")[1] in log, f"status {status}, log {log[-300:]!r}")
@@ -317,7 +318,7 @@ def insecure_listener(cluster):
         config = {"server": {"socket": "", "listen": "127.0.0.1:0", "metrics": "", **server},
                   "workers": {"listen": "127.0.0.1:0", **workers}, "state": {"folder": cluster.path("open-state")}}
         daemon = cluster._daemon(f"open-{name}", "motley-coordinator", config)
-        status = daemon.process.wait(20)
+        status = daemon.process.wait(patience(20))
         with open(daemon.log_path, encoding="utf-8") as file:
             log = file.read()
         expect(status == CONFIG and words in log, f"{name}: status {status}, log {log[-300:]!r}")
@@ -325,10 +326,10 @@ def insecure_listener(cluster):
 
 def socket_for_people(cluster):
     done = subprocess.run([cluster.program("motley"), "--coordinator", f"unix:{cluster.socket}", "nodes"], capture_output=True, text=True,
-                          timeout=60, check=False)
+                          timeout=patience(60), check=False)
     expect(done.returncode == 0 and "n1" in done.stdout, f"status {done.returncode}: {done.stdout} {done.stderr}")
     done = subprocess.run([cluster.program("motley"), "--coordinator", cluster.workers_address, "nodes"], capture_output=True, text=True,
-                          timeout=60, check=False)
+                          timeout=patience(60), check=False)
     expect(done.returncode == 77 and "is not for workers" in done.stderr, f"status {done.returncode}: {done.stderr}")
 
 
@@ -336,7 +337,7 @@ def bad_daemon_config(cluster):
     for program, config, word in [("motley-coordinator", {"server": {"lisen": "127.0.0.1:0"}}, "listen"),
                                   ("motley-worker", {"worker": {"coordinater": "127.0.0.1:1"}}, "coordinator")]:
         daemon = cluster._daemon(f"bad-{program}", program, config)
-        status = daemon.process.wait(20)
+        status = daemon.process.wait(patience(20))
         with open(daemon.log_path, encoding="utf-8") as file:
             log = file.read()
         expect(status == CONFIG and word in log, f"{program}: status {status}, log {log[-300:]!r}")
@@ -365,7 +366,7 @@ def probe(folder, *arguments):
     command = [os.path.join(BIN, "motley-worker"), "--probe", *arguments]
     # As where NVML is missing, whatever this machine has.
     environment = {**os.environ, "MOTLEY_NVIDIA_PROC": folder, "MOTLEY_NVML_LIBRARY": "libnowhere-ml.so.1"}
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=patience(60), check=False)
 
 
 def probe_of_a_node(cluster):
@@ -400,7 +401,7 @@ def cards_that_cannot_be_used_are_named(cluster):
     command = [*environment, cluster.program("motley-worker"), "--config", cluster.path("worker-n1.toml"),
                "--node", "with-cards"]
     said = ["NVIDIA A100-SXM4-40GB at 0000:3b:00.0", "Quadro RTX 8000 at 0000:d8:00.0", "names it"]
-    checked = subprocess.run([*command, "--check"], capture_output=True, text=True, timeout=60, check=False)
+    checked = subprocess.run([*command, "--check"], capture_output=True, text=True, timeout=patience(60), check=False)
     expect(checked.returncode == 0 and all(text in checked.stdout for text in said),
            f"--check: {checked.stdout} {checked.stderr}")
     worker = Daemon("with-cards", command, cluster.path("with-cards.log"), detached=False).start()

@@ -11,6 +11,7 @@ import sys
 import tempfile
 
 from harness import ROOT, Results, expect
+from patience import patience
 
 KEYS = {"strategy", "fits", "tokens_per_second", "step_seconds", "predicted_step_seconds", "peak_bytes", "predicted_peak_bytes",
         "devices"}
@@ -32,7 +33,7 @@ def run(name, *arguments):
         done = subprocess.run([sys.executable, os.path.join(ROOT, "deploy", "demo", "example.py"),
                                "--example", os.path.join(ROOT, "deploy", "examples", name), "--bin", os.environ["MOTLEY_BIN"],
                                "--cache", CACHE, "--work", os.path.join(folder, "work"), "--json", result, *arguments],
-                              capture_output=True, text=True, timeout=300, check=False)
+                              capture_output=True, text=True, timeout=patience(300), check=False)
         expect(done.returncode == 0, f"status {done.returncode}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
         with open(result, encoding="utf-8") as file:
             return json.load(file)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 from harness import BIN, CPU_DEVICE, Results, TestCluster, expect, job_sections
+from patience import patience
 
 STEPS = 20
 TOLERANCE = {"float64": 1e-10, "float32": 1e-5}   # relative, of every step's loss and gradient norm
@@ -23,7 +24,7 @@ def rank_binary(version=""):
 
 
 def libtorch_of(program):
-    done = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=patience(60), check=False)
     expect(done.returncode == 0, f"{program} --version: status {done.returncode}: {done.stderr}")
     return done.stdout.split("libtorch ")[1].strip()
 

@@ -208,7 +208,7 @@ def main():
         results.skip("all checks", "no prometheus and promtool on this machine")
         results.exit()
     legends(results)
-    results.run("a running cluster", observe, results)
+    results.prepare("a running cluster", observe, results)
     results.exit()
 
 

@@ -19,6 +19,7 @@ from packed_cluster import PackedCluster, why_not
 import containers
 import debian_root
 import slurm_example
+from patience import patience
 
 PACED = {"kind": "emulated", "model": "slow", "flops_per_second": 6e8, "memory_bytes": 1 << 30, "link_bytes_per_second": 1e9}
 PROGRAMS = ["motley", "motley-coordinator", "motley-rank", "motley-worker"]
@@ -28,7 +29,7 @@ STEPS = 4
 
 
 def run(*command, **how):
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, **how)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=patience(300), **how)
 
 
 def output(*command, **how):

@@ -18,6 +18,7 @@ from unittest import mock
 
 from harness import CPU_DEVICE, Results, TestCluster, expect, job_sections
 from cluster import samples
+from patience import patience
 
 CANNOT_CREATE, NO_PERMISSION = 73, 77
 NOBODY = NOBODYS_GROUP = 65534
@@ -91,7 +92,7 @@ def folder_that_is_not_there():
                        "--workers", "127.0.0.1:0", "--no-metrics", "--state-dir", cluster.path("other-state")]
         worker = [cluster.program("motley-worker"), "--config", cluster.path("worker-n1.toml"), "--node", "n2"]
         for command in (coordinator, worker):
-            done = subprocess.run([*command, "--addresses", path], capture_output=True, text=True, timeout=60, check=False)
+            done = subprocess.run([*command, "--addresses", path], capture_output=True, text=True, timeout=patience(60), check=False)
             expect(done.returncode == CANNOT_CREATE and path in done.stderr,
                    f"{command}: status {done.returncode}: {done.stderr[-300:]!r}")
 
@@ -154,7 +155,7 @@ def as_account(cluster, uid, group, *arguments):
     program = os.open(cluster.program("motley"), os.O_RDONLY)
     try:
         return subprocess.run(["motley", "--coordinator", f"unix:{cluster.socket}", *arguments], executable=f"/proc/self/fd/{program}",
-                              pass_fds=[program], preexec_fn=become, cwd="/", capture_output=True, text=True, timeout=60, check=False)
+                              pass_fds=[program], preexec_fn=become, cwd="/", capture_output=True, text=True, timeout=patience(60), check=False)
     finally:
         os.close(program)
 

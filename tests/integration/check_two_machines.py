@@ -14,6 +14,7 @@ import time
 from harness import BIN, ROOT, Results, expect, make_text
 from cluster import Daemon
 import netns
+from patience import patience
 
 PAGE = os.path.join(ROOT, "docs", "two-machines.md")
 HOSTS = ["a", "b"]
@@ -77,7 +78,7 @@ class Eavesdropper:
     def heard(self):
         """Every frame until the line is silent for a moment."""
         self.process.terminate()
-        lost = self.process.communicate(timeout=60)[0]
+        lost = self.process.communicate(timeout=patience(60))[0]
         expect(self.process.returncode == 0, "the listener failed")
         if int(lost):
             print(f"    {int(lost)} frames were lost", flush=True)
@@ -111,7 +112,7 @@ class TwoMachines:
         words = self.here(self.pages["join"]).replace("TOKEN", self.token).split()
         command = [*self.network.inside(host), os.path.join(BIN, "motley-worker"), *words, "--node", host, "--config", path,
                    "--identity", os.path.join(self.top, f"identity-{host}")]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=patience(60))
         expect(done.returncode == 0 and f"start it: motley-worker --config {path}" in done.stdout, f"{done.stdout} {done.stderr}")
         return path
 
@@ -121,10 +122,10 @@ class TwoMachines:
 
     def motley(self, *arguments):
         return subprocess.run([*self.network.inside("a"), os.path.join(BIN, "motley"), "--coordinator", f"unix:{self.socket}", *arguments],
-                              capture_output=True, text=True, check=False, timeout=600)
+                              capture_output=True, text=True, check=False, timeout=patience(600))
 
     def wait_for_ready(self, nodes):
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + patience(30)
         while self.motley("nodes").stdout.count("ready") < nodes:
             expect(time.monotonic() < deadline, f"{self.motley('nodes')}; {dict(self.logs())}")
             time.sleep(0.2)
@@ -161,7 +162,7 @@ def doctor(machines, shared):
     machines.network.heal()
     again = machines.motley("doctor")
     expect(again.returncode == 0, f"{again.stdout} {again.stderr}")
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + patience(10)
     while os.listdir(f"{shared}/checkpoints"):
         expect(time.monotonic() < deadline, f"the tokens are removed: {os.listdir(f'{shared}/checkpoints')}")
         time.sleep(0.1)

@@ -13,6 +13,7 @@ import subprocess
 import sys
 
 from harness import Results, expect
+from patience import patience
 
 HEADERS = ["/usr/include/x86_64-linux-gnu/asm/unistd_64.h", "/usr/include/asm/unistd_64.h"]
 CALLS = ("landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self")
@@ -103,7 +104,7 @@ def restricts(unit, syscalls):
 
 
 def worker_says(worker, config, calls):
-    done = subprocess.run([worker, "--config", config, "--check"], capture_output=True, text=True, check=False, timeout=60,
+    done = subprocess.run([worker, "--config", config, "--check"], capture_output=True, text=True, check=False, timeout=patience(60),
                           preexec_fn=lambda: put_on(calls))
     lines = [line for line in done.stdout.splitlines() if line.startswith("files: ")]
     expect(done.returncode == 0 and len(lines) == 1, f"{done.returncode}: {done.stdout} {done.stderr}")

@@ -5,6 +5,7 @@ import shlex
 import subprocess
 
 from harness import BIN, ROOT, expect
+from patience import patience
 
 DEPLOY = os.path.join(ROOT, "deploy")
 
@@ -52,7 +53,7 @@ def programs_take_their_flags():
             continue
         program, *words = shlex.split(service["command"])
         done = subprocess.run([os.path.join(BIN, program), *words, "--nothing-of-this-name"], capture_output=True, text=True, check=False,
-                              timeout=30)
+                              timeout=patience(30))
         expect(done.returncode == 64 and "argument was not expected: --nothing-of-this-name\n" in done.stderr + done.stdout,
                f"{name}: status {done.returncode}: {done.stderr}")
 

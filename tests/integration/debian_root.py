@@ -6,6 +6,7 @@ import subprocess
 import tempfile
 
 from harness import expect
+from patience import patience
 
 SOURCE = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "build", "packages")
 # Its compression by zstd and the wheel's symbols are errors to lintian of this Debian, which it takes a minute to find.
@@ -14,7 +15,7 @@ DAEMONS = ["coordinator", "worker"]
 
 
 def output(*command):
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=patience(300))
     expect(done.returncode == 0, f"{' '.join(command)}: status {done.returncode}: {(done.stdout + done.stderr)[-800:]}")
     return done.stdout
 

@@ -11,6 +11,7 @@ from harness import ROOT, expect, job_sections, state_of
 from cluster import ClusterError, processes
 from mounts import MountsCluster
 from faults_common import PACED, Progress, last_step, rank_of, row, seconds_to_next_step
+from patience import patience
 
 NODES = ["n1", "n2", "n3"]
 FULL_STEPS = 420
@@ -110,7 +111,7 @@ def killed_coordinator(cluster, _job):
 
 
 def leaving_worker(cluster, _job):
-    expect(cluster.workers["n4"].stop(30) == 0, "n4's worker did not end by itself")
+    expect(cluster.workers["n4"].stop(patience(30)) == 0, "n4's worker did not end by itself")
 
 
 def flipped_reads(cluster, job):
@@ -143,7 +144,7 @@ def two_killed_workers(cluster, _job):
 
 
 def ended_coordinator(cluster, _job):
-    expect(cluster.coordinator.stop(60) == 0, "the coordinator did not end by itself")
+    expect(cluster.coordinator.stop(patience(60)) == 0, "the coordinator did not end by itself")
     cluster.start_coordinator()
     cluster.wait_for_nodes(["n1", "n3"])
 

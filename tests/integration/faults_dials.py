@@ -8,7 +8,7 @@ import threading
 import time
 
 from harness import BIN
-from faults_common import PACED, Progress, paced_job, stop_job
+from faults_common import PACED, Progress, holds, paced_job, stop_job
 from faults_strangers import ROUNDS, alternated, dial
 from netns import NetworkCluster
 
@@ -101,7 +101,7 @@ def dials(seconds):
         cluster.wait_for_step("train", 10)
         rows = alternated(cluster, "strangers of eight kinds by TLS, ten dials a second", seconds, cluster.all_of_them,
                           Progress("rounds of dials", ROUNDS))
-        problems = [] if all(one["met"] for one in rows) else [f"{[(e['kind'], e.get('message')) for e in cluster.events()][-12:]}"]
+        problems = [] if all(holds(one) for one in rows) else [f"{[(e['kind'], e.get('message')) for e in cluster.events()][-12:]}"]
         stop_job(cluster, "train")
     return rows, problems
 

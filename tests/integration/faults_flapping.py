@@ -42,7 +42,7 @@ def flapping(seconds):
         job = cluster.job("train")
         lost = 100 * (1 - (last_step(job)[1] - first) / (time.monotonic() - begin) / usual)
         name = f"a node that came {times} times for {UP_SECONDS:g} s: "
-        rows = [row(f"{name}steps lost", max(0.0, lost), "%", MOST_LOST_PERCENT),
+        rows = [row(f"{name}steps lost", max(0.0, lost), "%", MOST_LOST_PERCENT, by_clock=True),
                 row(f"{name}epochs ended", last_step(job)[0] - epoch, "epochs", 2)]
         problems = [] if rows[0]["met"] else [f"{name}{[(e['kind'], e.get('message')) for e in cluster.events()][-12:]}"]
         stop_job(cluster, "train")

@@ -60,7 +60,7 @@ def one_kind(cluster, kind, seconds, rounds):
     job = cluster.job("steady")
     name = f"newcomers {kind}, one each {EVERY_SECONDS} s for {seconds:.0f} s, {rounds} times: "
     rows = [row(f"{name}steps of the undisturbed ones, median", statistics.median(ratios), "", LEAST_STEPS,
-                met=statistics.median(ratios) >= LEAST_STEPS),
+                met=statistics.median(ratios) >= LEAST_STEPS, by_clock=True),
             row(f"{name}generations", last_step(job)[0] - generation, "", None, met=True)]
     problems = [] if rows[0]["met"] else [f"{name}{[round(r, 3) for r in ratios]}; {job.get('reason')}; "
                                           f"{[(e['kind'], e.get('node'), e.get('message')) for e in cluster.events()][-8:]}"]

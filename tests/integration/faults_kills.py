@@ -6,6 +6,7 @@ import time
 
 from harness import TestCluster, job_sections, state_of
 from faults_common import PACED, Progress, last_step, newest_checkpoint, paced_job, row
+from patience import patience
 
 STEP_SECONDS = 0.27   # of two such devices
 GO_ON_SECONDS = 60
@@ -89,7 +90,7 @@ class Kills:
         self.answer_seconds.append(time.monotonic() - begin)
         self.done += 1
         what = f"kill {number + 1} at step {before[1]} with checkpoint {saved}"
-        deadline = begin + GO_ON_SECONDS
+        deadline = begin + patience(GO_ON_SECONDS)
         while time.monotonic() < deadline:
             job = cluster.try_motley("status", "train")
             if job is not None and last_step(job)[0] > before[0]:

@@ -5,6 +5,7 @@ import time
 from harness import expect, state_of
 from faults_common import PACED, last_step, newest_checkpoint, paced_job, row, stop_job
 from netns import NetworkCluster
+from patience import patience
 
 NODES = {"a": [PACED], "b": [PACED], "c": [PACED]}
 CERTIFICATE_SECONDS = 36   # the shortest that is taken is 30
@@ -62,7 +63,7 @@ def membership(renewals):
         cluster.wait_for(lambda: last_step(cluster.job("train"))[0] > generation, 60, "a generation without c")
         expect(state_of(cluster.job("train")) in {"RUNNING", "REPLANNING"}, f"{cluster.job('train')}")
         again = cluster.start_worker("c", NODES["c"])
-        expect(again.process.wait(30) == REFUSED, "a forgotten node stays out")
+        expect(again.process.wait(patience(30)) == REFUSED, "a forgotten node stays out")
         rows.append(row("a forgotten node: until its session and its worker have ended", max(gone, ended), "s", 1))
         stop_job(cluster, "train")
     return rows, []

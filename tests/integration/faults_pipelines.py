@@ -12,6 +12,7 @@ import netns
 MIDDLE_OF_SUMS = 0.8   # of a step of the job by hand, over the slow network
 STRIKES = 3            # a busy host may let one come in another part of the step
 LEAST_KNOWN = 14       # steps of the undisturbed job
+MOST_STRUCK = 40       # more steps than those make that are struck and parted
 MOST_DIFFERENCE = 1e-10
 
 
@@ -112,10 +113,20 @@ def parted_pipelines():
         stop_job(cluster, "parted")
 
 
-def pipelines(results):
+def lost_pipeline(results):
     with TestCluster() as cluster:
         start(cluster)
         results.run("pipelines: a pipeline's node killed and back", lost_node, cluster)
+
+
+def undisturbed(cluster):
+    Undisturbed.train(cluster, MOST_STRUCK)
+
+
+def struck_and_parted(results):
+    with TestCluster() as cluster:
+        start(cluster)
+        results.prepare("pipelines: undisturbed", undisturbed, cluster)
     if not Undisturbed.losses:   # said already
         return
     with TestCluster() as cluster:

@@ -6,7 +6,7 @@ import subprocess
 import time
 
 from harness import BIN, TestCluster, expect
-from faults_common import PACED, Progress, last_step, paced_job, row, stop_job
+from faults_common import PACED, Progress, holds, last_step, paced_job, row, stop_job
 
 STABLE = {"n1": [PACED], "n2": [PACED]}
 KINDS = ("greetings", "declarations")   # of tests/bench/strangers_bench.cc
@@ -70,7 +70,7 @@ def strangers(seconds, kinds=KINDS):
                 more = alternated(cluster, f"{kind}, one a second", seconds, lambda time, kind=kind: dial(cluster, time, kind, 1),
                                   progress)
                 rows += more
-                if not all(one["met"] for one in more):
+                if not all(holds(one) for one in more):
                     problems.append(f"{kind}: {[(e['kind'], e.get('message')) for e in cluster.events()][-12:]}")
             except Exception as error:  # of one kind of several: said with the others
                 problems.append(f"{kind}: {type(error).__name__}: {error}")

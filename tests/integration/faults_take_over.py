@@ -11,6 +11,7 @@ import time
 from harness import expect, job_sections
 from faults_common import PACED, Progress, last_step, paced_job, row
 from netns import CONTROL, NetworkCluster, run
+from patience import patience
 
 MACHINES = ("coordinator", "standby")
 NODES = {"a": [PACED], "b": [PACED]}
@@ -174,11 +175,15 @@ class TakeOvers:
             self.old_comes_back(cluster, what)
         shutil.rmtree(cluster.path(f"state-{cluster.moves - 1}"))
 
+    def due(self, submitter, lost_at):
+        """Jobs that were acknowledged so long before a loss that a backup has them."""
+        return {job for job, (_, when) in dict(submitter.acknowledged).items() if when < lost_at - self.every - 5}
+
     def look_for_jobs(self, cluster, submitter, lost_at):
         """What was acknowledged just before the loss may be gone, and is not asked for any more."""
         before = {job: acknowledged for job, (begin, acknowledged) in dict(submitter.acknowledged).items() if begin < lost_at}
         missing = set(before) - {job["id"] for job in cluster.motley("list")["jobs"]}
-        due = {job for job, when in before.items() if when < lost_at - self.every - 5}
+        due = self.due(submitter, lost_at)
         self.kept_checked += len(due - self.seen)
         self.seen |= due
         self.lost += [f"{job}, asked for {lost_at - submitter.acknowledged[job][0]:.1f} s before the loss, acknowledged "
@@ -190,7 +195,7 @@ class TakeOvers:
     def seconds_to_generation_above(cluster, generation):
         """Until a step of it is reported; None: not in time."""
         begin = time.monotonic()
-        while time.monotonic() - begin < GO_ON_SECONDS:
+        while time.monotonic() - begin < patience(GO_ON_SECONDS):
             if last_step(cluster.try_motley("status", "train") or {})[0] > generation:
                 return time.monotonic() - begin
             time.sleep(0.05)
@@ -202,7 +207,7 @@ class TakeOvers:
         begin = time.monotonic()
         old = cluster.old_again(cluster.moves - 1, reaches_others=True)
         try:
-            code = old.process.wait(30)
+            code = old.process.wait(patience(30))
             self.end_seconds.append(time.monotonic() - begin)
             if code != TAKEN_OVER:
                 self.problems.append(f"{what}: the old coordinator ended with {code}")
@@ -236,7 +241,7 @@ class TakeOvers:
         run([*cluster.network.inside(other), "ip", "address", "del", f"{cluster.network.address(other, CONTROL)}/32", "dev", "lo"])
         run([*cluster.network.inside(other), "ip", "link", "set", "eth0", "up"])
         begin = time.monotonic()
-        code = old.process.wait(40)
+        code = old.process.wait(patience(40))
         self.back_seconds = time.monotonic() - begin
         if code != TAKEN_OVER:
             self.problems.append(f"the old coordinator ended with {code} when the network was back")

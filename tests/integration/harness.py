@@ -12,7 +12,9 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.path.insert(0, os.path.join(ROOT, "deploy", "demo"))
 
 from cluster import Cluster, ClusterError  # noqa: E402  (the path is known only now)
+from patience import patience  # noqa: E402
 
+FILTER = os.environ.get("MOTLEY_TEST_FILTER", "")   # ./run test NAME FILTER: only tests with this in their name
 BIN = os.environ.get("MOTLEY_BIN", os.path.join(ROOT, "build", "release", "bin"))
 ENDED = {"SUCCEEDED", "FAILED", "STOPPED"}
 CPU_DEVICE = {"kind": "cpu", "memory_bytes": 2 << 30}
@@ -22,7 +24,12 @@ class Results:
     """Counts checks and prints a line for each: "ok NAME", "FAIL NAME: why", "skip NAME: why". ./run test counts the lines."""
 
     def __init__(self, suite):
-        self.suite, self.failed = suite, 0
+        self.suite, self.failed, self.asked = suite, 0, 0
+
+    def is_asked(self, name):
+        asked = FILTER in f"{self.suite}: {name}"
+        self.asked += asked
+        return asked
 
     def check(self, name, condition, why=""):
         if condition:
@@ -35,8 +42,8 @@ class Results:
     def skip(self, name, why):
         print(f"skip {self.suite}: {name}: {why}", flush=True)
 
-    def run(self, name, test, *arguments):
-        """Runs a test function; what it raises is its failure. A text that it returns says why it was left out."""
+    def prepare(self, name, test, *arguments):
+        """What others stand on runs whatever is asked for. Else as run()."""
         before, begin = self.failed, time.monotonic()
         try:
             left_out = test(*arguments)
@@ -49,7 +56,14 @@ class Results:
         elif self.failed == before:
             print(f"ok {self.suite}: {name} ({time.monotonic() - begin:.1f} s)", flush=True)
 
+    def run(self, name, test, *arguments):
+        """Runs a test function; what it raises is its failure. A text that it returns says why it was left out."""
+        if self.is_asked(name):
+            self.prepare(name, test, *arguments)
+
     def exit(self):
+        if FILTER and not self.asked:
+            self.check("the tests that were asked for", False, f"none has '{FILTER}' in its name")
         sys.exit(1 if self.failed else 0)
 
 
@@ -100,6 +114,13 @@ class TestCluster(Cluster):
     def checkpoints(self, job_id=""):
         """checkpoint.folder of every job; the coordinator adds the job's id."""
         return os.path.join(self.top, "checkpoints", job_id).rstrip("/")
+
+    # ---- waits, longer on a machine that is known to be busy ----
+    def wait_for(self, condition, seconds, what, daemon=None, poll_seconds=0.1):
+        return super().wait_for(condition, patience(seconds), what, daemon, poll_seconds)
+
+    def run_motley(self, *arguments, timeout=120):
+        return super().run_motley(*arguments, timeout=patience(timeout))
 
     def start(self, nodes, **emulation):
         """nodes: {name: [device, ...]}"""

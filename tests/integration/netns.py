@@ -10,6 +10,7 @@ import time
 
 from harness import TestCluster
 from cluster import ClusterError, LIBC, PR_SET_PDEATHSIG  # the harness knows where
+from patience import patience
 
 CONTROL, DATA = "control", "data"
 PLANES = {CONTROL: 0, DATA: 1}
@@ -59,7 +60,7 @@ class Network:
 
         holder = subprocess.Popen(["unshare", "-n", "sleep", "infinity"], preexec_fn=die_with_parent)
         self.holders[name] = holder
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + patience(10)
         while os.readlink(f"/proc/{holder.pid}/ns/net") == os.readlink("/proc/self/ns/net"):
             if holder.poll() is not None or time.monotonic() > deadline:
                 raise ClusterError("unshare made no network namespace")

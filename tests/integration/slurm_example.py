@@ -5,6 +5,7 @@ import signal
 import subprocess
 
 from harness import TestCluster, expect, job_sections, published_checkpoints
+from patience import patience
 
 NAMES = ["n1", "n2"]
 # Of its options only those are known that the example has.
@@ -38,7 +39,7 @@ class Allocation:
         with open(os.path.join(self.home, "pids"), encoding="utf-8") as file:
             for pid in file.read().split():
                 os.kill(int(pid), signal.SIGTERM)
-        return self.process.wait(60)
+        return self.process.wait(patience(60))
 
     def logs(self):
         texts = []

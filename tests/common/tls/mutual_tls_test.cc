@@ -19,6 +19,7 @@
 #include "common/rpc/tls_credentials.h"
 #include "common/tls/certificate_authority.h"
 #include "common/tls/openssl_types.h"
+#include "tests/common/base/patience.h"
 
 namespace motley {
 namespace {
@@ -206,7 +207,7 @@ TEST_F(MutualTlsTest, NewFilesCountForNewConnections) {
   const auto as_node = [&] { return Call(server.port(), AsNode(authority_, NodeCertificate(authority_))); };
   EXPECT_FALSE(as_node().ok());
   server.Show(CoordinatorCertificate(authority_), authority_);
-  const absl::Time end = absl::Now() + absl::Seconds(20);
+  const absl::Time end = absl::Now() + Patience(absl::Seconds(20));
   while (!as_node().ok()) ASSERT_LT(absl::Now(), end);
 }
 

@@ -21,6 +21,7 @@
 #include "coordinator/rpc/listening_socket.h"
 #include "coordinator/watchdog.h"
 #include "proto/grpc/health/v1/health.grpc.pb.h"
+#include "tests/common/base/patience.h"
 #include "tests/coordinator/rpc/cluster.h"
 
 namespace motley::coordinator {
@@ -100,7 +101,7 @@ TEST_F(AcceptorTest, ServesAgainWhenDescriptorsAreFreeAgain) {
   EXPECT_TRUE(said);
   for (const int fd : taken) close(fd);
   setrlimit(RLIMIT_NOFILE, &before);
-  EXPECT_TRUE(log.WaitFor("descriptors are free again", absl::Seconds(20)));
+  EXPECT_TRUE(log.WaitFor("descriptors are free again", Patience(absl::Seconds(20))));
   EXPECT_TRUE(Ask().ok());
   for (const int fd : waiting) close(fd);
 }
@@ -219,7 +220,7 @@ TEST_F(AcceptorTest, TheOldestWithoutACallMakesRoom) {
   std::vector<std::shared_ptr<grpc::Channel>> idle;
   for (int i = 0; i < 3; ++i) {
     idle.push_back(OpenChannel(server_->address()));
-    ASSERT_TRUE(idle.back()->WaitForConnected(std::chrono::system_clock::now() + std::chrono::seconds(20)));
+    ASSERT_TRUE(idle.back()->WaitForConnected(absl::ToChronoTime(absl::Now() + Patience(absl::Seconds(20)))));
   }
   for (int i = 0; i < 8; ++i) EXPECT_TRUE(AskHealth(server_->address(), absl::Seconds(10)).ok()) << i;
   context.TryCancel();

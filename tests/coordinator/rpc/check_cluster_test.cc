@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "common/base/version.h"
+#include "tests/common/base/patience.h"
 #include "tests/coordinator/rpc/cluster.h"
 
 namespace motley::coordinator {
@@ -31,7 +32,7 @@ class CheckCluster : public ClusterTest {
   Checked Check(const v1::CheckClusterRequest& request = {}) {
     Checked checked;
     grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(60));
+    context.set_deadline(absl::ToChronoTime(absl::Now() + Patience(absl::Seconds(60))));
     auto reader = stub_->CheckCluster(&context, request);
     for (v1::CheckClusterUpdate update; reader->Read(&update);) {
       if (update.has_result()) checked.result = update.result();

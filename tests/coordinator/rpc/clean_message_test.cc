@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "coordinator/store/sqlite_store.h"
+#include "tests/common/base/patience.h"
 #include "tests/coordinator/rpc/cluster.h"
 
 namespace motley::coordinator {
@@ -44,7 +45,7 @@ TEST_F(CleanMessageClusterTest, AWrongByteInTheStoreHidesNothingBehindIt) {
   }
   Start();
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
+  context.set_deadline(absl::ToChronoTime(absl::Now() + Patience(absl::Seconds(30))));
   auto reader = stub_->ListEvents(&context, v1::ListEventsRequest());
   std::vector<std::string> messages;
   for (v1::Event event; reader->Read(&event);) messages.push_back(event.message());

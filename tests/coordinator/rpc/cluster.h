@@ -19,6 +19,7 @@
 #include "coordinator/store/number_key.h"
 #include "coordinator/store/sqlite_store.h"
 #include "proto/motley/v1/motley.grpc.pb.h"
+#include "tests/common/base/patience.h"
 #include "tests/coordinator/rpc/fake_worker.h"
 #include "tests/coordinator/rpc/tiny_job.h"
 
@@ -103,7 +104,7 @@ class ClusterTest : public testing::Test {
   // Reads the job's stream until `found` says so or the stream ends; everything seen is in updates_.
   v1::Job Watch(const std::string& id, const std::function<bool(const v1::JobUpdate&)>& found) {
     grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
+    context.set_deadline(absl::ToChronoTime(absl::Now() + Patience(absl::Seconds(30))));
     v1::WatchJobRequest request;
     request.set_job_id(id);
     auto reader = stub_->WatchJob(&context, request);

@@ -6,6 +6,7 @@
 #include "coordinator/rpc/page.h"
 #include "coordinator/rpc/report_limits.h"
 #include "coordinator/rpc/status.h"
+#include "tests/common/base/patience.h"
 #include "tests/coordinator/rpc/cluster.h"
 
 namespace motley::coordinator {
@@ -24,7 +25,7 @@ class Limits : public ClusterTest {
   }
   void WaitForLine(const std::string& job, const std::string& text) {
     grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(60));
+    context.set_deadline(absl::ToChronoTime(absl::Now() + Patience(absl::Seconds(60))));
     v1::TailLogsRequest request;
     request.set_job_id(job);
     request.set_follow(true);

@@ -6,6 +6,7 @@
 
 #include "common/rpc/tls_credentials.h"
 #include "common/tls/certificate_authority.h"
+#include "tests/common/base/patience.h"
 #include "tests/coordinator/rpc/cluster.h"
 
 namespace motley::coordinator {
@@ -39,7 +40,7 @@ class MembersTest : public ClusterTest {
   grpc::Status JoinBy(const std::string& token, const std::string& node, const std::string& request, v1::JoinResponse* response) {
     const auto stub = StubOf(Nobodys());
     grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+    context.set_deadline(absl::ToChronoTime(absl::Now() + Patience(absl::Seconds(20))));
     v1::JoinRequest wanted;
     wanted.set_token(token);
     wanted.set_node(node);

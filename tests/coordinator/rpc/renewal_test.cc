@@ -4,6 +4,7 @@
 #include "absl/synchronization/mutex.h"
 #include "common/base/sha256.h"
 #include "common/tls/join_token.h"
+#include "tests/common/base/patience.h"
 #include "tests/coordinator/rpc/members_fixture.h"
 
 namespace motley::coordinator {
@@ -36,7 +37,7 @@ class RenewalTest : public MembersTest {
   v1::Renewal WaitForRenewal(size_t count) {
     absl::MutexLock lock(&mutex_);
     const auto there = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return renewals_.size() >= count; };
-    EXPECT_TRUE(mutex_.AwaitWithTimeout(absl::Condition(&there), absl::Seconds(20)));
+    EXPECT_TRUE(mutex_.AwaitWithTimeout(absl::Condition(&there), Patience(absl::Seconds(20))));
     return renewals_.empty() ? v1::Renewal() : renewals_.back();
   }
   size_t WaitForAuthorities(size_t count) {
@@ -45,7 +46,7 @@ class RenewalTest : public MembersTest {
       const auto certificates = Certificate::FromPem(authorities_);
       return certificates.ok() && certificates->size() == count;
     };
-    EXPECT_TRUE(mutex_.AwaitWithTimeout(absl::Condition(&there), absl::Seconds(60)));
+    EXPECT_TRUE(mutex_.AwaitWithTimeout(absl::Condition(&there), Patience(absl::Seconds(60))));
     const auto certificates = Certificate::FromPem(authorities_);
     return certificates.ok() ? certificates->size() : 0;
   }
@@ -136,7 +137,7 @@ TEST_F(RenewalTest, WithoutMembersTheChangeIsSoonOver) {
   const std::string before = ParseJoinToken(Token())->authority;
   ASSERT_TRUE(Rotate().ok());
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+  context.set_deadline(absl::ToChronoTime(absl::Now() + Patience(absl::Seconds(20))));
   v1::ListEventsRequest request;
   request.set_follow(true);
   const auto events = stub_->ListEvents(&context, request);

@@ -1,4 +1,5 @@
 // Nodes and coordinators that come and go while a job trains.
+#include "tests/common/base/patience.h"
 #include "tests/coordinator/rpc/replan_fixture.h"
 
 namespace motley::coordinator {
@@ -131,7 +132,7 @@ TEST_F(Replan, ASnapshotEndsWithWhatIsKept) {
   ASSERT_TRUE(Submit("a", MakeConfig(10)).ok());
   Train(*n1, *n2, 3);
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+  context.set_deadline(absl::ToChronoTime(absl::Now() + Patience(absl::Seconds(20))));
   v1::WatchJobRequest request;
   request.set_job_id("a");
   request.set_snapshot(true);

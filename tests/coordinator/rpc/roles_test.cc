@@ -7,6 +7,7 @@
 #include <set>
 
 #include "common/rpc/channel.h"
+#include "tests/common/base/patience.h"
 #include "tests/coordinator/rpc/cluster.h"
 
 namespace motley::coordinator {
@@ -18,7 +19,7 @@ class Roles : public ClusterTest {
   static grpc::Status Call(const std::string& address, const std::string& method) {
     grpc::GenericStub stub(OpenChannel(address));
     grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+    context.set_deadline(absl::ToChronoTime(absl::Now() + Patience(absl::Seconds(20))));
     grpc::CompletionQueue queue;
     auto next = [&queue] {
       void* tag = nullptr;

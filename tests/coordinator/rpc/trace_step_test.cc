@@ -1,6 +1,7 @@
 // TraceStep against workers whose ranks answer, do not, or do not know the step any more.
 #include <gmock/gmock.h>
 
+#include "tests/common/base/patience.h"
 #include "tests/coordinator/rpc/cluster.h"
 
 namespace motley::coordinator {
@@ -18,7 +19,7 @@ class TraceStep : public ClusterTest {
   Traced Trace(const std::string& job, int64_t step = 0) {
     Traced traced;
     grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(60));
+    context.set_deadline(absl::ToChronoTime(absl::Now() + Patience(absl::Seconds(60))));
     v1::TraceStepRequest request;
     request.set_job_id(job);
     request.set_step(step);

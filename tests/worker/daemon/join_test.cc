@@ -30,11 +30,9 @@ class JoinTest : public testing::Test {
     EXPECT_THAT(std::string(joined.status().message()), Not(HasSubstr(token_.secret)));
     return joined;
   }
-  // That nobody is found there, and how soon that is known.
+  // That nobody is found there.
   void ExpectUnavailable(const std::string& address) const {
-    const absl::Time begin = absl::Now();
     const absl::Status status = JoinAt(address, absl::Milliseconds(500)).status();
-    EXPECT_LT(absl::Now() - begin, absl::Seconds(8));
     EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
     EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr(address), HasSubstr("does not answer by TLS within 500ms")));
     EXPECT_FALSE(FileExists(identity_.path())) << "nothing was begun";

@@ -11,6 +11,7 @@
 #include "absl/time/clock.h"
 #include "common/rpc/tls_credentials.h"
 #include "common/tls/certificate_authority.h"
+#include "tests/common/base/patience.h"
 #include "tests/common/base/temp_folder.h"
 #include "worker/daemon/session.h"
 
@@ -52,7 +53,7 @@ class CoordinatorOfTerm : public v1::WorkerService::Service {
   bool WaitForHellos(size_t count) const {
     absl::MutexLock lock(&mutex_);
     const auto there = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return shown_terms_.size() >= count; };
-    return mutex_.AwaitWithTimeout(absl::Condition(&there), absl::Seconds(20));
+    return mutex_.AwaitWithTimeout(absl::Condition(&there), Patience(absl::Seconds(20)));
   }
 
   grpc::Status Session(grpc::ServerContext*,
@@ -128,7 +129,7 @@ class MovedCoordinatorTest : public testing::Test {
   std::string WaitForSessions(size_t count) {
     absl::MutexLock lock(&mutex_);
     const auto there = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return welcomed_by_.size() >= count; };
-    return mutex_.AwaitWithTimeout(absl::Condition(&there), absl::Seconds(20)) ? welcomed_by_.back() : "nobody in time";
+    return mutex_.AwaitWithTimeout(absl::Condition(&there), Patience(absl::Seconds(20))) ? welcomed_by_.back() : "nobody in time";
   }
   size_t sessions() const {
     absl::MutexLock lock(&mutex_);

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "tests/common/base/patience.h"
 #include "tests/common/base/temp_folder.h"
 #include "tests/worker/daemon/test_assignment.h"
 #include "worker/daemon/supervisor.h"
@@ -40,7 +41,7 @@ TEST(ProgramStampTest, ARankWhoseProgramWasReplacedIsNotStarted) {
   Supervisor supervisor(config, clock, outbox, metrics);
   std::filesystem::rename(folder.Write("motley-rank.new", "the next build"), device.rank_binary);
   supervisor.Start({{TestAssignment("train")}});
-  outbox.Wait(absl::Seconds(20), /*for_reports=*/true);
+  outbox.Wait(Patience(absl::Seconds(20)), /*for_reports=*/true);
   const std::optional<WorkerReport> report = outbox.TryPop();
   ASSERT_TRUE(report && std::holds_alternative<RankReport>(*report));
   EXPECT_EQ(std::get<RankReport>(*report).kind, RankEventKind::kDied) << "the job goes on without the device, and does not fail";

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "tests/common/base/patience.h"
 #include "worker/daemon/reach_listener.h"
 
 namespace motley::worker {
@@ -107,7 +108,7 @@ TEST_F(ReachTest, TheCheckerAnswersThroughTheOutboxAndEndsAtOnce) {
   {
     ReachChecker checker(clock_, outbox);
     checker.Check({"probe-1", {{NodeName("a"), "127.0.0.1", (*listener)->port()}}});
-    outbox.Wait(absl::Seconds(20), /*for_reports=*/true);
+    outbox.Wait(Patience(absl::Seconds(20)), /*for_reports=*/true);
     const auto report = outbox.TryPop();
     ASSERT_TRUE(report && std::holds_alternative<ReachReport>(*report));
     EXPECT_EQ(std::get<ReachReport>(*report).check_id, "probe-1");

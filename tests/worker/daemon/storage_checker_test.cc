@@ -9,6 +9,7 @@
 #include <fstream>
 #include <memory>
 
+#include "tests/common/base/patience.h"
 #include "worker/daemon/storage_check.h"
 
 namespace motley::worker {
@@ -34,7 +35,7 @@ class StorageCheckerTest : public ::testing::Test {
     checker_ = std::make_unique<StorageChecker>(std::move(config), clock_, outbox_);
   }
   StorageReport Answer() {
-    outbox_.Wait(absl::Seconds(30), /*for_reports=*/true);
+    outbox_.Wait(Patience(absl::Seconds(30)), /*for_reports=*/true);
     const auto report = outbox_.TryPop();
     if (report && std::holds_alternative<StorageReport>(*report)) return std::get<StorageReport>(*report);
     ADD_FAILURE() << "no answer";

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "tests/worker/daemon/fake_cards.h"
+#include "tests/common/base/patience.h"
 #include "tests/worker/daemon/test_assignment.h"
 #include "worker/daemon/supervisor.h"
 
@@ -51,7 +52,7 @@ class SupervisorCardsTest : public ::testing::Test {
   // The next report of the type; an empty one after 20 s.
   template <typename Report>
   Report Next() {
-    const absl::Duration deadline = clock_.Now() + absl::Seconds(20);
+    const absl::Duration deadline = clock_.Now() + Patience(absl::Seconds(20));
     while (clock_.Now() < deadline) {
       outbox_.Wait(absl::Milliseconds(100), /*for_reports=*/true);
       const std::optional<WorkerReport> report = outbox_.TryPop();

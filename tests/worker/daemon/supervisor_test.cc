@@ -11,6 +11,7 @@
 #include <map>
 #include <optional>
 
+#include "tests/common/base/patience.h"
 #include "tests/worker/daemon/test_assignment.h"
 
 namespace motley::worker {
@@ -63,7 +64,7 @@ class SupervisorTest : public ::testing::Test {
   }
   // The first report that satisfies the condition; an empty one after 20 s.
   WorkerReport WaitFor(const std::function<bool(const WorkerReport&)>& wanted) {
-    const absl::Duration deadline = clock_.Now() + absl::Seconds(20);
+    const absl::Duration deadline = clock_.Now() + Patience(absl::Seconds(20));
     while (clock_.Now() < deadline) {
       if (auto report = Pop(absl::Milliseconds(100)); report && wanted(*report)) return *report;
     }
@@ -83,7 +84,7 @@ class SupervisorTest : public ::testing::Test {
     return std::holds_alternative<RankReport>(report) ? std::get<RankReport>(report) : RankReport();
   }
   void WaitForNoChildren() {
-    const absl::Duration deadline = clock_.Now() + absl::Seconds(20);
+    const absl::Duration deadline = clock_.Now() + Patience(absl::Seconds(20));
     while (!Children().empty() && clock_.Now() < deadline) Pop(absl::Milliseconds(20));
     EXPECT_TRUE(Children().empty());
   }

@@ -1,3 +1,4 @@
+#include "tests/common/base/patience.h"
 #include "worker/daemon/worker.h"
 
 #include <gmock/gmock.h>
@@ -76,7 +77,7 @@ TEST(Worker, EachHelloTellsWhatWasSeenAndWherePeersMayTry) {
   auto worker = Worker::Start(config, clock, {});
   ASSERT_TRUE(worker.ok()) << worker.status();
   std::future<NodeDescription> second = greeter.hello.get_future();
-  ASSERT_EQ(second.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  ASSERT_EQ(second.wait_for(absl::ToChronoSeconds(Patience(absl::Seconds(20)))), std::future_status::ready);
   const NodeDescription hello = second.get();
   EXPECT_EQ(hello.name, NodeName("n1"));
   EXPECT_EQ(hello.store_mark, (StoreMark{"store", 6, "six"}));
@@ -104,7 +105,7 @@ TEST(Worker, AHelloHasTheNodesCards) {
   unsetenv("MOTLEY_RUN_FOLDER");
   ASSERT_TRUE(worker.ok()) << worker.status();
   std::future<NodeDescription> second = greeter.hello.get_future();
-  ASSERT_EQ(second.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  ASSERT_EQ(second.wait_for(absl::ToChronoSeconds(Patience(absl::Seconds(20)))), std::future_status::ready);
   const NodeDescription hello = second.get();
   ASSERT_EQ(hello.devices.size(), 1u);
   EXPECT_EQ(hello.devices[0].id, DeviceId("n1/gpu0"));

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <tuple>
 
 #include "tests/worker/engine/equivalence/shrink.h"
@@ -14,6 +15,9 @@ namespace {
 
 constexpr uint64_t kSeed = 1;
 constexpr int kPlansOfOne = 6, kHalfPlansOfOne = 4;
+
+// Tests of plans: `daily` many, with MOTLEY_ALL_PLANS all. 120 plans a day, some of each kind of devices, type and draw.
+auto Numbers(int daily, int all) { return testing::Range(0, std::getenv("MOTLEY_ALL_PLANS") != nullptr ? all : daily); }
 
 using Draw = PlannedJob (*)(uint64_t seed, int64_t n, const std::filesystem::path& folder, bool half);
 
@@ -73,9 +77,9 @@ std::string TestName(const testing::TestParamInfo<std::tuple<Devices, int>>& inf
 }
 
 INSTANTIATE_TEST_SUITE_P(Plans, EquivalenceTest,
-                         testing::Combine(testing::Values(Devices::kHosts, Devices::kCards), testing::Range(0, 10)), TestName);
+                         testing::Combine(testing::Values(Devices::kHosts, Devices::kCards), Numbers(2, 10)), TestName);
 INSTANTIATE_TEST_SUITE_P(SomePlans, EquivalenceTest,
-                         testing::Combine(testing::Values(Devices::kCardsOverTcp, Devices::kCardsAndHosts), testing::Range(0, 4)),
+                         testing::Combine(testing::Values(Devices::kCardsOverTcp, Devices::kCardsAndHosts), Numbers(1, 4)),
                          TestName);
 
 // In bfloat16 and float16; hand-overs and gathers in these by NCCL, too.
@@ -90,7 +94,7 @@ TEST_P(HalfEquivalenceTest, PlansTrainLikeOneDevice) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Plans, HalfEquivalenceTest,
-                         testing::Combine(testing::Values(Devices::kHosts, Devices::kCards), testing::Range(0, 4)), TestName);
+                         testing::Combine(testing::Values(Devices::kHosts, Devices::kCards), Numbers(1, 4)), TestName);
 
 // Units of two to four ranks among them, their sums in TCP's rings or in NCCL's.
 class TensorParallelEquivalenceTest : public EquivalenceTest {};
@@ -101,10 +105,10 @@ TEST_P(TensorParallelEquivalenceTest, PlansTrainLikeOneDevice) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Plans, TensorParallelEquivalenceTest,
-                         testing::Combine(testing::Values(Devices::kHosts), testing::Range(0, 8)), TestName);
+                         testing::Combine(testing::Values(Devices::kHosts), Numbers(3, 8)), TestName);
 INSTANTIATE_TEST_SUITE_P(SomePlans, TensorParallelEquivalenceTest,
                          testing::Combine(testing::Values(Devices::kCards, Devices::kCardsOverTcp, Devices::kCardsAndHosts),
-                                          testing::Range(0, 2)),
+                                          Numbers(1, 2)),
                          TestName);
 
 class TensorParallelHalfEquivalenceTest : public HalfEquivalenceTest {};
@@ -115,7 +119,7 @@ TEST_P(TensorParallelHalfEquivalenceTest, PlansTrainLikeOneDevice) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Plans, TensorParallelHalfEquivalenceTest,
-                         testing::Combine(testing::Values(Devices::kHosts), testing::Range(0, 4)), TestName);
+                         testing::Combine(testing::Values(Devices::kHosts), Numbers(1, 4)), TestName);
 INSTANTIATE_TEST_SUITE_P(SomePlans, TensorParallelHalfEquivalenceTest,
                          testing::Combine(testing::Values(Devices::kCards), testing::Range(0, 1)), TestName);
 
@@ -128,9 +132,9 @@ TEST_P(SeveralPipelinesEquivalenceTest, PlansTrainLikeOneDevice) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Plans, SeveralPipelinesEquivalenceTest,
-                         testing::Combine(testing::Values(Devices::kHosts), testing::Range(0, 10)), TestName);
+                         testing::Combine(testing::Values(Devices::kHosts), Numbers(2, 10)), TestName);
 INSTANTIATE_TEST_SUITE_P(SomePlans, SeveralPipelinesEquivalenceTest,
-                         testing::Combine(testing::Values(Devices::kCards, Devices::kCardsAndHosts), testing::Range(0, 2)),
+                         testing::Combine(testing::Values(Devices::kCards, Devices::kCardsAndHosts), Numbers(1, 2)),
                          TestName);
 
 class SeveralPipelinesHalfEquivalenceTest : public HalfEquivalenceTest {};
@@ -143,7 +147,7 @@ TEST_P(SeveralPipelinesHalfEquivalenceTest, PlansTrainLikeOneDevice) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Plans, SeveralPipelinesHalfEquivalenceTest,
-                         testing::Combine(testing::Values(Devices::kHosts), testing::Range(0, 3)), TestName);
+                         testing::Combine(testing::Values(Devices::kHosts), Numbers(1, 3)), TestName);
 
 }  // namespace
 }  // namespace motley::engine

@@ -7,6 +7,7 @@
 #include "absl/synchronization/notification.h"
 #include "common/program/launch_ahead.h"
 #include "gtest/gtest.h"
+#include "tests/common/base/patience.h"
 #include "tests/worker/engine/lanes/fake_streams.h"
 #include "worker/engine/lanes/compute_pacer.h"
 #include "worker/engine/lanes/host_lane.h"
@@ -34,7 +35,7 @@ class StreamLaneTest : public testing::Test {
   // A peer that answers when it has heard from this rank, or when nobody waits any more.
   static LaneWork Receive(absl::Notification& answer) {
     return {[&answer] {
-      const bool there = answer.WaitForNotificationWithTimeout(absl::Seconds(5));
+      const bool there = answer.WaitForNotificationWithTimeout(Patience(absl::Seconds(5)));
       return there ? absl::OkStatus() : absl::InternalError("no lane got on");
     }};
   }
@@ -42,7 +43,7 @@ class StreamLaneTest : public testing::Test {
   // More than a card takes at once.
   void LaunchTooMuch(DeviceLane& compute) {
     for (int i = 0; i < 50; ++i) compute.Run({Nothing, /*flops=*/1e9});
-    const absl::Time until = absl::Now() + absl::Seconds(5);
+    const absl::Time until = absl::Now() + Patience(absl::Seconds(5));
     const int64_t most = kMostUnfinishedPasses * kLaunchesOfAPass;
     while (static_cast<int64_t>(device_.pending()) < most * 4 / 5 && absl::Now() < until) std::this_thread::yield();
     EXPECT_LT(absl::Now(), until) << device_.pending() << " launches";

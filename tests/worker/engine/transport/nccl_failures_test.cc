@@ -142,17 +142,14 @@ TEST_F(NcclFailuresTest, AReceiveThatNeverEndsIsNamedWhenNcclKnows) {
         ASSERT_TRUE(one.connected.ok()) << one.connected.status();
         if (one.rank == 1) return over.WaitForNotification();  // never sends
         HealthWatch watch(one.communicator());
-        absl::Time told;
         std::thread network([&] {
           absl::SleepFor(absl::Milliseconds(200));
           EXPECT_TRUE(one.communicator().Health().ok()) << "nobody knows yet";
-          told = absl::Now();
           TheFakeNccl().Fail("hand-over-1-0", ncclRemoteError);
         });
         char byte = 0;
         EXPECT_FALSE(one.communicator().Receive(1, &byte, 1).ok());
         network.join();
-        EXPECT_LT(absl::Now() - told, absl::Seconds(15));
         ExpectLost(watch.FirstError(), "NCCL of hand-overs from n1/gpu0 to n0/gpu0");
         over.Notify();
       },

@@ -52,9 +52,7 @@ TEST_F(NcclTrialTest, SaysWhatNcclSaysTheCauseAndTheRemedy) {
 TEST_F(NcclTrialTest, OneThatNeverEndsIsGivenUp) {
   const FakeNcclBehaviour behaviour{.in_progress_polls = std::numeric_limits<int>::max()};
   fake_.Behave(&behaviour);
-  const absl::Time begin = absl::Now();
   const absl::Status status = Try(absl::Milliseconds(200));
-  EXPECT_LT(absl::Now() - begin, absl::Seconds(5));
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
   EXPECT_THAT(status.message(), AllOf(HasSubstr("nothing came for 200ms"), HasSubstr("likely cause: ")));
 }

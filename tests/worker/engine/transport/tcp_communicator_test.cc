@@ -285,10 +285,8 @@ TEST(TcpCommunicator, AbortOfOneRankWakesAll) {
       EXPECT_EQ(communicator.GatherScalars({0}).status().code(), absl::StatusCode::kUnavailable);
       return;
     }
-    const absl::Time begin = absl::Now();
     const absl::Status status = communicator.GatherScalars({0}).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
-    EXPECT_LT(absl::Now() - begin, absl::Seconds(10));
   });
 }
 

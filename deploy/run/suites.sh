@@ -1,0 +1,131 @@
+# What ./run test runs: a line a suite. Suites that mostly wait for processes run beside those that compute, each kind one after the
+# other; so each looks at its own things alone.
+# suite NAME QUEUE NEEDS TITLE COMMAND...
+#   QUEUE: compute, wait; long: by `./run test --long`, and by name
+#   NEEDS: what is built before (a target, all, or - for nothing), then what it cannot do without (a tool of why_left_out)
+source deploy/run/libtorch.sh
+source deploy/run/tools.sh
+
+SUITES=()
+declare -A SUITE_QUEUE SUITE_NEEDS SUITE_TITLE SUITE_COMMAND
+
+suite() {
+  local name=$1
+  SUITES+=("$name")
+  SUITE_QUEUE[$name]=$2 SUITE_NEEDS[$name]=$3 SUITE_TITLE[$name]=$4
+  shift 4
+  SUITE_COMMAND[$name]=${*@Q}
+}
+
+# The long ones first: the short ones fill the cores at the end.
+UNIT_PROGRAMS=(engine_tests lanes_tests coordinator_tests planner_tests client_tests daemon_tests tls_tests wire_tests common_tests
+  metrics_tests records_tests)
+# What another libtorch may change: operators, units, what is measured of them; and a dozen plans.
+TORCH_FOLDERS=(worker/engine/operators worker/engine/model worker/engine/profiler)
+TORCH_PLANS='Plans/EquivalenceTest.*/Hosts0:Plans/HalfEquivalenceTest.*/Hosts0:Plans/TensorParallelHalfEquivalenceTest.*/Hosts0'
+
+run_units() { python3 tests/integration/run_units.py "$@"; }
+
+# unit_programs FOLDER PROGRAM...: of a build folder.
+unit_programs() {
+  local folder=$1
+  shift
+  run_units ${MOTLEY_TEST_FILTER:+--filter "*$MOTLEY_TEST_FILTER*"} "${@/#/$folder/bin/}"
+}
+
+# all_plans FOLDER: every random plan of the tests. docs/training-semantics.md
+all_plans() { MOTLEY_ALL_PLANS=1 run_units --filter '*EquivalenceTest.*:*MeasuredMemoryTest.*' "$1/bin/engine_tests"; }
+
+# Plans that no run has seen before.
+new_plans() {
+  local seed
+  seed=$(od -An -N3 -tu4 /dev/urandom | tr -d ' ')
+  if "$BIN_DIR/equivalence_bench" --plans 100 --seed "$seed"; then
+    echo "ok 100 plans of seed $seed"
+  else
+    echo "FAIL 100 plans of seed $seed: ./run bench equivalence --plans 100 --seed $seed"
+  fi
+}
+
+# second_engine VERSION
+second_engine() {
+  local folder
+  folder=$(build_folder_of "$1")
+  run_units "${TORCH_FOLDERS[@]/#/--folder=}" --filter "$TORCH_PLANS" "$folder/bin/engine_tests" &&
+    python3 tests/integration/check_libtorch.py "$1"
+}
+
+# nccl_header FOLDER: NVIDIA's header there against ours.
+nccl_header() {
+  tests/integration/check_nccl_header.sh "$1" "$TORCH_DIR/nvidia/cu13/include" "$CUDA_DIR/nvidia/cu13/include" \
+    "$CUDA_DIR/nvidia/cu13/include/cccl"
+}
+
+# Its Python's version is in the folder's name.
+oracles_nccl_header() { nccl_header "$(echo "$ORACLE_DIR"/lib/python3*/site-packages/nvidia/nccl/include)"; }
+
+corpora() {
+  local program name
+  for program in "$1"/bin/*_fuzz; do
+    name=$(basename "$program" _fuzz)
+    if "$program" "$ROOT/tests/fuzz/corpus/$name"; then echo "ok Fuzz.$name"; else echo "FAIL Fuzz.$name: status $?"; fi
+  done
+}
+
+declare_suites() {
+  local version program check=tests/integration oracle=$ORACLE_DIR/bin/python
+  suite includes compute - "include rules" $check/check_includes.sh
+  suite floors compute - "floors" python3 $check/check_floors.py
+  suite types compute - "one name, one type" python3 $check/check_type_names.py
+  suite format compute "- clang-format" "format" env "MOTLEY_CLANG_FORMAT=$CLANG_FORMAT" $check/check_format.sh
+  suite threads compute all "thread safety" python3 $check/check_thread_safety.py "$BUILD_DIR"
+  suite nccl compute "- oracle" "declarations of NCCL" oracles_nccl_header
+  suite nccl-gpu compute - "declarations of the NCCL of setup --gpu" nccl_header "$TORCH_DIR/nvidia/nccl/include"
+  suite units compute all "unit tests" unit_programs "$BUILD_DIR" "${UNIT_PROGRAMS[@]}"
+  suite corpora compute fuzz_targets "inputs that fuzzing found" corpora "$BUILD_DIR"
+  for version in "${TORCH_VERSIONS[@]:1}"; do
+    suite "libtorch-$version" compute "all" "engine with libtorch $version, and ranks of both" second_engine "$version"
+  done
+  suite prometheus compute "- promtool" "Prometheus rules" $check/check_rules.sh
+  suite install compute all "installed tree" $check/check_install.sh
+  suite oracle compute "all oracle" "same numbers as PyTorch" "$oracle" tests/oracle/check_plans.py
+  suite states compute "all oracle" "same states as PyTorch" "$oracle" tests/oracle/check_states.py
+  suite records compute "all oracle" "step records" "$oracle" tests/oracle/check_step_records.py
+  suite gpu-bench compute "all oracle" "bench of cards, without one" python3 $check/check_gpu_bench.py "$oracle" "$TORCH_DIR"
+
+  suite faults wait all "faults" python3 $check/check_faults.py
+  suite examples wait all "examples" python3 $check/check_examples.py
+  suite two-machines wait all "two machines" python3 $check/check_two_machines.py
+  suite observability wait all "observability" python3 $check/check_observability.py
+  suite starts wait all "fresh starts" python3 $check/check_starts.py
+  suite packages wait all "packages" python3 $check/check_packages.py
+  suite cli wait all "command line" python3 $check/check_cli.py
+  suite grpcurl wait all "API with grpcurl" python3 $check/check_grpcurl.py
+  suite run wait all "the entry ./run" $check/check_run.sh
+
+  suite faults-long long all "faults at length" python3 $check/check_faults.py --long
+  suite oracle-long long "all oracle" "all plans by hand as PyTorch" "$oracle" tests/oracle/check_plans.py --long
+  suite plans-long long all "all random plans" all_plans "$BUILD_DIR"
+  for version in "${TORCH_VERSIONS[@]:1}"; do
+    suite "plans-long-$version" long all "all random plans with libtorch $version" all_plans "$(build_folder_of "$version")"
+    suite "engine-long-$version" long all "engine with libtorch $version" unit_programs "$(build_folder_of "$version")" engine_tests
+  done
+  suite new-plans-long long equivalence_bench "plans of a new seed" new_plans
+}
+
+# declare_programs: each program of unit tests, by name alone.
+declare_programs() {
+  local program
+  for program in "${UNIT_PROGRAMS[@]}"; do
+    suite "$program" name "$program" "$program" unit_programs "$BUILD_DIR" "$program"
+  done
+}
+
+# why_left_out TOOL: nothing where it is here.
+why_left_out() {
+  case $1 in
+    clang-format) [[ -x $CLANG_FORMAT ]] || echo "clang-format $CLANG_FORMAT_VERSION could not be fetched" ;;
+    oracle) [[ -x $ORACLE_DIR/bin/python ]] || echo "the Python oracle could not be installed" ;;
+    promtool) command -v promtool >/dev/null || echo "no promtool, and it could not be fetched" ;;
+  esac
+}
