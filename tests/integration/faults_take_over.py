@@ -138,6 +138,7 @@ class TakeOvers:
             cluster.wait_for_step("train", 3)
             submitter = Submitter(cluster)
             submitter.start()
+            cluster.wait_for(lambda: self.due(submitter, time.monotonic() - 1), 60, "a job that no loss may lose")
             for number in range(self.count):
                 self.loss(cluster, number, submitter)
                 self.done += 1
