@@ -7,7 +7,9 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/clean_text.h"
 #include "common/base/count.h"
+#include "common/base/written_path.h"
 #include "coordinator/core/config.h"
 #include "coordinator/flags.h"
 #include "coordinator/store/backups.h"
@@ -136,6 +138,12 @@ std::optional<int> RunStoreCommand(int argc, const char* const* argv, std::ostre
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
     return app.exit(e, out, error) == 0 ? 0 : EX_USAGE;
+  }
+  for (const std::string& path : {options.config_file, options.folder, options.file, options.take_over}) {
+    const std::string why = WhyNoPath(path, Patterns::kTake);
+    if (why.empty()) continue;
+    error << "motley-coordinator " << name << ": " << Quoted(path) << " " << why << "\n";
+    return EX_USAGE;
   }
   options.as_json = format == "json";
   if (options.folder.empty()) {

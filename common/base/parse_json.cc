@@ -14,9 +14,31 @@ namespace {
 
 using Json = nlohmann::json;
 
+// Where an editor finds the byte, counted from 1, and what of other formats begins there.
+std::string PlaceOf(std::string_view text, size_t byte) {
+  const std::string_view before = text.substr(0, byte == 0 ? 0 : byte - 1);
+  const size_t line_end = before.rfind('\n');
+  const auto line = 1 + std::count(before.begin(), before.end(), '\n');
+  const size_t column = before.size() - (line_end == std::string_view::npos ? 0 : line_end + 1) + 1;
+  return absl::StrCat("byte ", byte, " (line ", line, ", column ", column, ")");
+}
+
+std::string HintAt(std::string_view text, size_t byte) {
+  if (byte == 0 || byte > text.size()) return "";
+  const std::string_view rest = text.substr(byte - 1), wrong = byte >= 2 ? text.substr(byte - 2) : rest;
+  for (const std::string_view at : {rest, wrong}) {
+    if (at.starts_with("//") || at.starts_with("/*") || at.starts_with("#")) return "; JSON has no comments";
+    for (const std::string_view number : {"NaN", "Infinity", "-Infinity", "-NaN", "nan", "inf"}) {
+      if (at.starts_with(number)) return "; JSON has neither NaN nor Infinity";
+    }
+  }
+  return "";
+}
+
 // Walks the text without building anything; each event returns whether to go on. The parser itself does not recurse.
 class Checker : public nlohmann::json_sax<Json> {
  public:
+  explicit Checker(std::string_view text) : text_(text) {}
   bool null() override { return true; }
   bool boolean(bool) override { return true; }
   bool number_integer(number_integer_t) override { return true; }
@@ -44,7 +66,7 @@ class Checker : public nlohmann::json_sax<Json> {
   }
   // What the library says may repeat the whole text.
   bool parse_error(size_t position, const std::string&, const Json::exception&) override {
-    if (problem_.empty()) problem_ = absl::StrCat("is not JSON: byte ", position);
+    if (problem_.empty()) problem_ = absl::StrCat("is not JSON: ", PlaceOf(text_, position), HintAt(text_, position));
     return false;
   }
 
@@ -57,6 +79,7 @@ class Checker : public nlohmann::json_sax<Json> {
     return problem_.empty();
   }
 
+  const std::string_view text_;
   std::vector<std::vector<std::string>> keys_;  // of every object that is open, and an empty list for every open list
   std::string problem_;
 };
@@ -66,7 +89,7 @@ absl::StatusOr<Value> Parse(std::string_view text, std::string_view source) {
   const auto fail = [source](std::string_view problem) {
     return absl::InvalidArgumentError(absl::StrCat(Echo(source), ": ", std::string(problem)));
   };
-  Checker checker;
+  Checker checker(text);
   if (!Json::sax_parse(text, &checker)) return fail(checker.problem());
   Value value = Value::parse(text, nullptr, /*allow_exceptions=*/false);
   if (value.is_discarded()) return fail("is not JSON");

@@ -11,6 +11,7 @@
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/checkpoint_blocks.h"
 #include "common/checkpoint/checkpoint_manifest.h"
+#include "common/checkpoint/other_weights.h"
 #include "common/model/parameters.h"
 
 namespace motley {
@@ -164,7 +165,12 @@ absl::StatusOr<FoundCheckpoint> FindNewestCheckpoint(const std::string& root, co
 
 absl::StatusOr<FoundCheckpoint> FindCheckpointAt(const std::string& folder, const std::set<std::string>& left_out) {
   absl::StatusOr<CheckpointManifest> manifest = ReadManifest(folder);
-  if (absl::IsNotFound(manifest.status())) return FindNewestCheckpoint(folder, left_out);
+  if (absl::IsNotFound(manifest.status())) {
+    absl::StatusOr<FoundCheckpoint> newest = FindNewestCheckpoint(folder, left_out);
+    if (!absl::IsNotFound(newest.status())) return newest;
+    const std::string other = OtherWeightsIn(folder);
+    return other.empty() ? newest : absl::NotFoundError(other);
+  }
   MOTLEY_RETURN_IF_ERROR(manifest.status());
   MOTLEY_RETURN_IF_ERROR(VerifyStructure(folder, *manifest));
   if (left_out.contains(folder)) return absl::DataLossError(absl::StrCat(folder, " is damaged"));

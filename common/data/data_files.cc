@@ -2,16 +2,24 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <memory>
+#include <optional>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/beneath.h"
+#include "common/base/clean_text.h"
 #include "common/base/status_macros.h"
+#include "common/data/hub_folder.h"
 
 namespace motley {
 namespace {
@@ -37,8 +45,28 @@ absl::StatusOr<std::vector<std::string>> EntriesOf(const FileDescriptor& top, co
     const dirent* const entry = ::readdir(entries.get());
     if (entry == nullptr && errno != 0) return FileError(errno, "list", name);
     if (entry == nullptr) return names;
-    if (entry->d_name[0] != '.') names.push_back(name == "." ? entry->d_name : absl::StrCat(name, "/", entry->d_name));
+    if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
   }
+}
+
+std::string Below(const std::string& folder, const std::string& entry) {
+  return folder == "." ? entry : absl::StrCat(folder, "/", entry);
+}
+
+// What of the folder's entries may hold data. Of a download of the hub a blob and the link to it are one file, and its name is
+// the link's.
+absl::StatusOr<std::vector<std::string>> DataEntriesOf(const FileDescriptor& top, const std::string& path,
+                                                       const std::string& folder) {
+  MOTLEY_ASSIGN_OR_RETURN(std::vector<std::string> names, EntriesOf(top, folder));
+  HubFolder hub{.names = names, .blobs = {}, .revisions = {}};
+  // Where one of them is no folder, it is no download.
+  if (const auto blobs = EntriesOf(top, Below(folder, "blobs")); blobs.ok()) hub.blobs = *blobs;
+  if (hub.blobs.empty()) return names;
+  if (const auto revisions = EntriesOf(top, Below(folder, "snapshots")); revisions.ok()) hub.revisions = *revisions;
+  if (!IsHubFolder(hub)) return names;
+  MOTLEY_RETURN_IF_ERROR(CheckOneRevision(folder == "." ? path : absl::StrCat(path, "/", folder), hub));
+  names.erase(std::remove_if(names.begin(), names.end(), IsHubsOwn), names.end());
+  return names;
 }
 
 // Relative to the top. A link to a folder is no folder of the data, and none of its files either.
@@ -47,9 +75,10 @@ absl::StatusOr<std::vector<std::string>> FilesOfFolder(const FileDescriptor& top
   while (!folders.empty()) {
     const std::string folder = std::move(folders.back());
     folders.pop_back();
-    const absl::StatusOr<std::vector<std::string>> entries = EntriesOf(top, folder);
-    if (!entries.ok()) return InFolder(path, entries.status());
-    for (const std::string& entry : *entries) {
+    const absl::StatusOr<std::vector<std::string>> entries = DataEntriesOf(top, path, folder);
+    if (!entries.ok()) return absl::IsInvalidArgument(entries.status()) ? entries.status() : InFolder(path, entries.status());
+    for (const std::string& name : *entries) {
+      const std::string entry = Below(folder, name);
       struct stat found;
       const bool looked = ::fstatat(top.get(), entry.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0;
       if (looked && S_ISDIR(found.st_mode)) {
@@ -65,6 +94,48 @@ absl::StatusOr<std::vector<std::string>> FilesOfFolder(const FileDescriptor& top
   return files;
 }
 
+// What the link `file` says; empty: it is none.
+std::string LinkTarget(const FileDescriptor& top, const std::string& file) {
+  std::string target(PATH_MAX, '\0');
+  const ssize_t bytes = ::readlinkat(top.get(), file.c_str(), target.data(), target.size());
+  target.resize(bytes > 0 ? static_cast<size_t>(bytes) : 0);
+  return target;
+}
+
+// A file of the folder, also where it is a link to one outside of it that `beyond` opens.
+absl::StatusOr<FileDescriptor> OpenInFolder(const FileDescriptor& top, const std::string& path, const std::string& file,
+                                            const OpenBeyond& beyond) {
+  absl::StatusOr<FileDescriptor> opened = OpenFileBeneath(top, file);
+  if (opened.ok()) return opened;
+  const std::string target = LinkTarget(top, file);
+  if (target.empty()) return InFolder(path, opened.status());
+  const std::string link = absl::StrCat(Quoted(file), " is a link to ", Quoted(target));
+  // Only where the link itself leads, never what else its way may be: a root is opened anew.
+  if (absl::IsPermissionDenied(opened.status()) && beyond) {
+    opened =
+        beyond(target.front() == '/' ? std::filesystem::path(target).lexically_normal().string() : absl::StrCat(path, "/", file));
+    if (opened.ok() && IsFolder(*opened)) {
+      return InFolder(path, absl::InvalidArgumentError(absl::StrCat(link,
+                                                                    ", a folder outside of it; put a copy there, or give that "
+                                                                    "folder as data.path")));
+    }
+  }
+  if (absl::IsNotFound(opened.status())) {
+    return InFolder(path,
+                    absl::NotFoundError(absl::StrCat(link, ", where nothing is; download or copy it again, or remove the link")));
+  }
+  if (!opened.ok()) return InFolder(path, opened.status());
+  return opened;
+}
+
+// The same file has the same number, whatever leads to it.
+using FileNumber = std::pair<dev_t, ino_t>;
+std::optional<FileNumber> NumberOf(const FileDescriptor& opened) {
+  struct stat found;
+  if (::fstat(opened.get(), &found) != 0) return std::nullopt;
+  return FileNumber(found.st_dev, found.st_ino);
+}
+
 }  // namespace
 
 absl::StatusOr<FileDescriptor> OpenData(const std::string& path) {
@@ -75,17 +146,18 @@ absl::StatusOr<FileDescriptor> OpenData(const std::string& path) {
 
 absl::Status ForEachDataFile(const FileDescriptor& opened, const std::string& path,
                              const std::function<absl::Status(const std::string& file, std::string_view block)>& use,
-                             const std::function<absl::Status(const std::string& file)>& end) {
+                             const std::function<absl::Status(const std::string& file)>& end, const OpenBeyond& beyond) {
   if (!IsFolder(opened)) {
     MOTLEY_RETURN_IF_ERROR(ForEachBlock(opened, path, [&](std::string_view block) { return use(path, block); }));
     return end(path);
   }
   MOTLEY_ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesOfFolder(opened, path));
+  std::set<FileNumber> seen;
   for (const std::string& file : files) {
     const std::string name = absl::StrCat(path, "/", file);
-    const absl::StatusOr<FileDescriptor> data = OpenFileBeneath(opened, file);
-    if (!data.ok()) return InFolder(path, data.status());
-    MOTLEY_RETURN_IF_ERROR(ForEachBlock(*data, name, [&](std::string_view block) { return use(name, block); }));
+    MOTLEY_ASSIGN_OR_RETURN(const FileDescriptor data, OpenInFolder(opened, path, file, beyond));
+    if (const auto number = NumberOf(data); number && !seen.insert(*number).second) continue;
+    MOTLEY_RETURN_IF_ERROR(ForEachBlock(data, name, [&](std::string_view block) { return use(name, block); }));
     MOTLEY_RETURN_IF_ERROR(end(name));
   }
   return absl::OkStatus();

@@ -1,6 +1,6 @@
 // The files of a data path: one file, or those of a folder and its subfolders (hidden ones left out) in byte order of their
-// paths. They are read from the descriptor that was opened: the path only names them in errors, and who changes what it leads to
-// changes nothing of what is read.
+// paths, each once, however many names and links it has there. They are read from the descriptor that was opened: the path only
+// names them in errors, and who changes what it leads to changes nothing of what is read.
 #pragma once
 
 #include <functional>
@@ -17,10 +17,16 @@ namespace motley {
 // INVALID_ARGUMENT (neither a regular file nor a folder).
 absl::StatusOr<FileDescriptor> OpenData(const std::string& path);
 
+// Opens by its absolute path what a link of the data folder leads to outside of that folder (FileRoots::OpenForRead); without it
+// such links are refused.
+using OpenBeyond = std::function<absl::StatusOr<FileDescriptor>(const std::string& path)>;
+
 // Gives every file's blocks to `use` and its name to `end`; stops at the first error that one of them returns. The files of a
-// folder are opened beneath it: PERMISSION_DENIED where a link leads out. INVALID_ARGUMENT for a folder without a file.
+// folder are opened beneath it: PERMISSION_DENIED where a link leads out and `beyond` does not open it. NOT_FOUND: a link to
+// nothing. INVALID_ARGUMENT for a folder without a file, and for one of HuggingFace's hub that holds several revisions; of one
+// revision the files of snapshots are read, not the blobs that they are links to, nor refs.
 absl::Status ForEachDataFile(const FileDescriptor& opened, const std::string& path,
                              const std::function<absl::Status(const std::string& file, std::string_view block)>& use,
-                             const std::function<absl::Status(const std::string& file)>& end);
+                             const std::function<absl::Status(const std::string& file)>& end, const OpenBeyond& beyond = {});
 
 }  // namespace motley

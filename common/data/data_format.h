@@ -8,7 +8,8 @@
 
 namespace motley {
 
-// `head`: the file's first bytes, up to a mebibyte. INVALID_ARGUMENT says what the file is and how to get text out of it.
+// `head`: the file's first bytes, up to a mebibyte. Told by its name, by its first bytes, or by what its first lines are
+// (common/data/text_shape.h), whatever it is called. INVALID_ARGUMENT says what the file is and how to get text out of it.
 absl::Status CheckIsText(const std::string& file, std::string_view head);
 
 }  // namespace motley

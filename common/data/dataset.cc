@@ -20,11 +20,19 @@ absl::Status NotUtf8(const std::string& path, int64_t offset) {
                                                  "; convert it (iconv) or leave it out"));
 }
 
+absl::Status HoldsNul(const std::string& path, int64_t offset) {
+  return absl::InvalidArgumentError(absl::StrCat("data file ", path, " is not plain text: it holds a NUL at byte ", offset,
+                                                 "; convert it (of UTF-16: iconv -f UTF-16 -t UTF-8), mend it or leave it out"));
+}
+
 // Of one file: what its first block shows it to be, and whether its bytes are text.
 class TextChecker {
  public:
   absl::Status Feed(const std::string& file, std::string_view block) {
     if (std::exchange(first_, false)) MOTLEY_RETURN_IF_ERROR(CheckIsText(file, block));
+    // NULs are valid UTF-8, and in no text: a database, a damaged file.
+    if (const size_t nul = block.find('\0'); nul != block.npos) return HoldsNul(file, bytes_ + static_cast<int64_t>(nul));
+    bytes_ += static_cast<int64_t>(block.size());
     const auto wrong = utf8_.Feed(block);
     return wrong ? NotUtf8(file, *wrong) : absl::OkStatus();
   }
@@ -35,11 +43,12 @@ class TextChecker {
 
  private:
   bool first_ = true;
+  int64_t bytes_ = 0;  // of the blocks before
   Utf8Checker utf8_;
 };
 
 // Walks the text once: every block is checked, digested and given to `use`.
-absl::StatusOr<DataSummary> Walk(const FileDescriptor& opened, const std::string& path,
+absl::StatusOr<DataSummary> Walk(const FileDescriptor& opened, const std::string& path, const OpenBeyond& beyond,
                                  const std::function<void(std::string_view)>& use) {
   DataSummary summary;
   Sha256 sha;
@@ -53,7 +62,7 @@ absl::StatusOr<DataSummary> Walk(const FileDescriptor& opened, const std::string
         use(block);
         return absl::OkStatus();
       },
-      [&](const std::string& file) -> absl::Status { return std::exchange(checker, TextChecker()).End(file); }));
+      [&](const std::string& file) -> absl::Status { return std::exchange(checker, TextChecker()).End(file); }, beyond));
   summary.digest = sha.Hex();
   return summary;
 }
@@ -93,15 +102,15 @@ absl::Status CheckDataSize(int64_t bytes, int64_t seq_len, double validation_fra
                    wanted, " validation samples"));
 }
 
-absl::StatusOr<DataSummary> SummarizeData(const FileDescriptor& opened, const std::string& path) {
-  return Walk(opened, path, [](std::string_view) {});
+absl::StatusOr<DataSummary> SummarizeData(const FileDescriptor& opened, const std::string& path, const OpenBeyond& beyond) {
+  return Walk(opened, path, beyond, [](std::string_view) {});
 }
 
 absl::StatusOr<Dataset> Dataset::Read(const FileDescriptor& opened, const std::string& path, int64_t seq_len,
-                                      double validation_fraction) {
+                                      double validation_fraction, const OpenBeyond& beyond) {
   auto text = std::make_shared<std::string>();
   Dataset data;
-  MOTLEY_ASSIGN_OR_RETURN(data.summary_, Walk(opened, path, [&](std::string_view block) { text->append(block); }));
+  MOTLEY_ASSIGN_OR_RETURN(data.summary_, Walk(opened, path, beyond, [&](std::string_view block) { text->append(block); }));
   if (absl::Status size = CheckDataSize(data.summary_.bytes, seq_len, validation_fraction, 1); !size.ok()) {
     return absl::Status(size.code(), absl::StrCat(path, ": ", size.message()));
   }

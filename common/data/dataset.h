@@ -1,6 +1,6 @@
-// Text as bytes: any UTF-8 file, or the files of a folder (and its subfolders; hidden ones left out) in order of their paths.
-// Tokens are bytes (vocabulary 256).
-// Sample i is bytes [i*seq_len, i*seq_len + seq_len], inputs the first seq_len of them, targets the last seq_len.
+// Text as bytes: any UTF-8 file, or the files of a folder (and its subfolders; hidden ones left out) in order of their paths,
+// each once. Tokens are bytes (vocabulary 256). Sample i is bytes [i*seq_len, i*seq_len + seq_len], inputs the first seq_len of
+// them, targets the last seq_len.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/files.h"
+#include "common/data/data_files.h"
 
 namespace motley {
 
@@ -19,8 +20,8 @@ struct DataSummary {
 };
 
 // Size and digest of opened data (data_files.h) without keeping the text; the path names it in errors. NOT_FOUND /
-// PERMISSION_DENIED / INVALID_ARGUMENT (not UTF-8: file and byte offset).
-absl::StatusOr<DataSummary> SummarizeData(const FileDescriptor& opened, const std::string& path);
+// PERMISSION_DENIED / INVALID_ARGUMENT (not UTF-8, or a NUL: file and byte offset; a table, an archive, ...: data_format.h).
+absl::StatusOr<DataSummary> SummarizeData(const FileDescriptor& opened, const std::string& path, const OpenBeyond& beyond = {});
 
 // Whether so many bytes hold a training sample and `validation_samples` validation samples (none with fraction 0).
 // FAILED_PRECONDITION says how many bytes are needed. The last floor(bytes * fraction) bytes are the validation part.
@@ -35,7 +36,7 @@ class Dataset {
   // The whole text of opened data, with the errors of SummarizeData. FAILED_PRECONDITION when a split has no sample: says how
   // many bytes are needed.
   static absl::StatusOr<Dataset> Read(const FileDescriptor& opened, const std::string& path, int64_t seq_len,
-                                      double validation_fraction);
+                                      double validation_fraction, const OpenBeyond& beyond = {});
 
   int64_t num_train_samples() const { return train_bytes_ > 0 ? (train_bytes_ - 1) / seq_len_ : 0; }
   int64_t num_validation_samples() const;

@@ -33,9 +33,10 @@ std::span<const GpuSpec> GpuTable();
 
 // By name, without regard to case, spaces, dashes or the maker's name before it, or as the maker's driver has it; "A100", "H100"
 // and "V100" alone mean the 40 GB SXM, the SXM and the 16 GB SXM card, "MI250" one of its two dies. NOT_FOUND names the nearest
-// card and lists the known ones.
+// card, if NearestGpuName has one, or lists the known ones.
 absl::StatusOr<GpuSpec> FindGpu(std::string_view name);
-// The row whose name is most alike, for one that FindGpu does not find; empty: none is.
+// The row that is meant by a name which FindGpu does not find: misspelt, incomplete, or a card of the same family and memory.
+// Empty: none is. Never another card, however alike the names are.
 std::string_view NearestGpuName(std::string_view name);
 
 }  // namespace motley

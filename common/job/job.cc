@@ -11,6 +11,7 @@
 #include "common/base/beneath.h"
 #include "common/base/clean_text.h"
 #include "common/base/status_macros.h"
+#include "common/base/written_path.h"
 #include "common/job/job_fields.h"
 
 namespace motley {
@@ -18,6 +19,7 @@ namespace {
 
 constexpr size_t kLongestName = 128;
 constexpr int64_t kByteVocabulary = 256;
+constexpr char kDataPath[] = "data.path", kFolder[] = "checkpoint.folder", kInitial[] = "checkpoint.initial";
 
 // Workers have working directories of their own, so a relative path would name another file on each node.
 absl::Status ValidatePath(std::string_view field, const std::string& path, std::string_view what) {
@@ -25,6 +27,8 @@ absl::Status ValidatePath(std::string_view field, const std::string& path, std::
     return absl::InvalidArgumentError(absl::StrCat(std::string(field), " is required: ", std::string(what)));
   }
   if (path.front() != '/') {
+    const std::string why = WhyNoPath(path, Patterns::kRefuse);
+    if (!why.empty()) return absl::InvalidArgumentError(absl::StrCat(std::string(field), ": ", Quoted(path), " ", why));
     return absl::InvalidArgumentError(
         absl::StrCat(std::string(field), " must be an absolute path (the same on every node), got ", Quoted(path)));
   }
@@ -95,13 +99,25 @@ std::vector<std::string> ProblemsBesideRanges(const JobConfig& config, bool in_r
   add(model.status());
   // Combinations of values that are out of range by themselves would say the same twice.
   if (in_range && model.ok()) add(ValidateModel(config, *model));
-  add(ValidatePath("data.path", config.data.path, "a UTF-8 text file or a folder of them"));
+  add(ValidatePath(kDataPath, config.data.path, "a UTF-8 text file or a folder of them"));
   if (in_range) add(ValidatePrecision(config.training));
   if (in_range) add(ValidateValidation(config.data));
-  add(ValidatePath("checkpoint.folder", config.checkpoint.folder, "the folder in which checkpoints are kept"));
+  add(ValidatePath(kFolder, config.checkpoint.folder, "the folder in which checkpoints are kept"));
   const CheckpointSection& checkpoint = config.checkpoint;
   if (!checkpoint.initial.empty() && !InitialIsJob(checkpoint)) {
-    add(ValidatePath("checkpoint.initial", checkpoint.initial, "a folder of checkpoints, or a job"));
+    add(ValidatePath(kInitial, checkpoint.initial, "a folder of checkpoints, or a job"));
+  }
+  return problems;
+}
+
+std::vector<std::string> ProblemsOfWrittenPaths(const JobConfig& config) {
+  std::vector<std::string> problems;
+  const std::pair<const char*, const std::string*> paths[] = {
+      {kDataPath, &config.data.path}, {kFolder, &config.checkpoint.folder}, {kInitial, &config.checkpoint.initial}};
+  for (const auto& [key, path] : paths) {
+    if (!path->starts_with('/')) continue;
+    const std::string why = WhyNoPath(*path, Patterns::kRefuse);
+    if (!why.empty()) problems.push_back(absl::StrCat(key, ": ", Quoted(*path), " ", why));
   }
   return problems;
 }

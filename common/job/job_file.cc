@@ -16,6 +16,7 @@
 #include "common/base/files.h"
 #include "common/base/nearest.h"
 #include "common/base/status_macros.h"
+#include "common/base/written_path.h"
 #include "common/job/job_fields.h"
 
 namespace motley {
@@ -228,8 +229,16 @@ absl::Status Loader::MakePathsAbsolute() {
   std::error_code error;
   const fs::path here = fs::current_path(error);
   if (error) return FileError(error.value(), "find", "the current folder");
+  const std::string home = HomeFolder();
   for (const char* path : {"data.path", "checkpoint.folder", "checkpoint.initial", "model.config"}) {
-    std::string& value = *std::get<std::string*>(Find(path)->value);
+    const JobField& field = *Find(path);
+    std::string& value = *std::get<std::string*>(field.value);
+    value = WithHome(value, home);
+    const Patterns patterns = &value == &file_.config.model.config ? Patterns::kTake : Patterns::kRefuse;
+    if (const std::string why = WhyNoPath(value, patterns); !why.empty()) {
+      Problem(field, file_.origins[path], absl::StrCat(path, ": ", Quoted(value), " ", why));
+      continue;
+    }
     const bool job = &value == &file_.config.checkpoint.initial && InitialIsJob(file_.config.checkpoint);
     if (value.empty() || job) continue;
     const fs::path base = file_.origins[path] == kOverride ? here : (here / path_).parent_path();
@@ -241,12 +250,16 @@ absl::Status Loader::MakePathsAbsolute() {
 
 void Loader::ReadModelConfig() {
   ModelSection& model = file_.config.model;
-  if (model.config.empty() || !model.config_json.empty()) return;
+  if (model.config.empty() || !model.config_json.empty() || wrong_.contains("model.config")) return;
   absl::StatusOr<std::string> text = ReadSmallFile(model.config, kLargestFileBytes);
   if (!text.ok()) {
     unread_ = text.status();
     return Problem(*Find("model.config"), file_.origins["model.config"],
                    absl::StrCat("model.config: ", std::string(text.status().message())));
+  }
+  if (text->empty()) {
+    return Problem(*Find("model.config"), file_.origins["model.config"],
+                   absl::StrCat("model.config ", model.config, ": it is empty; download it again"));
   }
   model.config_json = *std::move(text);
   file_.origins["model.config_json"] = model.config;

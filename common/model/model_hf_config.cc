@@ -9,7 +9,10 @@
 #include "common/base/clean_text.h"
 #include "common/base/parse_json.h"
 #include "common/base/status_macros.h"
+#include "common/model/hf_other_files.h"
 #include "common/model/hf_reader.h"
+#include "common/model/hf_rope.h"
+#include "common/model/hf_types.h"
 #include "common/model/model.h"
 #include "common/model/operators.h"
 
@@ -18,74 +21,11 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Which window of attention transformers takes from a type's config.
-enum class WindowKeys {
-  kSize,      // sliding_window; none where it is left out
-  kDefault,   // sliding_window; kDefaultWindow where it is left out: null alone means none
-  kSwitched,  // likewise where use_sliding_window is true, none where it is false or left out
-};
-constexpr int64_t kDefaultWindow = 4096;
-
-struct ModelType {
-  std::string_view name;
-  ModelFamily family;  // whose layers price it
-  bool tied;           // where tie_word_embeddings is left out
-  WindowKeys window;
-  std::string_view difference;  // from the family as the engine computes it; empty: none, so it can be trained
-  std::string_view effect;      // of that difference on a price
-};
-constexpr std::array kModelTypes = {
-    ModelType{"gpt2", ModelFamily::kGpt2, true, WindowKeys::kSize, "", ""},
-    ModelType{"llama", ModelFamily::kLlama, false, WindowKeys::kSize, "", ""},
-    ModelType{"qwen2", ModelFamily::kQwen2, false, WindowKeys::kSwitched, "", ""},
-    ModelType{"mistral", ModelFamily::kLlama, false, WindowKeys::kDefault, "", ""},
-    ModelType{"phi3", ModelFamily::kLlama, false, WindowKeys::kSize, "its projections are stored fused",
-              "priced as Llama's layers; its fused projections have the same sizes"},
-    ModelType{"gemma2", ModelFamily::kLlama, true, WindowKeys::kDefault,
-              "it has norms behind attention and MLP, scaled embeddings and capped logits", "priced as Llama's layers"},
-};
-
-constexpr char kNoProduct[] = "priced as without: no product depends on it";
+constexpr char kLeftOut[] = "left out, so it is the default of transformers";
 constexpr char kDropout[] =
     "priced as without dropout: no product depends on it, and masks, a byte an element at most, are not counted";
 constexpr char kNoDropout[] = "Motley trains without dropout";
 constexpr char kBiases[] = "priced as without: biases change no product, and their elements are not counted";
-
-// The names as a sentence has them: "gpt2", "llama" or "qwen2".
-std::string KnownTypes(bool trained, std::string_view last) {
-  std::vector<std::string> names;
-  for (const ModelType& type : kModelTypes) {
-    if (!trained || type.difference.empty()) names.push_back(absl::StrCat("\"", std::string(type.name), "\""));
-  }
-  const std::string tail = names.back();
-  names.pop_back();
-  return absl::StrCat(absl::StrJoin(names, ", "), " ", std::string(last), " ", tail);
-}
-
-bool IsMixtureOfExperts(const std::string& name) {
-  if (name.find("moe") != std::string::npos) return true;
-  for (const char* known :
-       {"mixtral", "deepseek_v2", "deepseek_v3", "dbrx", "jamba", "arctic", "switch_transformers", "llama4", "gpt_oss"}) {
-    if (name == known) return true;
-  }
-  return false;
-}
-
-// What keeps other families out, for those that people ask for.
-struct ForeignType {
-  std::string_view name;
-  std::string_view difference;
-};
-constexpr std::array kForeignTypes = {
-    ForeignType{"qwen3", "Qwen 3 has norms of its queries and keys, which Qwen 2 and 2.5 have not"},
-    ForeignType{"gemma", "Gemma scales its embeddings and gates with GELU"},
-    ForeignType{"gemma3", "Gemma 3 has norms of its queries and keys, norms behind attention and MLP, and windows"},
-    ForeignType{"gemma3_text", "Gemma 3 has norms of its queries and keys, norms behind attention and MLP, and windows"},
-    ForeignType{"bert", "BERT is an encoder, which predicts no next token"},
-    ForeignType{"roberta", "RoBERTa is an encoder, which predicts no next token"},
-    ForeignType{"t5", "T5 is an encoder and a decoder"},
-    ForeignType{"mamba", "Mamba is a state space model and no transformer"},
-};
 
 // Without these keys it would be another model: the way out is another model, never to remove them.
 void ReadForeignKeys(const HfReader& config) {
@@ -108,72 +48,34 @@ void ReadDropouts(const HfReader& config, std::initializer_list<const char*> key
   }
 }
 
-void ReadNEmbdKeys(const HfReader& config, const ModelType& type, ModelShape* shape) {
+// One that makes the model as large as it is: who left it out by mistake reads which it is now.
+int64_t TellingSize(const HfReader& config, const char* key, int64_t left_out, int64_t limit = HfReader::kMaxSize) {
+  if (config.Has(key)) return config.Size(key, 0, limit);
+  config.Noted(absl::StrCat(key, " ", left_out), kLeftOut, kLeftOut);
+  return left_out;
+}
+
+void ReadNEmbdKeys(const HfReader& config, const HfType& type, ModelShape* shape) {
+  const HfDefaults& left_out = type.left_out;
   ModelShape& s = *shape;
   ReadDropouts(config, {"resid_pdrop", "embd_pdrop", "attn_pdrop"});
   config.Only("activation_function", {"gelu_new", "gelu_pytorch_tanh"}, kNoProduct);
   config.Only("scale_attn_weights", {true}, kNoProduct);
   config.Only("scale_attn_by_inverse_layer_idx", {false}, kNoProduct);
   if (config.Flag("add_cross_attention", false)) config.Never("add_cross_attention", "cross-attention is not supported");
-  s.vocab_size = config.Size("vocab_size", 50257, HfReader::kMaxVocabulary);
-  s.hidden_size = config.Size("n_embd");
-  s.num_layers = config.Size("n_layer", 0, HfReader::kMaxLayers);
-  s.num_heads = config.Size("n_head", 0, HfReader::kMaxHeads);
+  s.vocab_size = config.Size("vocab_size", left_out.vocab, HfReader::kMaxVocabulary);
+  s.hidden_size = TellingSize(config, "n_embd", left_out.hidden);
+  s.num_layers = TellingSize(config, "n_layer", left_out.layers, HfReader::kMaxLayers);
+  s.num_heads = TellingSize(config, "n_head", left_out.heads, HfReader::kMaxHeads);
   s.intermediate_size = config.Size("n_inner", std::max<int64_t>(1, 4 * s.hidden_size));
-  s.max_positions = config.Size("n_positions", 1024);
-  s.norm_eps = config.Positive("layer_norm_epsilon", 1e-5);
-  s.tie_embeddings = config.Flag("tie_word_embeddings", type.tied);
+  s.max_positions = config.Size("n_positions", left_out.positions);
+  s.norm_eps = config.Positive("layer_norm_epsilon", left_out.norm_eps);
+  s.tie_embeddings = config.Flag("tie_word_embeddings", left_out.tied);
   s.num_kv_heads = s.num_heads;
   if (s.hidden_size == 0 || s.num_heads == 0) return;
   s.head_dim = s.hidden_size / s.num_heads;
   if (s.hidden_size % s.num_heads == 0) return;
   config.Wrong("n_embd", absl::StrCat("must be a multiple of n_head ", s.num_heads, ", got ", s.hidden_size));
-}
-
-// transformers has no default for any of these.
-RopeScaling ReadLlama3Scaling(const HfReader& rope) {
-  RopeScaling scaling;
-  for (const char* key : {"factor", "low_freq_factor", "high_freq_factor"}) {
-    if (!rope.Has(key)) rope.Wrong(key, "is missing");
-  }
-  scaling.factor = rope.Positive("factor", scaling.factor);
-  scaling.low_freq_factor = rope.Positive("low_freq_factor", scaling.low_freq_factor);
-  scaling.high_freq_factor = rope.Positive("high_freq_factor", scaling.high_freq_factor);
-  scaling.original_max_positions = rope.Size("original_max_position_embeddings");
-  if (scaling.factor < 1) rope.Wrong("factor", absl::StrCat("must be at least 1, got ", scaling.factor));
-  if (scaling.high_freq_factor <= scaling.low_freq_factor) {
-    rope.Wrong("high_freq_factor",
-               absl::StrCat("must be above low_freq_factor ", scaling.low_freq_factor, ", got ", scaling.high_freq_factor));
-  }
-  return scaling.factor > 1 ? scaling : RopeScaling();
-}
-
-// Newer configs hold rope_theta inside rope_parameters; older ones beside a rope_scaling of null.
-void ReadRope(const HfReader& config, ModelShape* shape) {
-  double theta = config.Positive("rope_theta", 10000.0);
-  config.Only("partial_rotary_factor", {1.0}, kNoProduct);
-  for (const char* key : {"rope_scaling", "rope_parameters"}) {
-    if (!config.Has(key)) continue;
-    const Json& rope = config.At(key);
-    if (!rope.is_object()) {
-      config.Wrong(key, "must be an object");
-      continue;
-    }
-    const HfReader inner = config.Inner(key);
-    for (const char* type : {"rope_type", "type"}) {
-      if (!inner.Has(type) || rope.at(type) == "default") continue;
-      if (rope.at(type) == "llama3") {
-        shape->rope_scaling = ReadLlama3Scaling(inner);
-      } else {
-        config.Untrained(absl::StrCat(key, " with ", type, " ", EchoJson(rope.at(type))),
-                         " is not supported; use \"default\" or \"llama3\"", kNoProduct);
-      }
-      break;  // some configs hold both, which say the same
-    }
-    inner.Only("partial_rotary_factor", {1.0}, kNoProduct);
-    theta = inner.Positive("rope_theta", theta);
-  }
-  shape->rope_theta = theta;
 }
 
 constexpr char kWindowEffect[] =
@@ -215,30 +117,27 @@ void ReadGatedLayerKeys(const HfReader& config, const FamilyTraits& traits) {
   for (const char* key : {"attn_logit_softcapping", "final_logit_softcapping"}) config.Only(key, {}, kNoProduct);
 }
 
-// Sizes that transformers takes from a default of the type are asked for, but for Llama's.
-void ReadHiddenSizeKeys(const HfReader& config, const ModelType& type, int64_t seq_len, ModelShape* shape) {
-  const bool llama = type.name == "llama", gemma = type.name == "gemma2";
+// Null means one for each head; left out it is what the type has, which may not fit the heads that the file gives.
+int64_t KvHeads(const HfReader& config, int64_t heads, int64_t left_out) {
+  constexpr char kKey[] = "num_key_value_heads";
+  if (config.Has(kKey)) return config.Size(kKey, 0, HfReader::kMaxHeads);
+  if (config.Given(kKey) || left_out == 0 || heads == 0) return heads;
+  if (heads % left_out == 0) return left_out;
+  config.Wrong(kKey, absl::StrCat("is left out, which means ", left_out,
+                                  " for this type and does not divide num_attention_heads ", heads, "; add it"));
+  return 0;
+}
+
+void ReadHeadDim(const HfReader& config, const HfType& type, ModelShape* shape) {
   ModelShape& s = *shape;
-  ReadGatedLayerKeys(config, TraitsOf(type.family));
-  ReadWindow(config, type.window, seq_len);
-  ReadRope(config, &s);
-  s.vocab_size = config.Size("vocab_size", llama ? 32000 : 0, HfReader::kMaxVocabulary);
-  s.hidden_size = config.Size("hidden_size");
-  s.num_layers = config.Size("num_hidden_layers", 0, HfReader::kMaxLayers);
-  s.num_heads = config.Size("num_attention_heads", 0, HfReader::kMaxHeads);
-  s.num_kv_heads = config.Size("num_key_value_heads", llama ? std::max<int64_t>(1, s.num_heads) : 0, HfReader::kMaxHeads);
-  s.intermediate_size = config.Size("intermediate_size");
-  s.max_positions = config.Size("max_position_embeddings", llama ? 2048 : 0);
-  s.norm_eps = config.Positive("rms_norm_eps", 1e-6);
-  s.tie_embeddings = config.Flag("tie_word_embeddings", type.tied);
   if (s.num_heads == 0 || s.num_kv_heads == 0 || s.hidden_size == 0) return;
-  if (!gemma && !config.Has("head_dim") && s.hidden_size % s.num_heads != 0) {
+  const int64_t left_out = type.left_out.head_dim;
+  if (left_out == 0 && !config.Has("head_dim") && s.hidden_size % s.num_heads != 0) {
     config.Wrong("hidden_size", absl::StrCat("must be a multiple of num_attention_heads ", s.num_heads, ", got ", s.hidden_size));
     return;
   }
-  const int64_t share = gemma ? 0 : std::max<int64_t>(1, s.hidden_size / s.num_heads);
+  const int64_t share = left_out != 0 ? left_out : std::max<int64_t>(1, s.hidden_size / s.num_heads);
   s.head_dim = config.Size("head_dim", share, HfReader::kMaxHeadDim);
-  if (s.head_dim == 0) return;
   // The attention's kernels and layouts work for what these say.
   if (s.num_heads % s.num_kv_heads != 0) {
     config.Wrong("num_key_value_heads", absl::StrCat("must divide num_attention_heads ", s.num_heads, ", got ", s.num_kv_heads));
@@ -249,8 +148,26 @@ void ReadHiddenSizeKeys(const HfReader& config, const ModelType& type, int64_t s
   config.Only("query_pre_attn_scalar", {s.head_dim}, kNoProduct);
 }
 
+void ReadHiddenSizeKeys(const HfReader& config, const HfType& type, int64_t seq_len, ModelShape* shape) {
+  const HfDefaults& left_out = type.left_out;
+  ModelShape& s = *shape;
+  ReadGatedLayerKeys(config, TraitsOf(type.family));
+  ReadWindow(config, type.window, seq_len);
+  ReadRope(config, &s);
+  s.vocab_size = config.Size("vocab_size", left_out.vocab, HfReader::kMaxVocabulary);
+  s.hidden_size = TellingSize(config, "hidden_size", left_out.hidden);
+  s.num_layers = TellingSize(config, "num_hidden_layers", left_out.layers, HfReader::kMaxLayers);
+  s.num_heads = TellingSize(config, "num_attention_heads", left_out.heads, HfReader::kMaxHeads);
+  s.num_kv_heads = KvHeads(config, s.num_heads, left_out.kv_heads);
+  s.intermediate_size = TellingSize(config, "intermediate_size", left_out.intermediate);
+  s.max_positions = config.Size("max_position_embeddings", left_out.positions);
+  s.norm_eps = config.Positive("rms_norm_eps", left_out.norm_eps);
+  s.tie_embeddings = config.Flag("tie_word_embeddings", left_out.tied);
+  ReadHeadDim(config, type, &s);
+}
+
 // Gemma 2's norms behind attention and MLP keep their inputs, and those are not small beside what a layer keeps.
-std::string EffectOf(const ModelType& type, const ModelShape& shape) {
+std::string EffectOf(const HfType& type, const ModelShape& shape) {
   std::string effect(type.effect);
   if (type.name != "gemma2") return effect;
   const auto kept = static_cast<double>(SavedBytes(shape, UnitKind::kLayer, 1, 1, DType::kFloat32));
@@ -271,11 +188,29 @@ struct Reading {
   std::vector<HfFinding> findings;
 };
 
-HfFinding DifferenceOf(const ModelType& type, const std::string& source, const ModelShape& shape) {
+HfFinding DifferenceOf(const HfType& type, const std::string& source, const ModelShape& shape) {
   return {source, absl::StrCat("model_type \"", std::string(type.name), "\""),
           absl::StrCat(" can be planned but not trained: ", std::string(type.difference), "; the engine trains ",
-                       KnownTypes(/*trained=*/true, "and")),
+                       KnownHfTypes(/*trained=*/true, "and")),
           EffectOf(type, shape)};
+}
+
+// Of a type that is not known no other key means anything for certain.
+void SayUnknownType(const HfReader& config, const Json& json, const std::string& word, const Purpose& purpose) {
+  const std::string known = KnownHfTypes(purpose.training, "or");
+  const std::string_view foreign = DifferenceOfForeignType(word);
+  const std::string other = WhatElseIsInside(json);
+  if (IsMixtureOfExperts(word)) {
+    config.Never("model_type", "it is a mixture of experts, which is not supported; use a dense model");
+  } else if (!foreign.empty()) {
+    config.Never("model_type", absl::StrCat(std::string(foreign), "; it must be ", known));
+  } else if (!other.empty()) {
+    config.Wrong("model_type", absl::StrCat(word.empty() ? "is missing" : absl::StrCat("is ", Quoted(word)), ": ", other));
+  } else if (!config.Has("model_type")) {
+    config.Wrong("model_type", absl::StrCat("is missing; it must be ", known));
+  } else {
+    config.Wrong("model_type", absl::StrCat("must be ", known, ", got ", EchoJson(config.At("model_type"))));
+  }
 }
 
 // Everything of the config, in the order of its importance: the type first.
@@ -284,22 +219,9 @@ Reading ReadModel(const Json& json, const std::string& name, const Purpose& purp
   const HfReader config(json, name, &reading.findings);
   const Json value = json.value("model_type", Json());
   const std::string word = value.is_string() ? value.get<std::string>() : "";
-  const auto type =
-      std::find_if(kModelTypes.begin(), kModelTypes.end(), [&](const ModelType& known) { return known.name == word; });
-  // Of a type that is not known no other key means anything for certain.
-  if (type == kModelTypes.end()) {
-    const std::string known = KnownTypes(purpose.training, "or");
-    const auto foreign =
-        std::find_if(kForeignTypes.begin(), kForeignTypes.end(), [&](const ForeignType& type) { return type.name == word; });
-    if (IsMixtureOfExperts(word)) {
-      config.Never("model_type", "it is a mixture of experts, which is not supported; use a dense model");
-    } else if (foreign != kForeignTypes.end()) {
-      config.Never("model_type", absl::StrCat(std::string(foreign->difference), "; it must be ", known));
-    } else if (value.is_null()) {
-      config.Wrong("model_type", absl::StrCat("is missing; it must be ", known));
-    } else {
-      config.Wrong("model_type", absl::StrCat("must be ", known, ", got ", EchoJson(value)));
-    }
+  const HfType* type = FindHfType(word);
+  if (type == nullptr) {
+    SayUnknownType(config, json, word, purpose);
     return reading;
   }
   reading.shape.family = type->family;
@@ -325,6 +247,9 @@ Reading ReadModel(const Json& json, const std::string& name, const Purpose& purp
 
 absl::StatusOr<Reading> Read(std::string_view json_text, std::string_view source, const Purpose& purpose) {
   const std::string name = Echo(source);
+  if (const std::string other = WhatElseItIs(json_text); !other.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(name, ": is not JSON: ", other));
+  }
   MOTLEY_ASSIGN_OR_RETURN(const Json json, ParseJson(json_text, source));
   if (!json.is_object()) return absl::InvalidArgumentError(absl::StrCat(name, ": must be a JSON object"));
   return ReadModel(json, name, purpose);
@@ -348,7 +273,8 @@ std::vector<std::string> NotesOf(const std::vector<HfFinding>& findings) {
   }
   std::vector<std::string> notes;
   for (const auto& [subjects, first] : groups) {
-    notes.push_back(absl::StrCat(first->source, ": ", subjects, ": ", first->effect, "; ", first->trained));
+    const std::string trained = first->trained == first->effect ? "" : absl::StrCat("; ", first->trained);
+    notes.push_back(absl::StrCat(first->source, ": ", subjects, ": ", first->effect, trained));
   }
   return notes;
 }

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/build_info.h"
 #include "common/base/clean_text.h"
+#include "common/base/written_path.h"
 #include "coordinator/client/command.h"
 #include "coordinator/client/command_tree.h"
 #include "coordinator/client/coordinator_address.h"
@@ -31,6 +32,22 @@ const CLI::App* Parsed(const CLI::App& app) {
   const CLI::App* at = &app;
   while (!at->get_subcommands().empty()) at = at->get_subcommands().front();
   return at;
+}
+
+// Shells expand neither "--out=~/x" nor what stands in quotes: the folder would be called "~".
+std::string AsPath(const std::string& written) {
+  std::string path = WithHome(written, HomeFolder());
+  const std::string why = WhyNoPath(path, Patterns::kTake);
+  if (!why.empty()) throw CLI::ValidationError(absl::StrCat(Quoted(path), " ", why));
+  return path;
+}
+
+// Every option of these commands that names a file or a folder.
+void ExpandPaths(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    if (Describe(*option).is_path()) option->transform(AsPath);
+  }
+  for (CLI::App* sub : app.get_subcommands([](CLI::App*) { return true; })) ExpandPaths(*sub);
 }
 
 // Help and version are asked for; everything else is wrong usage.
@@ -86,6 +103,7 @@ int RunCli(const std::vector<std::string>& arguments, std::ostream& out, std::os
     CLI::App* sub = app.add_subcommand(command.name, command.help);
     sub->fallthrough();  // --coordinator and -o may stand behind the command too
     actions.push_back({sub, command.add(*sub)});
+    ExpandPaths(*sub);
   }
   const auto end = [&](const Exit& exit) {
     Complain(err, exit.message, screen.error_width);

@@ -11,9 +11,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/address.h"
+#include "common/base/clean_text.h"
 #include "common/base/files.h"
 #include "common/base/nearest.h"
 #include "common/base/status_macros.h"
+#include "common/base/written_path.h"
 
 namespace motley::coordinator {
 namespace {
@@ -185,6 +187,19 @@ std::string PathInSocketFolder(const Config& config, const char* name) {
   return absl::StrCat(folder, "/", name);
 }
 
+// The coordinator's user may have another home than whoever wrote the file.
+absl::Status CheckWrittenPaths(const Config& config) {
+  const std::pair<const char*, std::string> paths[] = {{"state.folder", config.state_folder},
+                                                       {"backup.folder", config.backup_folder},
+                                                       {"server.socket", config.socket.value_or("")},
+                                                       {"workers.socket", config.workers_socket.value_or("")}};
+  for (const auto& [key, path] : paths) {
+    const std::string why = WhyNoPath(path, Patterns::kTake);
+    if (!why.empty()) return absl::InvalidArgumentError(absl::StrCat(key, ": ", Quoted(path), " ", why));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 std::string SocketPath(const Config& config) {
@@ -207,6 +222,7 @@ bool WorkersUseTls(const Config& config) {
 
 absl::Status Validate(const Config& config) {
   MOTLEY_RETURN_IF_ERROR(CheckListeners(config));
+  MOTLEY_RETURN_IF_ERROR(CheckWrittenPaths(config));
   if (config.state_folder.empty()) return absl::InvalidArgumentError("state.folder must be a path, got ''");
   if (!(config.backup_every >= absl::Seconds(1) && config.backup_every <= absl::Hours(24))) {
     return absl::InvalidArgumentError(

@@ -1,8 +1,10 @@
 #include "coordinator/rpc/check_cluster.h"
 
 #include "absl/strings/str_cat.h"
+#include "common/base/clean_text.h"
 #include "common/base/status_macros.h"
 #include "common/base/version.h"
+#include "common/base/written_path.h"
 #include "coordinator/members/examiner.h"
 #include "coordinator/state/examination_findings.h"
 
@@ -12,6 +14,9 @@ namespace {
 constexpr size_t kLongestPath = 4096;  // as Linux has it
 
 absl::Status CheckPath(const char* field, const std::string& path) {
+  if (const std::string why = WhyNoPath(path, Patterns::kRefuse); !why.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(field, ": ", Quoted(path), " ", why));
+  }
   if (path.empty() || (path[0] == '/' && path.size() < kLongestPath)) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(field, " must be an absolute path of less than ", kLongestPath, " bytes: it is looked at on every node"));

@@ -4,6 +4,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/base/clean_text.h"
 #include "common/base/status_macros.h"
 #include "common/model/parameters.h"
@@ -29,8 +30,12 @@ absl::Status CheckId(const std::string& id) {
 // All that is wrong, one thing a line.
 absl::Status CheckRequest(const std::string& id, const JobConfig& config) {
   const absl::Status job_id = CheckId(id), spec = CheckSpec(config);
-  if (job_id.ok() || spec.ok()) return job_id.ok() ? spec : job_id;
-  return absl::InvalidArgumentError(absl::StrCat(std::string(job_id.message()), "\n", std::string(spec.message())));
+  std::vector<std::string> problems = ProblemsOfWrittenPaths(config);
+  if (problems.empty() && job_id.ok()) return spec;
+  for (const absl::Status& status : {job_id, spec}) {
+    if (!status.ok()) problems.push_back(std::string(status.message()));
+  }
+  return absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
 }
 
 // A job's id becomes its checkpoint folder, so that it means the same when that job is deleted.

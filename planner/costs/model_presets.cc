@@ -39,7 +39,7 @@ ModelShape Llama(const Sizes& s, double rope_theta = 10000) {
 
 constexpr int64_t kGptVocabulary = 50257, kLlamaVocabulary = 32000, kLlama3Vocabulary = 128256, kBertVocabulary = 30522;
 constexpr int64_t kImageClasses = 1000;  // stands for the patch projection at the one end and the classes at the other
-constexpr double kLlama3Theta = 500000;
+constexpr double kLlama3Theta = 500000, kQwen2Theta = 1000000;
 
 std::vector<ModelPreset> Gpts() {
   const auto gpt = [](int64_t hidden, int64_t layers, int64_t heads, int64_t positions) {
@@ -85,6 +85,38 @@ std::vector<ModelPreset> Llamas() {
   };
 }
 
+// Those of their config.json, whose parameters are counted to the unit.
+std::vector<ModelPreset> Published() {
+  const auto llama3 = [](const Sizes& s, bool tied, double factor) {
+    ModelShape shape = Llama(s, kLlama3Theta);
+    shape.tie_embeddings = tied;
+    shape.norm_eps = 1e-5;
+    shape.rope_scaling = {factor, 1, 4, 8192};
+    return shape;
+  };
+  const auto qwen = [](const Sizes& s, bool tied) {
+    ModelShape shape = Llama(s, kQwen2Theta);
+    shape.family = ModelFamily::kQwen2;
+    shape.tie_embeddings = tied;
+    shape.norm_eps = 1e-6;
+    return shape;
+  };
+  ModelShape mistral = Llama({4096, 32, 32, 8, 14336, kLlamaVocabulary, 32768});
+  mistral.norm_eps = 1e-5;
+  return {
+      {"llama3.1-8b", "config.json of meta-llama/Llama-3.1-8B", "",
+       llama3({4096, 32, 32, 8, 14336, kLlama3Vocabulary, 131072}, false, 8)},
+      {"llama3.2-1b", "config.json of meta-llama/Llama-3.2-1B", "",
+       llama3({2048, 16, 32, 8, 8192, kLlama3Vocabulary, 131072}, true, 32)},
+      {"llama3.2-3b", "config.json of meta-llama/Llama-3.2-3B", "",
+       llama3({3072, 28, 24, 8, 8192, kLlama3Vocabulary, 131072}, true, 32)},
+      {"qwen2.5-0.5b", "config.json of Qwen/Qwen2.5-0.5B", "", qwen({896, 24, 14, 2, 4864, 151936, 32768}, true)},
+      {"qwen2.5-1.5b", "config.json of Qwen/Qwen2.5-1.5B", "", qwen({1536, 28, 12, 2, 8960, 151936, 131072}, true)},
+      {"qwen2.5-7b", "config.json of Qwen/Qwen2.5-7B", "", qwen({3584, 28, 28, 4, 18944, 152064, 131072}, false)},
+      {"mistral-7b", "config.json of mistralai/Mistral-7B-v0.1, without its window of 4,096 tokens", "", mistral},
+  };
+}
+
 std::vector<ModelPreset> Encoders() {
   const auto bert = [](int64_t hidden, int64_t layers, int64_t heads) {
     return Gpt({hidden, layers, heads, heads, 4 * hidden, kBertVocabulary, 1024});
@@ -109,7 +141,7 @@ std::vector<ModelPreset> Encoders() {
 const std::vector<ModelPreset>& ModelPresets() {
   static const std::vector<ModelPreset>* const presets = [] {
     auto* all = new std::vector<ModelPreset>(Gpts());
-    for (const auto& family : {Llamas(), Encoders()}) all->insert(all->end(), family.begin(), family.end());
+    for (const auto& family : {Llamas(), Published(), Encoders()}) all->insert(all->end(), family.begin(), family.end());
     return all;
   }();
   return *presets;

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/files.h"
@@ -19,10 +20,27 @@ constexpr int64_t kMostConfigBytes = 1 << 20;
 // Far above any training; keeps every product of sizes within int64.
 constexpr int64_t kMostSamples = int64_t{1} << 24;
 
+// "meta-llama/Llama-3.1-8B": two words as HuggingFace's hub has them, and nothing that tells a path.
+bool IsHubId(const std::string& name) {
+  const size_t slash = name.find('/');
+  if (slash == std::string::npos || slash == 0 || slash + 1 == name.size() || name.find('/', slash + 1) != std::string::npos) {
+    return false;
+  }
+  return name.front() != '.' && name.front() != '~' && !absl::EndsWithIgnoreCase(name, ".json");
+}
+
 absl::Status NoSuchModel(const std::string& name) {
   std::vector<std::string> known;
   for (const ModelPreset& preset : ModelPresets()) known.emplace_back(preset.name);
-  const std::string nearest = NearestWord(name, known);
+  const bool hub = IsHubId(name);
+  const std::string nearest = NearestWord(hub ? name.substr(name.find('/') + 1) : name, known);
+  if (hub) {
+    return absl::NotFoundError(absl::StrCat("model '", name,
+                                            "' is no file here; if it is an id of HuggingFace, download its config.json "
+                                            "first (hf download ",
+                                            name, " config.json) and give that file's path",
+                                            nearest.empty() ? "" : absl::StrCat("; or take the preset '", nearest, "'")));
+  }
   return absl::NotFoundError(absl::StrCat("model '", name, "' is neither a preset nor a file",
                                           nearest.empty() ? "." : absl::StrCat("; did you mean '", nearest, "'?"), " Known: ",
                                           absl::StrJoin(known, ", "), ". Or give the path of a HuggingFace config.json."));

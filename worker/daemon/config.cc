@@ -19,6 +19,7 @@
 #include "common/base/names.h"
 #include "common/base/nearest.h"
 #include "common/base/status_macros.h"
+#include "common/base/written_path.h"
 #include "common/device/device_kinds.h"
 #include "common/device/device_ranges.h"
 #include "common/session/session.h"
@@ -222,6 +223,21 @@ absl::Status CheckAddresses(const WorkerConfig& config) {
   return CheckReach(config, "worker.data_address", config.data_address);
 }
 
+// The worker's user may have another home than whoever wrote the file.
+absl::Status CheckWrittenPaths(const WorkerConfig& config) {
+  std::vector<std::pair<std::string, std::string>> paths = {{"worker.identity", config.identity},
+                                                            {"worker.rank_binary", config.rank_binary}};
+  for (const std::string& root : config.file_roots) paths.emplace_back("files.roots", root);
+  for (const std::string& address : config.coordinators) {
+    if (IsUnixSocket(address)) paths.emplace_back("worker.coordinator", address.substr(sizeof(kUnixScheme) - 1));
+  }
+  for (const auto& [key, path] : paths) {
+    const std::string why = WhyNoPath(path, Patterns::kTake);
+    if (!why.empty()) return absl::InvalidArgumentError(absl::StrCat(key, ": ", Quoted(path), " ", why));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<WorkerConfig> ParseWorkerConfig(std::string_view text, const std::string& source) {
@@ -297,6 +313,7 @@ absl::StatusOr<WorkerConfig> LoadWorkerConfig(const std::string& path) {
 
 absl::Status Validate(const WorkerConfig& config) {
   MOTLEY_RETURN_IF_ERROR(CheckName("worker.name", config.name));
+  MOTLEY_RETURN_IF_ERROR(CheckWrittenPaths(config));
   MOTLEY_RETURN_IF_ERROR(CheckAddresses(config));
   MOTLEY_RETURN_IF_ERROR(FileRoots::Validate(config.file_roots));
   MOTLEY_RETURN_IF_ERROR(CheckPositive("worker.stop_seconds", config.stop_seconds, 0, 86'400));

@@ -63,7 +63,7 @@ absl::StatusOr<DataSummary> Check(const StorageCheckCommand& check, const FileRo
   MOTLEY_RETURN_IF_ERROR(CheckNamed(check, roots));
   if (check.write_token && !check.token.empty()) MOTLEY_RETURN_IF_ERROR(WriteToken(check, roots));
   if (check.data_path.empty()) return DataSummary();  // the writer of a probe's token: it trains, and has seen its data
-  return SummarizeData(data, check.data_path);
+  return SummarizeData(data, check.data_path, [&roots](const std::string& path) { return roots.OpenForRead("data.path", path); });
 }
 
 // Whether a checkpoint holds what was written, for one that another node read otherwise. A folder that is not seen here says

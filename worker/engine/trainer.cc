@@ -56,7 +56,12 @@ absl::Status Trainer::Prepare() {
   const std::string& path = config.data.path;
   MOTLEY_ASSIGN_OR_RETURN(const FileDescriptor opened,
                           options_.roots != nullptr ? options_.roots->OpenForRead("data.path", path) : OpenData(path));
-  MOTLEY_ASSIGN_OR_RETURN(Dataset data, Dataset::Read(opened, path, config.training.seq_len, config.data.validation_fraction));
+  OpenBeyond beyond;
+  if (options_.roots != nullptr) {
+    beyond = [this](const std::string& target) { return options_.roots->OpenForRead("data.path", target); };
+  }
+  MOTLEY_ASSIGN_OR_RETURN(Dataset data,
+                          Dataset::Read(opened, path, config.training.seq_len, config.data.validation_fraction, beyond));
   if (!assignment_.data_digest.empty() && data.summary().digest != assignment_.data_digest) {
     return absl::FailedPreconditionError(absl::StrCat(
         "data ", path, " has digest ", data.summary().digest, " on ", NodeOf(assignment_.devices[assignment_.rank]).value(),

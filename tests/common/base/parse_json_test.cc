@@ -22,7 +22,12 @@ TEST(ParseJsonTest, ReadsWhatJsonAllows) {
 }
 
 TEST(ParseJsonTest, SaysWhereAndNeverRepeatsTheText) {
-  EXPECT_EQ(Why(R"({"a": 1,})"), "here: is not JSON: byte 9");
+  EXPECT_EQ(Why(R"({"a": 1,})"), "here: is not JSON: byte 9 (line 1, column 9)");
+  EXPECT_EQ(Why("{\n \"a\": 1\n \"b\": 2}"), "here: is not JSON: byte 14 (line 3, column 4)");
+  EXPECT_EQ(Why("// mine\n{}"), "here: is not JSON: byte 1 (line 1, column 1); JSON has no comments");
+  EXPECT_EQ(Why("{\n\"a\": [0.0, -Infinity]}"),
+            "here: is not JSON: byte 15 (line 2, column 13); JSON has neither NaN nor Infinity");
+  EXPECT_THAT(Why("{\"a\": NaN}"), HasSubstr("(line 1, column 7); JSON has neither NaN nor Infinity"));
   EXPECT_THAT(Why(""), HasSubstr("here: is not JSON"));
   EXPECT_LT(Why("\"" + std::string(1 << 20, 'x')).size(), 300u);
   EXPECT_THAT(Why("{\"a\": \"\xff\"}"), HasSubstr("is not JSON"));

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/base/beneath.h"
 #include "common/base/sha256.h"
 #include "common/data/data_files.h"
 #include "tests/common/base/temp_folder.h"
@@ -95,7 +96,7 @@ TEST(DatasetTest, LinksInAFolderStayInIt) {
   folder.Write("data/a.txt", "first");
   const std::string secret = folder.Write("secret", "secret"), link = folder / "data/b.txt";
   ASSERT_EQ(::symlink("a.txt", link.c_str()), 0);
-  EXPECT_EQ(Summarize(folder / "data")->bytes, 10);
+  EXPECT_EQ(Summarize(folder / "data")->bytes, 5) << "a file and the link to it are one text";
   for (const std::string& target : {secret, std::string("../secret")}) {
     ::unlink(link.c_str());
     ASSERT_EQ(::symlink(target.c_str(), link.c_str()), 0);
@@ -103,6 +104,92 @@ TEST(DatasetTest, LinksInAFolderStayInIt) {
     EXPECT_EQ(status.code(), absl::StatusCode::kPermissionDenied) << status;
     EXPECT_NE(Message(status).find("data: 'b.txt' leads out of its folder"), std::string::npos) << status;
   }
+}
+
+// As the worker opens what lies beneath its root.
+absl::StatusOr<DataSummary> SummarizeBeneath(const TempFolder& root, const std::string& path) {
+  const FileRoots roots({root.path()});
+  const auto open = [&roots](const std::string& target) { return roots.OpenForRead("data.path", target); };
+  const absl::StatusOr<FileDescriptor> opened = open(path);
+  return opened.ok() ? SummarizeData(*opened, path, open) : opened.status();
+}
+
+TEST(DatasetTest, LinksWithinTheRootAreFollowed) {
+  TempFolder root, outside;
+  root.Write("blobs/b", "second");
+  outside.Write("c", "secret");
+  root.Write("data/a.txt", "first");
+  const std::string link = root / "data/b.txt";
+  for (const std::string& target : {std::string("../blobs/b"), root / "blobs/b", root / "data/../blobs/b"}) {
+    ASSERT_EQ(::symlink(target.c_str(), link.c_str()), 0);
+    const auto summary = SummarizeBeneath(root, root / "data");
+    ASSERT_TRUE(summary.ok()) << target << ": " << summary.status();
+    EXPECT_EQ(summary->digest, Sha256Hex("firstsecond")) << target;
+    ::unlink(link.c_str());
+  }
+  ASSERT_EQ(::symlink((outside / "c").c_str(), link.c_str()), 0);
+  EXPECT_EQ(SummarizeBeneath(root, root / "data").status().code(), absl::StatusCode::kPermissionDenied);
+  ::unlink(link.c_str());
+  ASSERT_EQ(::symlink("../blobs", link.c_str()), 0);
+  EXPECT_NE(
+      Message(SummarizeBeneath(root, root / "data").status()).find("'b.txt' is a link to '../blobs', a folder outside of it"),
+      std::string::npos);
+}
+
+TEST(DatasetTest, ALinkToNothingIsNamed) {
+  TempFolder root;
+  root.Write("data/a.txt", "first");
+  for (const char* target : {"gone.txt", "../blobs/gone"}) {
+    ASSERT_EQ(::symlink(target, (root / "data/b.txt").c_str()), 0);
+    const absl::Status status = SummarizeBeneath(root, root / "data").status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kNotFound) << status;
+    EXPECT_NE(Message(status).find(std::string("'b.txt' is a link to '") + target + "', where nothing is"), std::string::npos)
+        << status;
+    ::unlink((root / "data/b.txt").c_str());
+  }
+}
+
+TEST(DatasetTest, OneFileOfManyNamesIsReadOnce) {
+  TempFolder folder;
+  const std::string file = folder.Write("b.txt", "text");
+  ASSERT_EQ(::link(file.c_str(), (folder / "c.txt").c_str()), 0);
+  ASSERT_EQ(::symlink("b.txt", (folder / "a.txt").c_str()), 0);
+  EXPECT_EQ(Summarize(folder.path())->digest, Sha256Hex("text"));
+}
+
+TEST(DatasetTest, AFolderOfTheHubIsReadOnce) {
+  TempFolder root;
+  const std::string hub = root / "hub/datasets--a--b", blob(40, '3'), large(64, 'a');
+  root.Write("hub/datasets--a--b/blobs/" + blob, "first");
+  root.Write("hub/datasets--a--b/blobs/" + large, "second");
+  root.Write("hub/datasets--a--b/refs/main", "abc");
+  root.Write("hub/datasets--a--b/snapshots/abc/dir/keep.txt", "third");
+  const std::string snapshot = hub + "/snapshots/abc";
+  ASSERT_EQ(::symlink(("../../blobs/" + blob).c_str(), (snapshot + "/a.txt").c_str()), 0);
+  ASSERT_EQ(::symlink(("../../../blobs/" + large).c_str(), (snapshot + "/dir/b.txt").c_str()), 0);
+  for (const std::string& path : {snapshot, hub, hub + "/snapshots", root / "hub"}) {
+    const auto summary = SummarizeBeneath(root, path);
+    ASSERT_TRUE(summary.ok()) << path << ": " << summary.status();
+    EXPECT_EQ(summary->digest, Sha256Hex("firstsecondthird")) << path;
+  }
+  // Of the same names in a folder of one's own all is read.
+  root.Write("own/blobs/x", "one");
+  root.Write("own/snapshots/y", "two");
+  EXPECT_EQ(SummarizeBeneath(root, root / "own")->digest, Sha256Hex("onetwo"));
+  root.Write("hub/datasets--a--b/snapshots/def/a.txt", "other");
+  const absl::Status two = SummarizeBeneath(root, hub).status();
+  EXPECT_EQ(two.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(Message(two).find("holds 2 revisions of one download"), std::string::npos) << two;
+  EXPECT_NE(Message(two).find(hub + "/snapshots/abc"), std::string::npos) << two;
+}
+
+TEST(DatasetTest, NulsAreNoText) {
+  TempFolder folder;
+  const std::string late = std::string((1 << 20) + 3, 'x') + std::string(1, '\0') + "y";
+  const std::string path = folder.Write("a.txt", late);
+  EXPECT_EQ(Message(Summarize(path).status()).find("data file " + path + " is not plain text: it holds a NUL at byte 1048579"),
+            0u)
+      << Summarize(path).status();
 }
 
 // What was opened is read, whatever its path leads to by then.

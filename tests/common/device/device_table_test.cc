@@ -9,7 +9,7 @@ TEST(DeviceTable, EveryCardHasNumbersAndASource) {
   for (const GpuSpec& gpu : GpuTable()) {
     EXPECT_GT(gpu.fp32_flops, 1e12) << gpu.name;
     EXPECT_LT(gpu.fp32_flops, 200e12) << gpu.name;
-    EXPECT_GE(gpu.memory_bytes, int64_t{8} << 30) << gpu.name;
+    EXPECT_GE(gpu.memory_bytes, int64_t{4} << 30) << gpu.name;
     EXPECT_LE(gpu.memory_bytes, int64_t{192} << 30) << gpu.name;
     EXPECT_GT(gpu.memory_bytes_per_second, 1e11) << gpu.name;
     EXPECT_LE(gpu.memory_bytes_per_second, 8e12) << gpu.name;
@@ -20,6 +20,29 @@ TEST(DeviceTable, EveryCardHasNumbersAndASource) {
     EXPECT_FALSE(gpu.source.empty()) << gpu.name;
     EXPECT_EQ(FindGpu(gpu.name)->name, gpu.name);
   }
+}
+
+// Reference: the makers' data sheets, and what their drivers show.
+TEST(DeviceTable, CardsOfModestLabs) {
+  EXPECT_DOUBLE_EQ(FindGpu("Tesla P100-SXM2-16GB")->fp16_flops, 21.2e12);
+  EXPECT_DOUBLE_EQ(FindGpu("Tesla P100-SXM2-16GB")->link_bytes_per_second, 160e9 / 2);
+  EXPECT_EQ(FindGpu("Tesla P100-PCIE-16GB")->memory_bytes, int64_t{16} << 30);
+  EXPECT_DOUBLE_EQ(2 * FindGpu("K80")->fp32_flops, 8.74e12);
+  EXPECT_EQ(FindGpu("K80")->memory_bytes >> 30, 11);
+  EXPECT_EQ(FindGpu("Tesla M40 24GB")->memory_bytes >> 20, 23040);
+  EXPECT_NEAR(FindGpu("3060 Ti")->fp32_flops, 4864 * 2 * 1.665e9, 0.05e12);
+  EXPECT_NEAR(FindGpu("3070 Ti")->fp32_flops, 6144 * 2 * 1.77e9, 0.1e12);
+  EXPECT_NEAR(FindGpu("4060")->fp32_flops, 3072 * 2 * 2.46e9, 0.05e12);
+  EXPECT_NEAR(FindGpu("4070")->fp16_flops, 184 * 128 * 2.475e9, 0.05e12);
+  EXPECT_NEAR(FindGpu("4080 SUPER")->fp16_flops, 320 * 128 * 2.55e9, 0.1e12);
+  EXPECT_NEAR(FindGpu("5070 Ti")->fp16_flops, 280 * 128 * 2.452e9, 0.1e12);
+  EXPECT_NEAR(FindGpu("2080")->fp16_flops, 368 * 64 * 1.71e9, 0.1e12);
+  EXPECT_NEAR(FindGpu("2070")->fp16_flops, 288 * 64 * 1.62e9, 0.1e12);
+  EXPECT_DOUBLE_EQ(FindGpu("RTX A2000")->fp16_flops, 63.9e12 / 2);
+  EXPECT_DOUBLE_EQ(FindGpu("RTX 2000 Ada")->fp16_flops, 191.92e12 / 4);
+  EXPECT_DOUBLE_EQ(FindGpu("H20")->bf16_flops, 148e12);
+  EXPECT_DOUBLE_EQ(FindGpu("H800")->bf16_flops, FindGpu("H100")->bf16_flops);
+  EXPECT_EQ(FindGpu("Titan Xp")->Flops("fp16").status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
 // A sparse rate that was not halved, or a column that slipped, breaks one of these.

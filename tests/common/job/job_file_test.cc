@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
+#include <optional>
 
 #include "tests/common/base/temp_folder.h"
 #include "tests/common/model/published_configs.h"
@@ -138,6 +140,59 @@ TEST(JobFileTest, RelativePaths) {
   EXPECT_EQ(file->config.checkpoint.folder, (std::filesystem::current_path() / "elsewhere").string());
 }
 
+// The home of whoever loads the file, for one test.
+class Home {
+ public:
+  explicit Home(const std::string& folder) {
+    if (const char* home = ::getenv("HOME"); home != nullptr) before_ = home;
+    ::setenv("HOME", folder.c_str(), 1);
+  }
+  ~Home() { before_ ? ::setenv("HOME", before_->c_str(), 1) : ::unsetenv("HOME"); }
+
+ private:
+  std::optional<std::string> before_;
+};
+
+TEST(JobFileTest, TheHomeIsWhatPeopleMean) {
+  TempFolder folder;
+  const Home home(folder.path());
+  folder.Write("m/config.json", ToHfConfig(*ModelFlavor("llama3", "debug")));
+  const std::string path = folder.Write("jobs/a.toml",
+                                        "[model]\nconfig = \"~/m/config.json\"\n[data]\npath = \"~/text/\"\n"
+                                        "[checkpoint]\nfolder = \"~\"\ninitial = \"~/old\"\n");
+  auto file = LoadJobFile(path, {});
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(file->config.data.path, folder / "text");
+  EXPECT_EQ(file->config.checkpoint.folder, folder.path());
+  EXPECT_EQ(file->config.checkpoint.initial, folder / "old");
+  EXPECT_EQ(ResolveModel(file->config)->num_layers, ModelFlavor("llama3", "debug")->num_layers);
+  EXPECT_EQ(LoadJobFile(path, {"data.path=~/other"})->config.data.path, folder / "other");
+}
+
+TEST(JobFileTest, WhatIsNoPathIsRefusedByItsKey) {
+  const std::string text = "[data]\npath = \"s3://b/x.txt\"\n[checkpoint]\nfolder = \"$HOME/ck\"\ninitial = \"~bob/ck\"\n";
+  EXPECT_THAT(std::string(ParseJobFile(text, "job.toml", {}).status().message()),
+              testing::MatchesRegex(
+                  "job.toml:2: data.path: 's3://b/x.txt' is a URL [^\n]*\n"
+                  "job.toml:4: checkpoint.folder: '.HOME/ck' holds a variable of the shell; write the whole path[^\n]*\n"
+                  "job.toml:5: checkpoint.initial: '~bob/ck' begins with '~'; write the whole path[^\n]*"));
+  EXPECT_THAT(Error("", {"data.path=/data/*.txt"}), testing::StartsWith("--set: data.path: '/data/*.txt' is a pattern (*)"));
+  EXPECT_THAT(Error("[model]\nconfig = \"https://a.org/config.json\"\n"),
+              testing::StartsWith("job.toml:2: model.config: 'https://a.org/config.json' is a URL"));
+}
+
+// A request that no client has read: what is absolute is a folder of that name in a job from before, and goes on.
+TEST(JobFileTest, ProblemsOfWrittenPathsAreOfNewJobs) {
+  JobConfig config;
+  config.data.path = "/data/*.txt";
+  config.checkpoint.folder = "/home/ada/~/ck";
+  EXPECT_TRUE(Validate(config).ok()) << Validate(config);
+  EXPECT_THAT(ProblemsOfWrittenPaths(config), testing::ElementsAre(testing::StartsWith("data.path: '/data/*.txt' is a pattern"),
+                                                                   testing::StartsWith("checkpoint.folder: ")));
+  config.data.path = "hf://datasets/x";
+  EXPECT_THAT(std::string(Validate(config).message()), testing::StartsWith("data.path: 'hf://datasets/x' is a URL"));
+}
+
 TEST(JobFileTest, ModelConfigIsRead) {
   TempFolder folder;
   ModelShape shape = *ModelFlavor("llama3", "debug");
@@ -154,6 +209,14 @@ TEST(JobFileTest, ModelConfigIsRead) {
       LoadJobFile(folder.Write("b.toml", std::string("[model]\nconfig = \"none.json\"\n") + kPaths), {}).status();
   EXPECT_EQ(missing.code(), absl::StatusCode::kNotFound);
   EXPECT_NE(std::string(missing.message()).find("b.toml:2: model.config"), std::string::npos) << missing;
+}
+
+TEST(JobFileTest, AnEmptyModelConfigIsSaidToBeSo) {
+  TempFolder folder;
+  folder.Write("config.json", "");
+  const std::string path = folder.Write("a.toml", std::string("[model]\nconfig = \"config.json\"\n") + kPaths);
+  EXPECT_EQ(std::string(LoadJobFile(path, {}).status().message()),
+            path + ":2: model.config " + (folder / "config.json") + ": it is empty; download it again");
 }
 
 TEST(JobFileTest, EachReasonAgainstAModelIsALine) {

@@ -121,10 +121,9 @@ TEST(HfShapeTest, AllProblemsAreSaidAtOnce) {
             "c.json: mlp_bias true is not supported; use false\n"
             "c.json: hidden_size must be an integer, got \"wide\"\n"
             "c.json: num_hidden_layers must be at least 1, got 0\n"
-            "c.json: num_attention_heads is missing\n"
-            "c.json: num_key_value_heads must be at least 1, got -2\n"
-            "c.json: intermediate_size is missing");
-  EXPECT_EQ(Refusal(R"({"model_type": "gpt2", "n_layer": 2})"), "c.json: n_embd is missing\nc.json: n_head is missing");
+            "c.json: num_key_value_heads must be at least 1, got -2");
+  EXPECT_EQ(Refusal(R"({"model_type": "gpt2", "n_layer": 0, "n_head": "few"})"),
+            "c.json: n_layer must be at least 1, got 0\nc.json: n_head must be an integer, got \"few\"");
 }
 
 TEST(HfShapeTest, AnUnknownTypeIsAllThatIsSaid) {
@@ -202,16 +201,25 @@ TEST(HfShapeTest, PlanningRefusesWhatHasNoShape) {
        "add_cross_attention true: cross-attention is not supported"},
       {R"({"model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_head": 4, "add_cross_attention": 1})",
        "add_cross_attention must be true or false"},
-      {R"({"model_type": "gemma2", "hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2})",
-       "c.json: num_hidden_layers is missing\nc.json: intermediate_size is missing\nc.json: max_position_embeddings is missing\n"
-       "c.json: head_dim is missing"},
-      {R"({"model_type": "qwen2", "hidden_size": 64, "num_attention_heads": 4})", "num_key_value_heads is missing"},
+      {R"({"model_type": "qwen2", "hidden_size": 64, "num_attention_heads": 4})",
+       "num_key_value_heads is left out, which means 32 for this type and does not divide num_attention_heads 4; add it"},
+      {LlamaShapeWith(R"("rope_scaling": {"factor": 8.0})"), "rope_scaling has factor and no rope_type"},
   };
   for (const auto& [text, message] : cases) {
     const absl::Status status = ParseHfShape(text, "c.json").status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text;
     EXPECT_THAT(std::string(status.message()), HasSubstr(message)) << text;
   }
+}
+
+TEST(HfShapeTest, LeftOutSizesAreOneNote) {
+  EXPECT_THAT(Notes(R"({"model_type": "gpt2", "n_layer": 2})"),
+              ElementsAre("c.json: n_embd 768, n_head 12: left out, so it is the default of transformers"));
+  const auto gemma = ParseHfShape(R"({"model_type": "gemma2"})", "c");
+  ASSERT_TRUE(gemma.ok()) << gemma.status();
+  EXPECT_EQ(gemma->shape.head_dim, 256);
+  EXPECT_EQ(gemma->shape.num_layers, 26);
+  EXPECT_EQ(gemma->shape.intermediate_size, 9216);
 }
 
 TEST(HfShapeTest, WindowsCountWhereTheyAreUsed) {

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
+
 namespace motley {
 namespace {
 
@@ -88,6 +90,39 @@ TEST(ModelTest, LlamaDefaultsAreThoseOfTransformers) {
   EXPECT_FALSE(shape->tie_embeddings);
 }
 
+// Reference: the configuration classes of transformers.
+TEST(ModelTest, LeftOutSizesAreThoseOfTransformers) {
+  const auto expect = [](const char* type, const ModelShape& shape) {
+    const auto read = ParseHfModel(absl::StrCat(R"({"model_type": ")", type, R"("})"), "c", 128);
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_EQ(read->shape, shape) << type;
+    EXPECT_THAT(read->notes, testing::Contains(testing::HasSubstr(": left out, so it is the default of transformers"))) << type;
+  };
+  expect("gpt2", *ModelFlavor("gpt2", "124M"));
+  ModelShape llama = *ModelFlavor("llama3", "8B");
+  llama.vocab_size = 32000, llama.intermediate_size = 11008, llama.max_positions = 2048, llama.rope_theta = 1e4;
+  llama.num_kv_heads = 32, llama.norm_eps = 1e-6;
+  expect("llama", llama);
+  ModelShape mistral = llama;
+  mistral.intermediate_size = 14336, mistral.max_positions = 131072, mistral.num_kv_heads = 8;
+  expect("mistral", mistral);
+  ModelShape qwen = llama;
+  qwen.family = ModelFamily::kQwen2;
+  qwen.vocab_size = 151936, qwen.intermediate_size = 22016, qwen.max_positions = 32768;
+  expect("qwen2", qwen);
+}
+
+TEST(ModelTest, NullHeadsOfKeysAreAsManyAsHeads) {
+  for (const char* type : {"llama", "qwen2", "mistral"}) {
+    const auto shape = ParseHfConfig(absl::StrCat(R"({"model_type": ")", type, R"(", "hidden_size": 64, "num_hidden_layers": 2,
+      "num_attention_heads": 4, "num_key_value_heads": null, "head_dim": null, "intermediate_size": 96})"),
+                                     "c", 128);
+    ASSERT_TRUE(shape.ok()) << shape.status();
+    EXPECT_EQ(shape->num_kv_heads, 4) << type;
+    EXPECT_EQ(shape->head_dim, 16) << type;
+  }
+}
+
 std::string Gpt2With(const std::string& more) {
   return R"({"model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_head": 4)" + more + "}";
 }
@@ -122,7 +157,18 @@ TEST(ModelTest, Qwen2AndMistralWithoutWindowAreTrained) {
 
 TEST(ModelTest, WhatIsNotSupportedIsRefusedByKey) {
   const std::pair<std::string, const char*> cases[] = {
-      {"", "my.json: is not JSON"},
+      {"", "my.json: is not JSON: it is empty; download it again"},
+      {" \n", "it is empty"},
+      {"<!DOCTYPE html><html>Entry not found</html>", "it is a web page and no JSON; download the file itself"},
+      {"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 123\n",
+       "it is a Git LFS pointer, without the file's contents: git lfs pull"},
+      {R"({"model_type": "mistral3", "text_config": {"model_type": "mistral", "hidden_size": 8}, "vision_config": {}})",
+       "my.json: model_type is 'mistral3': it holds a language model of type 'mistral' in text_config beside other parts; save "
+       "that alone: jq .text_config FILE > config.json"},
+      {R"({"model_type": "llava", "text_config": {"model_type": "vicuna"}})",
+       "it holds a language model of type 'vicuna' in text_config, which is not among \"gpt2\""},
+      {R"({"dim": 4096, "n_layers": 32})", "model_type is missing: it is the params.json of another program"},
+      {R"({"metadata": {}, "weight_map": {}})", "it is the index of a model's files of weights; give the config.json"},
       {"{\"model_type\": ", "my.json: is not JSON"},
       {"[1]", "my.json: must be a JSON object"},
       {"{}", "my.json: model_type is missing; it must be \"gpt2\", \"llama\", \"qwen2\" or \"mistral\""},
@@ -146,7 +192,6 @@ TEST(ModelTest, WhatIsNotSupportedIsRefusedByKey) {
       {Gpt2With(R"(, "layer_norm_epsilon": 0)"), "layer_norm_epsilon must be a number above 0"},
       {Gpt2With(R"(, "tie_word_embeddings": 1)"), "tie_word_embeddings must be true or false, got 1"},
       {R"({"model_type": "gpt2", "n_embd": 65, "n_layer": 2, "n_head": 4})", "n_embd must be a multiple of n_head 4, got 65"},
-      {R"({"model_type": "gpt2", "n_layer": 2, "n_head": 4})", "my.json: n_embd is missing"},
       {LlamaWith(R"(, "num_local_experts": 8)"), "num_local_experts 8: mixture of experts is not supported; use a dense model"},
       {LlamaWith(R"(, "attention_bias": true)"), "attention_bias true is not supported; use false"},
       {LlamaWith(R"(, "mlp_bias": true)"), "mlp_bias true"},
@@ -158,6 +203,12 @@ TEST(ModelTest, WhatIsNotSupportedIsRefusedByKey) {
        "got 4"},
       {LlamaWith(R"(, "rope_scaling": {"rope_type": "llama3", "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4})"),
        "rope_scaling: original_max_position_embeddings is missing"},
+      {LlamaWith(R"(, "rope_scaling": {"factor": 8.0, "low_freq_factor": 1.0, "original_max_position_embeddings": 1024})"),
+       "my.json: rope_scaling has factor, low_freq_factor, original_max_position_embeddings and no rope_type; add the rope_type"},
+      {LlamaWith(R"(, "rope_parameters": {"rope_type": null, "rope_theta": 1e4, "factor": 2})"),
+       "rope_parameters has factor and no rope_type"},
+      {LlamaWith(R"(, "rope_scaling": {"type": "default", "factor": 4.0})"),
+       "rope_scaling with rope_type \"default\" and factor 4.0 says both"},
       {LlamaWith(R"(, "rope_parameters": {"rope_type": "yarn"})"), "rope_parameters with rope_type \"yarn\" is not supported"},
       {LlamaWith(R"(, "rope_parameters": 5)"), "rope_parameters must be an object"},
       {LlamaWith(R"(, "rope_parameters": {"rope_theta": -1})"), "rope_parameters: rope_theta must be a number above 0"},

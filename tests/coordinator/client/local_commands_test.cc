@@ -48,6 +48,29 @@ TEST(ConfigCommandTest, CheckAndShow) {
   EXPECT_EQ(Motley(fake, {"config", "check", folder / ""}).code, 66) << "a directory";
 }
 
+TEST(ConfigCommandTest, CheckRefusesWhatOnlyAShellReads) {
+  TempFolder folder;
+  FakeMotley fake;
+  const std::string file = folder.Write("j.toml", "[data]\npath = \"text\"\n[checkpoint]\nfolder = \"$HOME/ck\"\n");
+  const Ran check = Motley(fake, {"config", "check", file, "--set", "data.path=s3://b/x.txt"});
+  EXPECT_EQ(check.code, 65);
+  EXPECT_NE(check.err.find("checkpoint.folder: '$HOME/ck' holds a variable of the shell; write the whole path"),
+            std::string::npos)
+      << check.err;
+  EXPECT_NE(check.err.find("data.path: 's3://b/x.txt' is a URL"), std::string::npos) << check.err;
+  EXPECT_EQ(Motley(fake, {"submit", file}).code, 65);
+}
+
+// Behind an equals sign no shell replaces the home.
+TEST(PathFlagsTest, HomesAndUrlsInFlags) {
+  FakeMotley fake;
+  fake.AddJob("j", v1::JOB_STATE_RUNNING);
+  const Ran wrong = Motley(fake, {"export", "j", "--out=~bob/x"});
+  EXPECT_EQ(wrong.code, 64);
+  EXPECT_NE(wrong.err.find("'~bob/x' begins with '~'; write the whole path"), std::string::npos) << wrong.err;
+  EXPECT_EQ(Motley(fake, {"export", "j", "--out=s3://b/x"}).code, 64);
+}
+
 TEST(PlanCommandTest, TextExplanationProgramsTraceAndJson) {
   TempFolder folder;
   FakeMotley fake;

@@ -65,6 +65,16 @@ TEST(CoordinatorConfig, AMistypedKeyIsNamedWithItsLineAndTheNearest) {
   EXPECT_EQ(Load("[lease\n", &config).code(), absl::StatusCode::kInvalidArgument);
 }
 
+TEST(CoordinatorConfig, AHomeIsNotKnownToAService) {
+  for (const char* text :
+       {"[state]\nfolder='~/motley'\n", "[backup]\nfolder='$HOME/backups'\n", "[server]\nsocket='~/people.sock'\n"}) {
+    Config config;
+    ASSERT_TRUE(Load(text, &config).ok());
+    const std::string message(Validate(config).message());
+    EXPECT_NE(message.find("write the whole path: ~ and $NAME are the shell's"), std::string::npos) << text << message;
+  }
+}
+
 TEST(CoordinatorConfig, AStopHasItsLimits) {
   Config config;
   config.stop = absl::ZeroDuration();

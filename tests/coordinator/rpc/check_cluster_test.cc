@@ -178,6 +178,8 @@ TEST_F(CheckCluster, PathsAreAbsolute) {
   v1::CheckClusterRequest request;
   request.set_data_path("text");
   EXPECT_EQ(Check(request).status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  request.set_data_path("/data/*.txt");
+  EXPECT_THAT(Check(request).status.error_message(), HasSubstr("data_path: '/data/*.txt' is a pattern"));
   request.set_data_path("/" + std::string(5000, 'x'));
   EXPECT_THAT(Check(request).status.error_message(), HasSubstr("data_path must be an absolute path"));
 }

@@ -1,4 +1,5 @@
 // A job that begins with the weights of another one.
+#include "common/base/files.h"
 #include "tests/coordinator/rpc/cluster.h"
 
 namespace motley::coordinator {
@@ -74,6 +75,24 @@ TEST_F(Initial, AFolderOfAnotherModelOrWithoutCheckpointsFailsTheJobBeforeItsRan
   job = WaitForState("empty", v1::JOB_STATE_FAILED);
   EXPECT_EQ(job.reason().rfind("checkpoint.initial: ", 0), 0u) << job.reason();
   EXPECT_EQ(job.error_code(), static_cast<int>(absl::StatusCode::kNotFound));
+}
+
+TEST_F(Initial, WeightsOfHuggingFaceAreSaidToBeSo) {
+  TrainOld();
+  for (const char* file : {"config.json", "model.safetensors"}) {
+    const std::string folder = folder_ + "/export-" + file;
+    ASSERT_TRUE(MakeFolders(folder).ok());
+    ASSERT_TRUE(WriteFileDurably(folder + "/" + file, "{}").ok());
+    JobConfig config = MakeConfig(5);
+    config.checkpoint.initial = folder;
+    const std::string id = std::string(file).substr(0, 5) + "-job";
+    ASSERT_TRUE(Submit(id, config).ok());
+    const v1::Job job = WaitForState(id, v1::JOB_STATE_FAILED);
+    EXPECT_EQ(job.reason().rfind("checkpoint.initial: " + folder + " holds ", 0), 0u) << job.reason();
+    EXPECT_NE(job.reason().find("which cannot be a start yet; give a job of Motley or its checkpoint folder"), std::string::npos)
+        << job.reason();
+    EXPECT_EQ(job.error_code(), static_cast<int>(absl::StatusCode::kNotFound));
+  }
 }
 
 }  // namespace

@@ -55,6 +55,18 @@ TEST_F(Limits, AJobThatIsTooLongNamesItsLargestField) {
   EXPECT_TRUE(Submit("a", MakeConfig(1)).ok());
 }
 
+// A request that no client has read.
+TEST_F(Limits, WhatOnlyAShellReadsIsNoPathOfAJob) {
+  JobConfig config = MakeConfig(1);
+  config.data.path = "hf://datasets/x";
+  config.checkpoint.folder = "/home/ada/~/ck";
+  const grpc::Status status = Submit("a", config);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_NE(status.error_message().find("data.path: 'hf://datasets/x' is a URL"), std::string::npos) << status.error_message();
+  EXPECT_NE(status.error_message().find("checkpoint.folder: '/home/ada/~/ck' holds a folder '~'"), std::string::npos)
+      << status.error_message();
+}
+
 TEST_F(Limits, JobsThatWaitHaveABoundTogether) {
   config_.waiting_job_bytes = 600 << 10;
   Start();

@@ -49,6 +49,25 @@ TEST(ModelPresets, HaveThePublishedSizes) {
   }
 }
 
+// Reference: the elements of the published safetensors.
+TEST(ModelPresets, PublishedModelsHaveTheirParametersToTheUnit) {
+  for (const auto& [name, parameters] : std::initializer_list<std::pair<const char*, int64_t>>{{"llama3.1-8b", 8'030'261'248},
+                                                                                               {"llama3.2-1b", 1'235'814'400},
+                                                                                               {"llama3.2-3b", 3'212'749'824},
+                                                                                               {"qwen2.5-0.5b", 494'032'768},
+                                                                                               {"qwen2.5-1.5b", 1'543'714'304},
+                                                                                               {"qwen2.5-7b", 7'615'616'512},
+                                                                                               {"mistral-7b", 7'241'732'096}}) {
+    EXPECT_EQ(NumParameters(LoadModel(name)->model), parameters) << name;
+  }
+  for (const auto& [name, config] : {std::pair{"llama3.1-8b", kLlama31Config},
+                                     {"llama3.2-1b", kLlama32Config},
+                                     {"qwen2.5-7b", kQwen25Config},
+                                     {"mistral-7b", kMistralConfig}}) {
+    EXPECT_EQ(LoadModel(name)->model, ParseHfShape(config, name)->shape) << name;
+  }
+}
+
 // Reference: zorse/model_stats.json, parameters_per_layer.
 TEST(ModelPresets, LayersAreTheAuthors) {
   for (const auto& [name, elements] : {std::pair{"gpt-2.7b", 78676480},
@@ -72,6 +91,28 @@ TEST(LoadModel, UnknownNameNamesTheNearest) {
   const absl::Status directory = LoadModel(folder / "").status();
   EXPECT_EQ(directory.code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(directory.message(), HasSubstr("is a directory; give its config.json"));
+}
+
+TEST(LoadModel, NamesOfTodaysModelsFindTheirs) {
+  for (const auto& [said, nearest] : {std::pair{"llama-3.1-8b", "llama3.1-8b"},
+                                      {"Llama-3.2-1B", "llama3.2-1b"},
+                                      {"llama3.2-3b-instruct", "llama3.2-3b"},
+                                      {"qwen-2.5-7b", "qwen2.5-7b"},
+                                      {"Qwen2.5-0.5B", "qwen2.5-0.5b"},
+                                      {"mistral-7b-v0.1", "mistral-7b"},
+                                      {"llama-3-8b", "llama3-8b"}}) {
+    EXPECT_THAT(LoadModel(said).status().message(), HasSubstr(std::string("did you mean '") + nearest + "'?")) << said;
+  }
+}
+
+TEST(LoadModel, AnIdOfTheHubSaysWhatToDownload) {
+  const absl::Status status = LoadModel("meta-llama/Llama-3.1-8B").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(status.message(), HasSubstr("download its config.json first (hf download meta-llama/Llama-3.1-8B config.json)"));
+  EXPECT_THAT(status.message(), HasSubstr("or take the preset 'llama3.1-8b'"));
+  for (const char* path : {"./config", "models/a/config", "m/config.json", "/x"}) {
+    EXPECT_THAT(LoadModel(path).status().message(), HasSubstr("is neither a preset nor a file")) << path;
+  }
 }
 
 TEST(LoadModel, ReadsConfigJson) {

@@ -192,6 +192,13 @@ TEST(WorkerConfig, TheIdentityHasAFolderOfItsOwn) {
               HasSubstr("worker.coordinator is a Unix socket"));
 }
 
+TEST(WorkerConfig, AHomeIsNotKnownToAService) {
+  for (const char* text : {"[files]\nroots = ['/data', '~/text']\n", "[worker]\nidentity = '$HOME/id'\n",
+                           "[worker]\nrank_binary = '~/rank'\n", "[worker]\ncoordinator = 'unix:~/workers.sock'\n"}) {
+    EXPECT_THAT(Message(Validate(Parse(text))), HasSubstr("write the whole path: ~ and $NAME are the shell's")) << text;
+  }
+}
+
 TEST(WorkerConfig, RangesAndNames) {
   for (const char* text :
        {"[worker]\nname = 'a/b'\n", "[worker]\ncoordinator = 'nohost'\n", "[worker]\ndata_address = 'localhost'\n",

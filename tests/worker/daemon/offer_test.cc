@@ -80,10 +80,10 @@ TEST_F(OfferTest, WithoutDevicesEveryCardIsOffered) {
 }
 
 TEST_F(OfferTest, AnUnknownCardNamesTheNearestRow) {
-  fake_.Add()["name"] = "NVIDIA RTX A6001";
+  fake_.Add()["name"] = "NVIDIA RTX A5500";
   const auto offer = Make("");
   ASSERT_TRUE(offer.ok()) << offer.status();
-  EXPECT_EQ(offer->devices[0].description.card.note, "not in the device table; nearest: A6000");
+  EXPECT_EQ(offer->devices[0].description.card.note, "not in the device table; nearest: A5000");
 }
 
 TEST_F(OfferTest, ANarrowLinkIsSaid) {

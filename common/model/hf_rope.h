@@ -1,0 +1,16 @@
+// The rotary positions of a config.json: the base, and how the positions are scaled.
+#pragma once
+
+#include "common/model/hf_reader.h"
+#include "common/model/model.h"
+
+namespace motley {
+
+// What a price that leaves a scaling of positions out means.
+inline constexpr char kNoProduct[] = "priced as without: no product depends on it";
+
+// Newer configs hold rope_theta inside rope_parameters; older ones beside a rope_scaling of null. A scaling is taken, refused or
+// noted, never left out in silence.
+void ReadRope(const HfReader& config, ModelShape* shape);
+
+}  // namespace motley

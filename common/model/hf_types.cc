@@ -1,0 +1,81 @@
+#include "common/model/hf_types.h"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace motley {
+namespace {
+
+// Reference: the configuration classes of transformers 4.
+constexpr HfDefaults kGpt2Defaults = {50257, 768, 12, 12, 0, 0, 0, 1024, 1e-5, true};
+constexpr HfDefaults kLlamaDefaults = {32000, 4096, 32, 32, 0, 0, 11008, 2048, 1e-6, false};
+constexpr HfDefaults kQwen2Defaults = {151936, 4096, 32, 32, 32, 0, 22016, 32768, 1e-6, false};
+constexpr HfDefaults kMistralDefaults = {32000, 4096, 32, 32, 8, 0, 14336, 131072, 1e-6, false};
+constexpr HfDefaults kPhi3Defaults = {32064, 3072, 32, 32, 0, 0, 8192, 4096, 1e-5, false};
+constexpr HfDefaults kGemma2Defaults = {256000, 2304, 26, 8, 4, 256, 9216, 8192, 1e-6, true};
+
+constexpr std::array kTypes = {
+    HfType{"gpt2", ModelFamily::kGpt2, WindowKeys::kSize, kGpt2Defaults, "", ""},
+    HfType{"llama", ModelFamily::kLlama, WindowKeys::kSize, kLlamaDefaults, "", ""},
+    HfType{"qwen2", ModelFamily::kQwen2, WindowKeys::kSwitched, kQwen2Defaults, "", ""},
+    HfType{"mistral", ModelFamily::kLlama, WindowKeys::kDefault, kMistralDefaults, "", ""},
+    HfType{"phi3", ModelFamily::kLlama, WindowKeys::kSize, kPhi3Defaults, "its projections are stored fused",
+           "priced as Llama's layers; its fused projections have the same sizes"},
+    HfType{"gemma2", ModelFamily::kLlama, WindowKeys::kDefault, kGemma2Defaults,
+           "it has norms behind attention and MLP, scaled embeddings and capped logits", "priced as Llama's layers"},
+};
+
+// What keeps other families out, for those that people ask for.
+struct ForeignType {
+  std::string_view name;
+  std::string_view difference;
+};
+constexpr std::array kForeignTypes = {
+    ForeignType{"qwen3", "Qwen 3 has norms of its queries and keys, which Qwen 2 and 2.5 have not"},
+    ForeignType{"gemma", "Gemma scales its embeddings and gates with GELU"},
+    ForeignType{"gemma3", "Gemma 3 has norms of its queries and keys, norms behind attention and MLP, and windows"},
+    ForeignType{"gemma3_text", "Gemma 3 has norms of its queries and keys, norms behind attention and MLP, and windows"},
+    ForeignType{"bert", "BERT is an encoder, which predicts no next token"},
+    ForeignType{"roberta", "RoBERTa is an encoder, which predicts no next token"},
+    ForeignType{"t5", "T5 is an encoder and a decoder"},
+    ForeignType{"mamba", "Mamba is a state space model and no transformer"},
+};
+
+}  // namespace
+
+const HfType* FindHfType(std::string_view name) {
+  const auto type = std::find_if(kTypes.begin(), kTypes.end(), [name](const HfType& known) { return known.name == name; });
+  return type == kTypes.end() ? nullptr : &*type;
+}
+
+std::string KnownHfTypes(bool trained, std::string_view last) {
+  std::vector<std::string> names;
+  for (const HfType& type : kTypes) {
+    if (!trained || type.difference.empty()) names.push_back(absl::StrCat("\"", std::string(type.name), "\""));
+  }
+  const std::string tail = names.back();
+  names.pop_back();
+  return absl::StrCat(absl::StrJoin(names, ", "), " ", std::string(last), " ", tail);
+}
+
+std::string_view DifferenceOfForeignType(std::string_view name) {
+  for (const ForeignType& type : kForeignTypes) {
+    if (type.name == name) return type.difference;
+  }
+  return {};
+}
+
+bool IsMixtureOfExperts(const std::string& type) {
+  if (type.find("moe") != std::string::npos) return true;
+  for (const char* known :
+       {"mixtral", "deepseek_v2", "deepseek_v3", "dbrx", "jamba", "arctic", "switch_transformers", "llama4", "gpt_oss"}) {
+    if (type == known) return true;
+  }
+  return false;
+}
+
+}  // namespace motley

@@ -1,0 +1,48 @@
+// Which model_types of config.json are read, and what transformers takes for the keys that one of them leaves out.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "common/model/model_family.h"
+
+namespace motley {
+
+// Which window of attention transformers takes from a type's config.
+enum class WindowKeys {
+  kSize,      // sliding_window; none where it is left out
+  kDefault,   // sliding_window; kDefaultWindow where it is left out: null alone means none
+  kSwitched,  // likewise where use_sliding_window is true, none where it is false or left out
+};
+inline constexpr int64_t kDefaultWindow = 4096;
+
+// Of the keys that are left out; those of the type's class in transformers.
+struct HfDefaults {
+  int64_t vocab, hidden, layers, heads;
+  int64_t kv_heads;      // 0: as many as heads
+  int64_t head_dim;      // 0: the hidden size by the heads
+  int64_t intermediate;  // 0: four times the hidden size
+  int64_t positions;
+  double norm_eps;
+  bool tied;
+};
+
+struct HfType {
+  std::string_view name;
+  ModelFamily family;  // whose layers price it
+  WindowKeys window;
+  HfDefaults left_out;
+  std::string_view difference;  // from the family as the engine computes it; empty: none, so it can be trained
+  std::string_view effect;      // of that difference on a price
+};
+
+// nullptr: not one that is read.
+const HfType* FindHfType(std::string_view name);
+// The names as a sentence has them: "gpt2", "llama" or "qwen2". `trained`: those that the engine trains.
+std::string KnownHfTypes(bool trained, std::string_view last);
+// What keeps another type out, for those that people ask for; empty: nobody did.
+std::string_view DifferenceOfForeignType(std::string_view name);
+bool IsMixtureOfExperts(const std::string& type);
+
+}  // namespace motley
