@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "common/base/data_way.h"
 #include "common/base/status_macros.h"
 #include "coordinator/epoch/epoch_driver.h"
 #include "coordinator/epoch/prober.h"
@@ -87,6 +88,7 @@ absl::Status Admit(Core& core, const NodeDescription& description, std::shared_p
   node.last_seen = node.up_since = core.clock.Now();
   node.registered_unix_ms = node.last_seen_unix_ms = core.journal.UnixMs();
   node.peer_address = link->peer_address();
+  node.on_this_machine = node.peer_address.empty() || IsOfThisMachine(node.peer_address);
   core.links[description.name] = std::move(link);
   core.state.membership_changed = core.clock.Now();
   core.Emit(NodeEvent(kind::kNodeJoined, description.name, Summary(description)));

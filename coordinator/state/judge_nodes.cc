@@ -9,6 +9,7 @@
 #include "common/base/clean_text.h"
 #include "common/base/count.h"
 #include "common/session/host_lateness.h"
+#include "coordinator/state/data_address.h"
 #include "coordinator/state/examination_findings.h"
 #include "coordinator/state/membership.h"
 
@@ -42,6 +43,9 @@ Finding JudgeNode(absl::Duration now, const ClusterState& state, const NodeRecor
     finding.state = FindingState::kWarning;
     absl::StrAppend(&finding.text, "; no plan uses it until `motley nodes undrain ", name, "`");
   } else if (is == "held" || is == "leaving") {
+  if (const std::string wrong = WhyLoopbackIsWrong(state, node); !wrong.empty()) {
+    return {FindingState::kWrong, finding.what, absl::StrCat(is, ", but ", wrong)};
+  }
     finding.state = FindingState::kWarning;
     absl::StrAppend(&finding.text, why);
   }

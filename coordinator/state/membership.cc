@@ -22,7 +22,7 @@ constexpr size_t kMostNames = 8;      // in a sentence
 
 absl::Status CheckDescription(const NodeDescription& node) {
   MOTLEY_RETURN_IF_ERROR(CheckName("hello.node", node.name.value()));
-  MOTLEY_RETURN_IF_ERROR(CheckNumericAddress("hello.data_address", node.data_address));
+  MOTLEY_RETURN_IF_ERROR(CheckHostAddress("hello.data_address", node.data_address));
   if (node.devices.empty())
     return absl::InvalidArgumentError(absl::StrCat("hello.devices is empty: node ", node.name.value(), " declares no device"));
   if (node.devices.size() > kMaxDevices) {

@@ -22,6 +22,7 @@ struct NodeRecord {
   bool held = false;                        // it comes and goes: not used until it has been up for a while (state/flapping)
   std::string peer_address;                 // its session's other end, numeric; empty: not known
   std::string reason;                       // why it is lost, drained, held or refused by the job
+  bool on_this_machine = true;              // its worker runs where the coordinator does
   std::vector<absl::Duration> falls;        // steady; the newest last
   absl::Duration up_since;                  // steady
   absl::Duration last_seen;                 // steady
