@@ -81,6 +81,7 @@ struct ReachCheckCommand {
   std::vector<ReachTarget> targets;
   std::string secret;  // not empty: bursts are taken from who shows it, for a while
   bool burst = false;  // sends every target one
+  bool large = false;  // instead of a burst, with a secret: tries whether large packets arrive, too
 };
 struct ProfileCommand {
   JobId job;
