@@ -171,6 +171,7 @@ struct ProfileReport {
   std::vector<ComputeProfile> compute;
   CollectiveProfile collectives;
   std::string check_id;
+  Fault fault = Fault::kOurs;  // of the error
 };
 enum class RankEventKind { kReady, kFinished, kFailed, kDied, kHung, kPeerLost, kNonFinite };
 struct RankReport {

@@ -320,7 +320,12 @@ void OnProfileReport(Core& core, const NodeName& node, const ProfileReport& repo
     if (NodeOf(rank.device) == node) rank.ended = true;
   }
   if (!report.error.empty()) {
-    run.failures.push_back({core.clock.Now(), FailureKind::kProfile, node, DeviceId(), report.error});
+    run.failures.push_back({core.clock.Now(), FailureKind::kProfile, node, DeviceId(), report.error, report.fault, ""});
+    // What devices measured alone, before the network failed, need not be measured again.
+    if (report.fault != Fault::kPeer || report.compute.empty()) return;
+    if (absl::Status stored = StoreProfiles(core, node, run.considered, report); !stored.ok()) {
+      LogError(absl::StrCat("the profile of node ", node.value(), " could not be stored: ", std::string(stored.message())));
+    }
     return;
   }
   if (absl::Status status = StoreProfiles(core, node, run.considered, report); !status.ok()) {

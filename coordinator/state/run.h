@@ -57,7 +57,7 @@ struct Failure {
   NodeName node;
   DeviceId device;  // empty: the node
   std::string message;
-  Fault fault = Fault::kOurs;      // of kFailed
+  Fault fault = Fault::kOurs;      // of kFailed and kProfile
   std::string damaged_checkpoint;  // with Fault::kDamage: what the epoch resumed from
 };
 

@@ -39,6 +39,8 @@ class FakeWorker {
     int64_t clock_ahead_ms = 0;     // of the wall
     std::string profile_error;
     bool empty_profile = false;
+    v1::Fault profile_fault = v1::FAULT_UNSPECIFIED;     // of the error
+    std::shared_ptr<std::atomic<int>> failing_profiles;  // set: so many have the error, and those behind them are right
     bool answer_collectives = true;
     bool meets = true;                                             // its ranks say where they listen, when they start
     bool measures = true;                                          // and what their collectives took
