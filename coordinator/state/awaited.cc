@@ -20,7 +20,7 @@ std::string WhyAway(const ClusterState& state, const JobRun& run, const DeviceId
   const auto found = state.nodes.find(NodeOf(device));
   if (found == state.nodes.end()) return "not seen since the coordinator was started";
   const NodeRecord& node = found->second;
-  if (!node.connected) return StateAndWhy("lost", node.reason);
+  if (!node.connected) return StateAndWhy(node.left ? "left" : "lost", node.reason);
   if (node.drained) return "drained";
   if (node.leaves_at) return "its worker was told to end";
   if (node.held) return StateAndWhy("held", node.reason);

@@ -34,8 +34,17 @@ Finding JudgeNode(absl::Duration now, const ClusterState& state, const NodeRecor
             absl::StrCat("lost, last heard of ", Ago(now - node.last_seen), why,
                          "; start motley-worker on it again, or look at its log")};
   }
+  if (is == "left") {
+    finding.text = absl::StrCat("left ", Ago(now - node.last_seen), why,
+                                "; it is back when motley-worker is started on it, and `motley node forget ", name,
+                                "` takes it off the lists");
+    return finding;
+  }
   if (is == "refused") {
     return {FindingState::kWrong, finding.what, absl::StrCat("refused by the job that runs", why)};
+  }
+  if (const std::string wrong = WhyLoopbackIsWrong(state, node); !wrong.empty()) {
+    return {FindingState::kWrong, finding.what, absl::StrCat(is, ", but ", wrong)};
   }
   finding.text = absl::StrCat(is, ", ", Count(node.description.devices.size(), "device"), ", version ", node.description.version,
                               ", data address ", node.description.data_address);
@@ -43,9 +52,6 @@ Finding JudgeNode(absl::Duration now, const ClusterState& state, const NodeRecor
     finding.state = FindingState::kWarning;
     absl::StrAppend(&finding.text, "; no plan uses it until `motley nodes undrain ", name, "`");
   } else if (is == "held" || is == "leaving") {
-  if (const std::string wrong = WhyLoopbackIsWrong(state, node); !wrong.empty()) {
-    return {FindingState::kWrong, finding.what, absl::StrCat(is, ", but ", wrong)};
-  }
     finding.state = FindingState::kWarning;
     absl::StrAppend(&finding.text, why);
   }

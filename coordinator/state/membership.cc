@@ -147,11 +147,11 @@ std::vector<DeviceId> Ids(const std::vector<DeviceDescription>& devices) {
 }
 
 std::string WhyNoDevice(const ClusterState& state, const JobRun& run) {
-  std::vector<std::string> lost, drained, leaving, held;
+  std::vector<std::string> lost, left, drained, leaving, held;
   for (const auto& [name, node] : state.nodes) {
     if (node.forgotten) continue;
     if (!node.connected) {
-      lost.push_back(name.value());
+      (node.left ? left : lost).push_back(name.value());
     } else if (node.drained) {
       drained.push_back(name.value());
     } else if (node.leaves_at) {
@@ -164,6 +164,7 @@ std::string WhyNoDevice(const ClusterState& state, const JobRun& run) {
   if (state.nodes.empty()) parts.push_back("no worker has joined yet");
   if (!lost.empty()) parts.push_back(absl::StrCat(Count(lost.size(), "node is", "nodes are"), " lost: ", Some(lost)));
   if (!drained.empty()) {
+  if (!left.empty()) parts.push_back(absl::StrCat(Count(left.size(), "node", "nodes"), " left: ", Some(left)));
     parts.push_back(absl::StrCat(Count(drained.size(), "node is", "nodes are"), " drained: ", Some(drained)));
     remedies.push_back(absl::StrCat("undrain ", Some(drained)));
   }
@@ -181,6 +182,7 @@ std::string WhyNoDevice(const ClusterState& state, const JobRun& run) {
   }
   remedies.push_back(lost.empty() ? "start motley-worker on a node" : absl::StrCat("start motley-worker again on ", Some(lost)));
   return absl::StrCat("no device can be used (", absl::StrJoin(parts, "; "), "); ", absl::StrJoin(remedies, ", or "),
+  lost.insert(lost.end(), left.begin(), left.end());
                       "; the job then goes on by itself");
 }
 
@@ -195,7 +197,7 @@ bool AllGone(const ClusterState& state, const JobRun& run) {
 }
 
 std::string NodeStateName(const ClusterState& state, const NodeRecord& node) {
-  if (!node.connected) return "lost";
+  if (!node.connected) return node.left ? "left" : "lost";
   if (node.leaves_at) return "leaving";
   if (!node.drained) {
     if (node.held) return "held";
