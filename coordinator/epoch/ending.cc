@@ -65,6 +65,7 @@ void NoteTrouble(JobRun& run, Remedy remedy, const std::string& reason) {
   if (!barren) run.trouble = {};
   run.trouble.remedy = remedy;
   run.trouble.reason = reason;
+  run.trouble.waited = false;
   // Files are waited for although the epoch made steps: its last checkpoint could not be written.
   if (barren || remedy == Remedy::kWaitForStorage) ++run.trouble.times;
   if (barren && remedy == Remedy::kRestart) ++run.trouble.deaths;

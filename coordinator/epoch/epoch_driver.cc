@@ -27,6 +27,13 @@ struct Apply {
   const std::string& reason;
 
   absl::Status operator()(const KeepOn&) {
+  // From a set-up or a plan, of which nothing runs.
+  void GoIdle() {
+    run.stage = Stage::kIdle;
+    run.stage_since = core.clock.Now();
+    run.prepared.reset();
+  }
+
     if (!reason.empty()) core.SetReason(job, reason);
     return absl::OkStatus();
   }
@@ -42,8 +49,7 @@ struct Apply {
   }
   absl::Status operator()(const BeginSetup& action) { return BeginStorageChecks(core, action.devices, reason); }
   absl::Status operator()(const AbandonSetup&) {
-    run.stage = Stage::kIdle;
-    run.prepared.reset();
+    GoIdle();
     core.SetReason(job, reason);
     return absl::OkStatus();
   }
@@ -61,8 +67,7 @@ struct Apply {
   }
   absl::Status operator()(const RefuseNewcomers&) {
     RefuseSwapped(core, UnprovenNodes(core.state, run), reason);
-    run.stage = Stage::kIdle;
-    run.prepared.reset();
+    GoIdle();
     return absl::OkStatus();
   }
   absl::Status operator()(const RequestProfiles&) { return BeginProfiling(core); }

@@ -130,6 +130,7 @@ absl::Status BeginStorageChecks(Core& core, const std::vector<DeviceDescription>
   run.stage = Stage::kStorage;
   run.stage_since = core.clock.Now();
   run.considered = devices;
+  run.trouble.waited = true;
   for (const DeviceDescription& device : devices) run.took_part.insert(device.id);
   run.ranks.clear();
   run.failures.clear();

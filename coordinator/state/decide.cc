@@ -80,7 +80,8 @@ Decision DecideIdle(const DecideView& v) {
                                  by_hand ? "" : " (planner.pins_required = false drops pins that cannot be kept)")};
   }
   if (!v.run.infeasible.empty() && Ids(v.usable) == v.run.infeasible) return {Wait{}, v.run.infeasible_reason};
-  if (const absl::Duration pause = PauseAfter(v.run.trouble.remedy, v.run.trouble.times); v.in_stage() < pause) {
+  const absl::Duration pause = PauseAfter(v.run.trouble.remedy, v.run.trouble.times);
+  if (!v.run.trouble.waited && v.in_stage() < pause) {
     return {Wait{}, absl::StrFormat("%s; tried again after %.3g s", v.run.trouble.reason, absl::ToDoubleSeconds(pause))};
   }
   if (!v.settled()) return {KeepOn{}, "nodes are joining or leaving; begins when that has settled"};

@@ -92,6 +92,7 @@ struct Trouble {
   int deaths = 0;  // of them, by the death or stall of a rank
   std::string reason;
 };
+  bool waited = false;  // the pause is over: a set-up that begins again does not wait once more
 
 struct StorageAnswer {
   bool asked = false, answered = false;
