@@ -8,6 +8,7 @@
 #include "coordinator/epoch/run_begin.h"
 #include "coordinator/epoch/second_opinion.h"
 #include "coordinator/epoch/setup.h"
+#include "coordinator/epoch/setup_reach.h"
 #include "coordinator/epoch/starting.h"
 #include "coordinator/state/decide.h"
 #include "coordinator/state/membership.h"
@@ -26,7 +27,6 @@ struct Apply {
   JobRecord& job;
   const std::string& reason;
 
-  absl::Status operator()(const KeepOn&) {
   // From a set-up or a plan, of which nothing runs.
   void GoIdle() {
     run.stage = Stage::kIdle;
@@ -34,6 +34,7 @@ struct Apply {
     run.prepared.reset();
   }
 
+  absl::Status operator()(const KeepOn&) {
     if (!reason.empty()) core.SetReason(job, reason);
     return absl::OkStatus();
   }
@@ -55,6 +56,11 @@ struct Apply {
   }
   absl::Status operator()(const LeaveOutNode& action) {
     LeaveOut(core, action.node, reason);
+    return absl::OkStatus();
+  }
+  absl::Status operator()(const LeaveOutUnreached& action) {
+    for (const auto& [node, why] : action.nodes) LeaveOutOfReach(core, node, why);
+    core.SetReason(job, reason);
     return absl::OkStatus();
   }
   absl::Status operator()(const AskSecondReader& action) {

@@ -13,6 +13,7 @@
 #include "common/session/profile.h"
 #include "coordinator/epoch/planning.h"
 #include "coordinator/epoch/prober.h"
+#include "coordinator/epoch/setup_reach.h"
 #include "coordinator/state/measured_speed.h"
 #include "coordinator/state/membership.h"
 #include "planner/cluster/measured_collectives.h"
@@ -129,8 +130,8 @@ absl::Status BeginStorageChecks(Core& core, const std::vector<DeviceDescription>
   ResetTokens(core);
   run.stage = Stage::kStorage;
   run.stage_since = core.clock.Now();
-  run.considered = devices;
   run.trouble.waited = true;
+  run.considered = devices;
   for (const DeviceDescription& device : devices) run.took_part.insert(device.id);
   run.ranks.clear();
   run.failures.clear();
@@ -143,6 +144,7 @@ absl::Status BeginStorageChecks(Core& core, const std::vector<DeviceDescription>
     auto ok = run.storage_ok.find(node);
     if (ok == run.storage_ok.end() || ok->second != core.state.nodes.at(node).description.incarnation) run.storage[node];
   }
+  AskSetupReach(core, nodes);
   if (run.storage.empty()) return absl::OkStatus();
   run.token_writer = ChooseTokenWriter(run, nodes);
   run.token = job.config.checkpoint.folder.empty()

@@ -129,6 +129,7 @@ std::vector<DeviceDescription> UsableDevices(const ClusterState& state, const Jo
   const bool probing = ProbesNewcomers(state, run);
   for (const auto& [name, node] : state.nodes) {
     if (!node.connected || node.drained || node.held || node.leaves_at) continue;
+    if (IsUnreached(run, node)) continue;
     if (probing && !IsTrusted(state, run, name) && !newcomers.contains(name)) continue;
     for (const DeviceDescription& device : node.description.devices) {
       if (!run.left_out.contains(device.id) && !IsExcluded(planner, device.id) && device.card.lost.empty()) {
@@ -163,8 +164,8 @@ std::string WhyNoDevice(const ClusterState& state, const JobRun& run) {
   std::vector<std::string> parts, remedies;
   if (state.nodes.empty()) parts.push_back("no worker has joined yet");
   if (!lost.empty()) parts.push_back(absl::StrCat(Count(lost.size(), "node is", "nodes are"), " lost: ", Some(lost)));
-  if (!drained.empty()) {
   if (!left.empty()) parts.push_back(absl::StrCat(Count(left.size(), "node", "nodes"), " left: ", Some(left)));
+  if (!drained.empty()) {
     parts.push_back(absl::StrCat(Count(drained.size(), "node is", "nodes are"), " drained: ", Some(drained)));
     remedies.push_back(absl::StrCat("undrain ", Some(drained)));
   }
@@ -174,15 +175,16 @@ std::string WhyNoDevice(const ClusterState& state, const JobRun& run) {
   if (const auto job = state.jobs.find(run.job); job != state.jobs.end() && !job->second.config.planner.exclude.empty()) {
     parts.push_back(absl::StrCat("planner.exclude names ", job->second.config.planner.exclude));
   }
+  if (const std::string without = WithoutWhom(state, run); !without.empty()) parts.push_back(without);
   for (const auto& [device, why] : run.left_out) parts.push_back(absl::StrCat(device.value(), " is left out: ", why));
   for (const auto& [name, node] : state.nodes) {
     for (const DeviceDescription& device : node.description.devices) {
       if (!device.card.lost.empty()) parts.push_back(absl::StrCat(device.id.value(), ": ", device.card.lost));
     }
   }
+  lost.insert(lost.end(), left.begin(), left.end());
   remedies.push_back(lost.empty() ? "start motley-worker on a node" : absl::StrCat("start motley-worker again on ", Some(lost)));
   return absl::StrCat("no device can be used (", absl::StrJoin(parts, "; "), "); ", absl::StrJoin(remedies, ", or "),
-  lost.insert(lost.end(), left.begin(), left.end());
                       "; the job then goes on by itself");
 }
 
@@ -204,7 +206,8 @@ std::string NodeStateName(const ClusterState& state, const NodeRecord& node) {
     if (!state.run) return "ready";
     auto probe = state.run->probes.find(node.description.name);
     if (probe == state.run->probes.end()) return "ready";
-    return probe->second.stage == ProbeStage::kRefused ? "refused" : "probing";
+    const bool refused = probe->second.stage == ProbeStage::kRefused || probe->second.stage == ProbeStage::kUnreached;
+    return refused ? "refused" : "probing";
   }
   return state.run && HasProcesses(state.run->stage) && UsesNode(*state.run, node.description.name) ? "draining" : "drained";
 }

@@ -153,7 +153,8 @@ void FakeWorker::Handle(const v1::CoordinatorMessage& message) {
     for (const v1::ReachTarget& target : message.reach_check().targets()) {
       v1::ReachAnswer* to = result->add_answers();
       to->set_node(target.node());
-      if (target.node() == options_.unreachable || options_.unreachable == "*") {
+      const bool mended = options_.mended != nullptr && *options_.mended;
+      if (!mended && (target.node() == options_.unreachable || options_.unreachable == "*")) {
         to->set_error("connection timed out");
       } else {
         to->set_connect_seconds(0.0005);
