@@ -49,4 +49,27 @@ absl::Status CheckNumericAddress(std::string_view field, const std::string& addr
       absl::StrCat(std::string(field), " must be a numeric address of this node, got ", Quoted(address)));
 }
 
+absl::Status CheckHostAddress(std::string_view field, const std::string& address) {
+  absl::Status numeric = CheckNumericAddress(field, address);
+  if (!numeric.ok()) return numeric;
+  const auto no_hosts = [&](const char* why) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(std::string(field), " = ", Quoted(address), why,
+                     "; give the address of this node's own card that the other nodes reach (`ip -brief address` lists them)"));
+  };
+  in_addr v4;
+  in6_addr v6;
+  if (::inet_pton(AF_INET, address.c_str(), &v4) == 1) {
+    const uint32_t host = ntohl(v4.s_addr);
+    if (host >> 24 == 0) return no_hosts(" stands for every address of a machine and is none");
+    if (host >> 28 >= 14) return no_hosts(" is no single machine's address");
+    return absl::OkStatus();
+  }
+  if (::inet_pton(AF_INET6, address.c_str(), &v6) != 1) return absl::OkStatus();
+  if (IN6_IS_ADDR_UNSPECIFIED(&v6)) return no_hosts(" stands for every address of a machine and is none");
+  if (IN6_IS_ADDR_MULTICAST(&v6)) return no_hosts(" is no single machine's address");
+  if (IN6_IS_ADDR_LINKLOCAL(&v6)) return no_hosts(" is good on one cable only, and peers cannot tell which");
+  return absl::OkStatus();
+}
+
 }  // namespace motley

@@ -16,5 +16,8 @@ absl::Status CheckName(std::string_view field, const std::string& name);
 absl::Status CheckDeviceId(std::string_view field, const NodeName& node, const DeviceId& device);
 // A numeric IPv4 or IPv6 address and nothing besides, no brackets, no port, no zone.
 absl::Status CheckNumericAddress(std::string_view field, const std::string& address);
+// One of these at which peers can find a node. Not 0.0.0.0, ::, a group's or everybody's address, nor fe80::/10, which means
+// nothing without the card (a zone) and is not the same card on every machine.
+absl::Status CheckHostAddress(std::string_view field, const std::string& address);
 
 }  // namespace motley

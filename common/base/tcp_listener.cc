@@ -9,6 +9,7 @@
 
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/address.h"
@@ -39,19 +40,34 @@ absl::StatusOr<TcpListener> TcpListener::Open(const std::string& key, const std:
     return absl::UnavailableError(absl::StrCat("cannot listen on ", address, ": ", gai_strerror(error)));
   }
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, freeaddrinfo);
-  TcpListener made(socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (made.fd_ < 0) return CannotListen(address, strerror(errno));
-  setsockopt(made.fd_, SOL_SOCKET, SO_REUSEADDR, &kOn, sizeof(kOn));
-  if (bind(made.fd_, found->ai_addr, found->ai_addrlen) != 0 || listen(made.fd_, kBacklog) != 0) {
-    return CannotListen(address, strerror(errno));
+  std::vector<std::string> addresses;
+  for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
+    addresses.emplace_back(reinterpret_cast<const char*>(each->ai_addr), each->ai_addrlen);
   }
-  sockaddr_storage taken = {};
-  socklen_t length = sizeof(taken);
-  if (getsockname(made.fd_, reinterpret_cast<sockaddr*>(&taken), &length) != 0) return CannotListen(address, strerror(errno));
-  // The port stands at the same place for both families.
-  made.port_ = ntohs(reinterpret_cast<const sockaddr_in*>(&taken)->sin_port);
-  made.address_ = absl::StrCat(address.substr(0, address.rfind(':')), ":", made.port_);
-  return made;
+  return OpenOneOf(addresses, address);
+}
+
+absl::StatusOr<TcpListener> TcpListener::OpenOneOf(const std::vector<std::string>& socket_addresses, const std::string& name) {
+  int error = EADDRNOTAVAIL;
+  for (const std::string& each : socket_addresses) {
+    const auto* to_bind = reinterpret_cast<const sockaddr*>(each.data());
+    TcpListener made(socket(to_bind->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (made.fd_ >= 0) setsockopt(made.fd_, SOL_SOCKET, SO_REUSEADDR, &kOn, sizeof(kOn));
+    if (made.fd_ < 0 || bind(made.fd_, to_bind, static_cast<socklen_t>(each.size())) != 0) {
+      error = errno;
+      if (error == EAFNOSUPPORT || error == EADDRNOTAVAIL) continue;  // of a family, or an address, that this machine has not
+      return CannotListen(name, strerror(error));
+    }
+    if (listen(made.fd_, kBacklog) != 0) return CannotListen(name, strerror(errno));
+    sockaddr_storage taken = {};
+    socklen_t length = sizeof(taken);
+    if (getsockname(made.fd_, reinterpret_cast<sockaddr*>(&taken), &length) != 0) return CannotListen(name, strerror(errno));
+    // The port stands at the same place for both families.
+    made.port_ = ntohs(reinterpret_cast<const sockaddr_in*>(&taken)->sin_port);
+    made.address_ = absl::StrCat(name.substr(0, name.rfind(':')), ":", made.port_);
+    return made;
+  }
+  return CannotListen(name, strerror(error));
 }
 
 TcpListener::TcpListener(TcpListener&& other) noexcept

@@ -17,6 +17,10 @@
 
 namespace motley {
 
+// Restoring and meeting takes a loaded host a while; a rank that moves nothing for longer before its first step counts as hung. A
+// rank that waits for its peers says so before: who is killed for that says nothing.
+inline constexpr double kFirstProgressSeconds = 60;
+
 // The planner's answer for the device is in its program (blocks that it computes, its microbatches, what it recomputes) and in
 // the ownership (its share of the training state). Profiling has neither.
 struct RankAssignment {
@@ -40,7 +44,7 @@ struct RankAssignment {
   std::string data_digest;
   DeviceDescription device;
   int64_t planned_context_bytes = 0;  // of the device, beside tensors: of the plan's memory; 0: not known
-  double first_progress_seconds = 60;
+  double first_progress_seconds = kFirstProgressSeconds;
   std::vector<std::string> spared_checkpoints;  // folders of later steps that one reader alone found damaged: not to be deleted
   std::vector<std::pair<int, int>> link_pairs;  // for profiling: ranks of one node; empty: of each node the first two
 

@@ -81,6 +81,7 @@ struct ReachCheckCommand {
   std::vector<ReachTarget> targets;
   std::string secret;  // not empty: bursts are taken from who shows it, for a while
   bool burst = false;  // sends every target one
+  bool large = false;  // instead of a burst, with a secret: tries whether large packets arrive, too
 };
 struct ProfileCommand {
   JobId job;
@@ -170,6 +171,7 @@ struct ProfileReport {
   std::vector<ComputeProfile> compute;
   CollectiveProfile collectives;
   std::string check_id;
+  Fault fault = Fault::kOurs;  // of the error
 };
 enum class RankEventKind { kReady, kFinished, kFailed, kDied, kHung, kPeerLost, kNonFinite };
 struct RankReport {

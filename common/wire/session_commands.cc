@@ -34,6 +34,7 @@ struct CommandToProto {
     }
     check->set_secret(command.secret);
     check->set_burst(command.burst);
+    check->set_large_packets(command.large);
   }
   void operator()(const ProfileCommand& command) {
     v1::ProfileRequest* request = Stamp(command, out.mutable_profile_request());
@@ -100,7 +101,7 @@ absl::StatusOr<ProfileCommand> ProfileFromProto(const v1::ProfileRequest& in) {
 }
 
 ReachCheckCommand ReachFromProto(const v1::ReachCheck& in) {
-  ReachCheckCommand command{in.check_id(), {}, in.secret(), in.burst()};
+  ReachCheckCommand command{in.check_id(), {}, in.secret(), in.burst(), in.large_packets()};
   for (const v1::ReachTarget& target : in.targets()) {
     command.targets.push_back({NodeName(target.node()), target.address(), target.port()});
   }

@@ -31,6 +31,19 @@ constexpr FaultRow kFaults[] = {{Fault::kOurs, v1::FAULT_OURS},
                                 {Fault::kDamage, v1::FAULT_DAMAGE},
                                 {Fault::kNode, v1::FAULT_NODE}};
 
+v1::Fault WireFault(Fault fault) {
+  for (const FaultRow& row : kFaults) {
+    if (row.plain == fault) return row.wire;
+  }
+  return v1::FAULT_UNSPECIFIED;
+}
+Fault PlainFault(v1::Fault fault) {
+  for (const FaultRow& row : kFaults) {
+    if (row.wire == fault) return row.plain;
+  }
+  return Fault::kOurs;
+}
+
 struct ReportToProto {
   v1::WorkerMessage out;
 
@@ -61,6 +74,7 @@ struct ReportToProto {
     for (const ComputeProfile& profile : report.compute) *result->add_compute() = ToProto(profile);
     if (!report.collectives.points.empty()) *result->mutable_collectives() = ToProto(report.collectives);
     result->set_check_id(report.check_id);
+    result->set_fault(WireFault(report.fault));
   }
   void operator()(const RankReport& report) {
     v1::RankEvent* event = Stamp(report, out.mutable_rank_event());
@@ -70,9 +84,7 @@ struct ReportToProto {
     for (const KindRow& row : kKinds) {
       if (row.plain == report.kind) event->set_kind(row.wire);
     }
-    for (const FaultRow& row : kFaults) {
-      if (row.plain == report.fault) event->set_fault(row.wire);
-    }
+    event->set_fault(WireFault(report.fault));
     event->set_damaged_checkpoint(report.damaged_checkpoint);
     for (const TransportUse& use : report.transports) *event->add_transports() = ToProto(use);
     event->set_context_bytes(report.context_bytes);
@@ -153,9 +165,7 @@ std::optional<WorkerReport> RankFromProto(const v1::RankEvent& in) {
   for (const KindRow& row : kKinds) {
     if (row.wire != in.kind()) continue;
     RankReport report{JobId(in.job_id()), Epoch(in.epoch()), in.rank(), DeviceId(in.device_id()), row.plain, in.message()};
-    for (const FaultRow& fault : kFaults) {
-      if (fault.wire == in.fault()) report.fault = fault.plain;
-    }
+    report.fault = PlainFault(in.fault());
     report.damaged_checkpoint = in.damaged_checkpoint();
     report.transports = FromProto(in.transports());
     report.context_bytes = in.context_bytes();
@@ -184,6 +194,7 @@ StepReport StepFromProto(const v1::StepReport& in) {
 ProfileReport ProfileFromProto(const v1::ProfileResult& in) {
   ProfileReport report{JobId(in.job_id()), Epoch(in.epoch()), in.error(), {}, FromProto(in.collectives()), in.check_id()};
   for (const v1::ComputeProfile& profile : in.compute()) report.compute.push_back(FromProto(profile));
+  report.fault = PlainFault(in.fault());
   return report;
 }
 

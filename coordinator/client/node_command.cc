@@ -100,7 +100,7 @@ Exit ForgetNode(Context& context, const std::string& node) {
   v1::ForgetNodeRequest request;
   request.set_node(node);
   return CallAndSay(context, &Connection::Stub::ForgetNode, request, [&](const v1::ForgetNodeResponse&) {
-    context.out << "node " << CleanLine(node) << " is no member any more; it may come back with a token\n";
+    context.out << "node " << CleanLine(node) << " is forgotten; a member comes back with a new token\n";
   });
 }
 
@@ -136,7 +136,8 @@ Action AddNode(CLI::App& app) {
   CLI::App* tokens = app.add_subcommand("tokens", "the tokens and what became of them");
   CLI::App* revoke = app.add_subcommand("revoke", "a token lets nobody in any more");
   revoke->add_option("TOKEN", options->id, "its id, as 'motley node tokens' has it")->required();
-  CLI::App* forget = app.add_subcommand("forget", "the node is no member any more: its session ends at once");
+  CLI::App* forget = app.add_subcommand(
+      "forget", "the node is no member any more, and its session ends at once; or one that is gone is listed no more");
   forget->add_option("NAME", options->node, "the node")->required();
   CLI::App* measure =
       app.add_subcommand("measure", "its devices are measured again: the job that uses it saves first and goes on");

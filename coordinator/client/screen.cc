@@ -26,7 +26,7 @@ constexpr StateColour kColours[] = {
     {"profiling", kCyan}, {"planning", kCyan},   {"starting", kCyan}, {"probing", kCyan},    {"replanning", kYellow},
     {"waiting", kYellow}, {"stopped", kYellow},  {"held", kYellow},   {"draining", kYellow}, {"drained", kYellow},
     {"leaving", kYellow}, {"failed", kRed},      {"lost", kRed},      {"refused", kRed},     {"ok", kGreen},
-    {"warning", kYellow}, {"wrong", kRed},
+    {"warning", kYellow}, {"wrong", kRed},       {"left", kYellow},
 };
 
 bool IsContinuation(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }

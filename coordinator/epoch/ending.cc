@@ -65,6 +65,7 @@ void NoteTrouble(JobRun& run, Remedy remedy, const std::string& reason) {
   if (!barren) run.trouble = {};
   run.trouble.remedy = remedy;
   run.trouble.reason = reason;
+  run.trouble.waited = false;
   // Files are waited for although the epoch made steps: its last checkpoint could not be written.
   if (barren || remedy == Remedy::kWaitForStorage) ++run.trouble.times;
   if (barren && remedy == Remedy::kRestart) ++run.trouble.deaths;
@@ -214,7 +215,11 @@ absl::Status FinishJob(Core& core, JobPhase phase, const std::string& reason, ab
     }
   }
   RememberNodes(core.state);
-  for (const auto& [node, probe] : run.probes) core.Send(node, StopCommand{run.job, job.epoch, false, reason});
+  for (const auto& [name, probe] : run.probes) {
+    core.Send(name, StopCommand{run.job, job.epoch, false, reason});
+    const auto node = core.state.nodes.find(name);
+    if (node != core.state.nodes.end() && NodeStateName(core.state, node->second) == "refused") node->second.reason.clear();
+  }
   if (run.suspicion && !run.suspicion->reader.empty()) {
     core.Send(run.suspicion->reader, StopCommand{run.job, job.epoch, false, reason});
   }

@@ -8,6 +8,7 @@
 #include "coordinator/epoch/run_begin.h"
 #include "coordinator/epoch/second_opinion.h"
 #include "coordinator/epoch/setup.h"
+#include "coordinator/epoch/setup_reach.h"
 #include "coordinator/epoch/starting.h"
 #include "coordinator/state/decide.h"
 #include "coordinator/state/membership.h"
@@ -26,6 +27,13 @@ struct Apply {
   JobRecord& job;
   const std::string& reason;
 
+  // From a set-up or a plan, of which nothing runs.
+  void GoIdle() {
+    run.stage = Stage::kIdle;
+    run.stage_since = core.clock.Now();
+    run.prepared.reset();
+  }
+
   absl::Status operator()(const KeepOn&) {
     if (!reason.empty()) core.SetReason(job, reason);
     return absl::OkStatus();
@@ -42,13 +50,17 @@ struct Apply {
   }
   absl::Status operator()(const BeginSetup& action) { return BeginStorageChecks(core, action.devices, reason); }
   absl::Status operator()(const AbandonSetup&) {
-    run.stage = Stage::kIdle;
-    run.prepared.reset();
+    GoIdle();
     core.SetReason(job, reason);
     return absl::OkStatus();
   }
   absl::Status operator()(const LeaveOutNode& action) {
     LeaveOut(core, action.node, reason);
+    return absl::OkStatus();
+  }
+  absl::Status operator()(const LeaveOutUnreached& action) {
+    for (const auto& [node, why] : action.nodes) LeaveOutOfReach(core, node, why);
+    core.SetReason(job, reason);
     return absl::OkStatus();
   }
   absl::Status operator()(const AskSecondReader& action) {
@@ -61,8 +73,7 @@ struct Apply {
   }
   absl::Status operator()(const RefuseNewcomers&) {
     RefuseSwapped(core, UnprovenNodes(core.state, run), reason);
-    run.stage = Stage::kIdle;
-    run.prepared.reset();
+    GoIdle();
     return absl::OkStatus();
   }
   absl::Status operator()(const RequestProfiles&) { return BeginProfiling(core); }

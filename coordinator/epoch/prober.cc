@@ -11,9 +11,11 @@
 #include "common/session/profile.h"
 #include "coordinator/epoch/epoch_driver.h"
 #include "coordinator/epoch/setup.h"
+#include "coordinator/epoch/setup_reach.h"
 #include "coordinator/epoch/trial.h"
 #include "coordinator/state/membership.h"
 #include "coordinator/state/rank_builds.h"
+#include "coordinator/state/setup_reach.h"
 
 namespace motley::coordinator {
 namespace {
@@ -144,6 +146,20 @@ struct ApplyProbe {
     LogInfo(Node(action.node).reason);
     if (measuring) core.Send(action.node, StopCommand{job.id, job.epoch, false, action.why});
   }
+  void operator()(const TryReachAgain& action) { TryReach(core, action.node); }
+  void operator()(const StillUnreached& action) {
+    Probe& probe = run.probes.at(action.node);
+    probe.trying_again = false;
+    probe.why = action.why;
+    probe.again_at = core.clock.Now() + core.config.driver.probe.reach_pause;
+  }
+  void operator()(const ReachedAgain& action) {
+    core.Emit(ProbeEvent(core, action.node, kind::kProbePassed,
+                         absl::StrCat("node ", action.node.value(), " is reached now and may take part")));
+    Node(action.node).reason.clear();
+    run.probes.erase(action.node);
+    core.state.membership_changed = core.clock.Now();
+  }
   void operator()(const ForgetProbe& action) {
     LeaveTrial(core, action.node);
     auto node = core.state.nodes.find(action.node);
@@ -232,6 +248,10 @@ void OnProbeReach(Core& core, const NodeName& node, const ReachReport& report) {
   if (probe == nullptr || probe->unanswered.erase(node) == 0) return;
   for (const ReachAnswer& answer : report.answers) {
     if (answer.error.empty() || !probe->unreachable.empty()) continue;
+    if (probe->stage == ProbeStage::kUnreached) {
+      if (core.state.nodes.contains(answer.node)) probe->unreachable = BrokenWay(core.state, {node, answer.node}, answer.error);
+      continue;
+    }
     probe->unreachable =
         absl::StrCat("node ", node.value(), " does not reach node ", answer.node.value(),
                      " over the data addresses: ", answer.error, "; look at worker.data_address and the firewall of both");

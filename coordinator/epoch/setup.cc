@@ -13,6 +13,7 @@
 #include "common/session/profile.h"
 #include "coordinator/epoch/planning.h"
 #include "coordinator/epoch/prober.h"
+#include "coordinator/epoch/setup_reach.h"
 #include "coordinator/state/measured_speed.h"
 #include "coordinator/state/membership.h"
 #include "planner/cluster/measured_collectives.h"
@@ -129,6 +130,7 @@ absl::Status BeginStorageChecks(Core& core, const std::vector<DeviceDescription>
   ResetTokens(core);
   run.stage = Stage::kStorage;
   run.stage_since = core.clock.Now();
+  run.trouble.waited = true;
   run.considered = devices;
   for (const DeviceDescription& device : devices) run.took_part.insert(device.id);
   run.ranks.clear();
@@ -142,6 +144,7 @@ absl::Status BeginStorageChecks(Core& core, const std::vector<DeviceDescription>
     auto ok = run.storage_ok.find(node);
     if (ok == run.storage_ok.end() || ok->second != core.state.nodes.at(node).description.incarnation) run.storage[node];
   }
+  AskSetupReach(core, nodes);
   if (run.storage.empty()) return absl::OkStatus();
   run.token_writer = ChooseTokenWriter(run, nodes);
   run.token = job.config.checkpoint.folder.empty()
@@ -320,7 +323,12 @@ void OnProfileReport(Core& core, const NodeName& node, const ProfileReport& repo
     if (NodeOf(rank.device) == node) rank.ended = true;
   }
   if (!report.error.empty()) {
-    run.failures.push_back({core.clock.Now(), FailureKind::kProfile, node, DeviceId(), report.error});
+    run.failures.push_back({core.clock.Now(), FailureKind::kProfile, node, DeviceId(), report.error, report.fault, ""});
+    // What devices measured alone, before the network failed, need not be measured again.
+    if (report.fault != Fault::kPeer || report.compute.empty()) return;
+    if (absl::Status stored = StoreProfiles(core, node, run.considered, report); !stored.ok()) {
+      LogError(absl::StrCat("the profile of node ", node.value(), " could not be stored: ", std::string(stored.message())));
+    }
     return;
   }
   if (absl::Status status = StoreProfiles(core, node, run.considered, report); !status.ok()) {

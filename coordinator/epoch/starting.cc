@@ -21,9 +21,6 @@
 namespace motley::coordinator {
 namespace {
 
-// Restoring and meeting takes a loaded host a while; a rank that is silent for longer before its first step counts as hung.
-constexpr double kFirstProgressSeconds = 60;
-
 EventRecord JobEvent(const JobRecord& job, const char* kind, std::string message) {
   EventRecord event;
   event.job = job.id;

@@ -209,18 +209,27 @@ void NoteAuthority(Core& core, const NodeName& node, int64_t authority) {
 }
 
 absl::Status ForgetNode(Core& core, const NodeName& node) {
-  if (!core.state.members.contains(node)) {
+  const auto known = core.state.nodes.find(node);
+  const bool is_member = core.state.members.contains(node),
+             is_listed = known != core.state.nodes.end() && !known->second.forgotten;
+  if (!is_member && is_listed && known->second.connected) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("node ", Quoted(node.value()),
+                     " is no member and is there: it came over this machine's own socket; stop its "
+                     "worker first"));
+  }
+  if (!is_member && !is_listed) {
     std::vector<std::string> names;
     for (const auto& [name, member] : core.state.members) names.push_back(name.value());
-    return absl::NotFoundError(absl::StrCat("no member is named ", Quoted(node.value()),
-                                            "; members: ", names.empty() ? "none" : absl::StrJoin(names, ", "),
-                                            core.state.nodes.contains(node) ? " (it came over this machine's own socket)" : ""));
+    return absl::NotFoundError(absl::StrCat("no member, and no node that is gone, is named ", Quoted(node.value()),
+                                            "; members: ", names.empty() ? "none" : absl::StrJoin(names, ", ")));
   }
   Batch batch;
-  batch.ended_members.push_back(node);
+  if (is_member) batch.ended_members.push_back(node);
   batch.drains.push_back({node, false});
-  batch.events.push_back(
-      NodeEvent(kind::kMemberForgotten, node, absl::StrCat("node ", node.value(), " was forgotten: it is no member any more")));
+  batch.events.push_back(NodeEvent(
+      kind::kMemberForgotten, node,
+      absl::StrCat("node ", node.value(), " was forgotten", is_member ? ": it is no member any more" : "; it may come again")));
   MOTLEY_RETURN_IF_ERROR(core.journal.Commit(batch));
   core.state.members.erase(node);
   core.renewals.erase(node);

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "common/base/data_way.h"
 #include "common/base/status_macros.h"
 #include "coordinator/epoch/epoch_driver.h"
 #include "coordinator/epoch/prober.h"
@@ -82,11 +83,12 @@ absl::Status Admit(Core& core, const NodeDescription& description, std::shared_p
   node.clock = ClockOffset();
   core.state.refused_workers.erase(description.name.value());
   node.connected = true;
-  node.forgotten = false;
+  node.left = node.forgotten = false;
   node.reason = node.drained ? "drained by the user" : "";
   node.last_seen = node.up_since = core.clock.Now();
   node.registered_unix_ms = node.last_seen_unix_ms = core.journal.UnixMs();
   node.peer_address = link->peer_address();
+  node.on_this_machine = node.peer_address.empty() || IsOfThisMachine(node.peer_address);
   core.links[description.name] = std::move(link);
   core.state.membership_changed = core.clock.Now();
   core.Emit(NodeEvent(kind::kNodeJoined, description.name, Summary(description)));
@@ -106,11 +108,14 @@ void Disconnect(Core& core, const NodeName& name, const std::string& why) {
   if (it == core.state.nodes.end() || !it->second.connected || core.stopping) return;
   it->second.connected = false;
   it->second.held = false;
-  it->second.reason = why;
-  if (!it->second.leaves_at) it->second.falls.push_back(core.clock.Now());  // one that was told to end did not fall
+  it->second.left = it->second.leaves_at.has_value();
+  it->second.reason = it->second.left ? "its worker was told to end" : why;
+  if (!it->second.left) it->second.falls.push_back(core.clock.Now());  // one that was told to end did not fall
   core.state.membership_changed = core.clock.Now();
   if (auto link = core.links.extract(name); !link.empty()) link.mapped()->Close(absl::UnavailableError(why));
-  EventRecord event = NodeEvent(kind::kNodeLost, name, absl::StrCat("node ", name.value(), " was lost: ", why));
+  EventRecord event =
+      it->second.left ? NodeEvent(kind::kNodeLeft, name, absl::StrCat("node ", name.value(), " left: its worker was told to end"))
+                      : NodeEvent(kind::kNodeLost, name, absl::StrCat("node ", name.value(), " was lost: ", why));
   if (core.state.run) {
     JobRun& run = *core.state.run;
     run.storage_ok.erase(name);

@@ -11,6 +11,7 @@
 #include "coordinator/epoch/rendezvous.h"
 #include "coordinator/epoch/second_opinion.h"
 #include "coordinator/epoch/setup.h"
+#include "coordinator/epoch/setup_reach.h"
 #include "coordinator/epoch/steps.h"
 #include "coordinator/epoch/tracing.h"
 #include "coordinator/members/cards.h"
@@ -37,7 +38,8 @@ struct Handler {
     core.Send(node, HeartbeatAnswer{core.Mark()});
   }
   void operator()(const ReachReport& report) {
-    IsOfExamination(report.check_id) ? OnExaminedReach(core, node, report) : OnProbeReach(core, node, report);
+    if (IsOfExamination(report.check_id)) return OnExaminedReach(core, node, report);
+    IsOfSetup(report.check_id) ? OnSetupReach(core, node, report) : OnProbeReach(core, node, report);
   }
   void operator()(const LeavingReport& report) { OnLeaving(core, node, report); }
   void operator()(const CardReport& report) { OnCard(core, node, report); }

@@ -9,8 +9,8 @@ namespace motley::coordinator {
 
 void UpdateMetrics(Core& core) {
   // States that nobody is in are zero, not absent: an alert may ask for them.
-  std::map<std::string, int> nodes = {{"ready", 0},    {"probing", 0}, {"refused", 0}, {"held", 0},
-                                      {"draining", 0}, {"drained", 0}, {"leaving", 0}, {"lost", 0}};
+  std::map<std::string, int> nodes = {{"ready", 0},   {"probing", 0}, {"refused", 0}, {"held", 0}, {"draining", 0},
+                                      {"drained", 0}, {"leaving", 0}, {"left", 0},    {"lost", 0}};
   std::map<std::string, int> devices = nodes;  // of a node that is not ready: its state
   devices.erase("ready");
   devices.insert({{"idle", 0}, {"profiling", 0}, {"training", 0}, {"unused", 0}});

@@ -20,7 +20,7 @@ std::string WhyAway(const ClusterState& state, const JobRun& run, const DeviceId
   const auto found = state.nodes.find(NodeOf(device));
   if (found == state.nodes.end()) return "not seen since the coordinator was started";
   const NodeRecord& node = found->second;
-  if (!node.connected) return StateAndWhy("lost", node.reason);
+  if (!node.connected) return StateAndWhy(node.left ? "left" : "lost", node.reason);
   if (node.drained) return "drained";
   if (node.leaves_at) return "its worker was told to end";
   if (node.held) return StateAndWhy("held", node.reason);
@@ -29,8 +29,9 @@ std::string WhyAway(const ClusterState& state, const JobRun& run, const DeviceId
   const auto it = std::find_if(offered.begin(), offered.end(), [&](const DeviceDescription& d) { return d.id == device; });
   if (it == offered.end()) return "its worker does not offer it any more";
   if (!it->card.lost.empty()) return it->card.lost;
-  if (auto probe = run.probes.find(found->first); probe != run.probes.end() && probe->second.stage == ProbeStage::kRefused) {
-    return StateAndWhy("refused", probe->second.why);
+  if (auto probe = run.probes.find(found->first); probe != run.probes.end()) {
+    if (probe->second.stage == ProbeStage::kRefused) return StateAndWhy("refused", probe->second.why);
+    if (probe->second.stage == ProbeStage::kUnreached) return StateAndWhy("left out", probe->second.why);
   }
   return "looked at before it takes part again";
 }

@@ -10,15 +10,23 @@
 namespace motley::coordinator {
 namespace {
 
+// What a rank saw of another one, or of the way to it.
+bool IsOfPeers(const Failure& failure) {
+  return failure.kind == FailureKind::kPeerLost || (failure.kind == FailureKind::kProfile && failure.fault == Fault::kPeer);
+}
+
 bool IsConsequence(FailureKind kind) { return kind == FailureKind::kPeerLost || kind == FailureKind::kProfile; }
 
-// Of consequences alone. Where a network falls silent, the first ranks to notice end and close their connections to others, who
-// may be heard first.
+// Of consequences alone. A measurement that failed by itself is what its peers lost. Where a network falls silent, the first
+// ranks to notice end and close their connections to others, who may be heard first.
 const Failure& MostTelling(const std::vector<Failure>& failures) {
-  const auto found = std::find_if(failures.begin(), failures.end(), [](const Failure& failure) {
-    return failure.kind == FailureKind::kPeerLost && !SaysPeerEnded(failure.message);
-  });
-  return found == failures.end() ? failures.front() : *found;
+  const auto first = [&](auto tells) {
+    const auto found = std::find_if(failures.begin(), failures.end(), tells);
+    return found == failures.end() ? nullptr : &*found;
+  };
+  if (const Failure* own = first([](const Failure& failure) { return !IsOfPeers(failure); })) return *own;
+  if (const Failure* more = first([](const Failure& failure) { return !SaysPeerEnded(failure.message); })) return *more;
+  return failures.front();
 }
 
 }  // namespace
@@ -77,8 +85,9 @@ Remedy RemedyFor(const Failure& failure) {
     case FailureKind::kHung:
       return Remedy::kRestart;
     case FailureKind::kNonFinite:
-    case FailureKind::kProfile:
       return Remedy::kEnd;
+    case FailureKind::kProfile:
+      return failure.fault == Fault::kPeer ? Remedy::kReplan : Remedy::kEnd;
     case FailureKind::kFailed:
       break;
   }

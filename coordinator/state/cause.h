@@ -19,7 +19,7 @@ struct CauseConfig {
 };
 
 // Null while nothing failed, or only consequences did and the cause may still come. Failures are in order of arrival. Of lost
-// peers alone it is the first that says more than that its peer has ended.
+// peers alone, and of measurements that failed for them, it is the first that says more than that its peer has ended.
 std::optional<Failure> FirstCause(absl::Duration now, const std::vector<Failure>& failures, const CauseConfig& config);
 
 // "node n2 was lost: its connection broke".

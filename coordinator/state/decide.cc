@@ -12,39 +12,11 @@
 #include "coordinator/state/decide_view.h"
 #include "coordinator/state/membership.h"
 #include "coordinator/state/saving.h"
+#include "coordinator/state/setup_reach.h"
 #include "coordinator/state/witness.h"
 
 namespace motley::coordinator {
 namespace {
-
-bool IsAmong(const DeviceDescription& device, const std::vector<DeviceDescription>& devices) {
-  return std::ranges::any_of(devices, [&](const DeviceDescription& other) { return IsSameToPlan(device, other); });
-}
-
-// "n4 joined", "n2 is not to be used any more": what is different from the devices that the epoch was planned for.
-std::string DescribeChange(const DecideView& v) {
-  auto nodes = [](const std::vector<DeviceDescription>& in, const std::vector<DeviceDescription>& not_in) {
-    std::vector<std::string> names;
-    for (const DeviceDescription& device : in) {
-      const std::string name = NodeOf(device.id).value();
-      if (!IsAmong(device, not_in) && (names.empty() || names.back() != name)) names.push_back(name);
-    }
-    return names;
-  };
-  std::vector<std::string> parts, changed;
-  auto added = nodes(v.usable, v.run.considered), removed = nodes(v.run.considered, v.usable);
-  std::ranges::set_intersection(added, removed, std::back_inserter(changed));
-  for (const std::string& name : changed) std::erase(added, name), std::erase(removed, name);
-  if (!changed.empty())
-    parts.push_back(absl::StrCat(absl::StrJoin(changed, ", "), changed.size() == 1 ? " offers" : " offer", " other devices now"));
-  if (!added.empty()) parts.push_back(absl::StrCat(absl::StrJoin(added, ", "), " can be used now"));
-  if (!removed.empty()) parts.push_back(absl::StrCat(absl::StrJoin(removed, ", "), " is drained, lost or left out"));
-  return absl::StrJoin(parts, " and ");
-}
-
-bool AnyAdded(const DecideView& v) {
-  return std::ranges::any_of(v.usable, [&](const DeviceDescription& device) { return !IsAmong(device, v.run.considered); });
-}
 
 Decision Stopped() { return {Finish{JobPhase::kStopped}, "stopped by the user"}; }
 
@@ -80,7 +52,8 @@ Decision DecideIdle(const DecideView& v) {
                                  by_hand ? "" : " (planner.pins_required = false drops pins that cannot be kept)")};
   }
   if (!v.run.infeasible.empty() && Ids(v.usable) == v.run.infeasible) return {Wait{}, v.run.infeasible_reason};
-  if (const absl::Duration pause = PauseAfter(v.run.trouble.remedy, v.run.trouble.times); v.in_stage() < pause) {
+  const absl::Duration pause = PauseAfter(v.run.trouble.remedy, v.run.trouble.times);
+  if (!v.run.trouble.waited && v.in_stage() < pause) {
     return {Wait{}, absl::StrFormat("%s; tried again after %.3g s", v.run.trouble.reason, absl::ToDoubleSeconds(pause))};
   }
   if (!v.settled()) return {KeepOn{}, "nodes are joining or leaving; begins when that has settled"};
@@ -96,6 +69,7 @@ Decision DecideStorage(const DecideView& v) {
   for (const auto& [node, answer] : v.run.storage) {
     if (!answer.answered) missing.push_back(node.value());
   }
+  if (auto verdict = ReachVerdict(v, missing.empty())) return *verdict;
   if (missing.empty()) return {RequestProfiles{}, ""};
   if (v.in_stage() > v.config.storage_timeout) {
     return {
@@ -257,7 +231,9 @@ Decision DecidePlanning(const DecideView& v) {
   if (swap && !HadNoPlanBefore(v)) return {RefuseNewcomers{}, text};
   // Once there was a plan.
   const bool had_plan = v.run.has_run || v.job.started_unix_ms > 0;
-  if (const std::string away = PartnersAway(v.state, v.run); had_plan && v.run.prepared->of_planner && !away.empty()) {
+  const bool awaits_unreached = !WithoutWhom(v.state, v.run).empty();
+  if (const std::string away = PartnersAway(v.state, v.run);
+      ((had_plan && v.run.prepared->of_planner) || awaits_unreached) && !away.empty()) {
     return {Wait{},
             absl::StrCat("no plan for the devices that are left (", text, "); goes on when others can be used again: ", away)};
   }
@@ -363,30 +339,41 @@ Decision DecideStopping(const DecideView& v) {
   return {KeepOn{}, v.run.ending_reason};
 }
 
+Decision DecideStage(const DecideView& v) {
+  if (v.state.stops_at && (v.run.stage == Stage::kIdle || v.run.stage == Stage::kStorage || v.run.stage == Stage::kPlanning)) {
+    return {KeepOn{}, "the coordinator was told to end; the job goes on when it is back"};
+  }
+  switch (v.run.stage) {
+    case Stage::kIdle:
+      return DecideIdle(v);
+    case Stage::kStorage:
+      return DecideStorage(v);
+    case Stage::kProfiling:
+      return DecideProfiling(v);
+    case Stage::kPlanning:
+      return DecidePlanning(v);
+    case Stage::kStarting:
+    case Stage::kRunning:
+      return DecideActive(v);
+    case Stage::kStopping:
+      return DecideStopping(v);
+  }
+  return {KeepOn{}, ""};
+}
+
 }  // namespace
 
 Decision Decide(absl::Duration now, const ClusterState& state, const DriverConfig& config) {
   const JobRun& run = *state.run;
   const DecideView view{now, state, config, run, state.jobs.at(run.job), UsableDevices(state, run)};
-  if (state.stops_at && (run.stage == Stage::kIdle || run.stage == Stage::kStorage || run.stage == Stage::kPlanning)) {
-    return {KeepOn{}, "the coordinator was told to end; the job goes on when it is back"};
+  Decision decision = DecideStage(view);
+  // People are told as long as it lasts. How an epoch ends is said as it was.
+  if (run.stage == Stage::kStopping) return decision;
+  if (std::holds_alternative<KeepOn>(decision.action) || std::holds_alternative<MarkRunning>(decision.action)) {
+    const std::string without = WithoutWhom(state, run);
+    if (!decision.reason.empty() && !without.empty()) absl::StrAppend(&decision.reason, "; ", without);
   }
-  switch (run.stage) {
-    case Stage::kIdle:
-      return DecideIdle(view);
-    case Stage::kStorage:
-      return DecideStorage(view);
-    case Stage::kProfiling:
-      return DecideProfiling(view);
-    case Stage::kPlanning:
-      return DecidePlanning(view);
-    case Stage::kStarting:
-    case Stage::kRunning:
-      return DecideActive(view);
-    case Stage::kStopping:
-      return DecideStopping(view);
-  }
-  return {KeepOn{}, ""};
+  return decision;
 }
 
 }  // namespace motley::coordinator

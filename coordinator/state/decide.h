@@ -2,6 +2,7 @@
 // I/O. jobs/epoch_driver applies the action and asks again until nothing is to be done.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -51,7 +52,10 @@ struct BeginSetup {
 struct AbandonSetup {};  // no processes run yet: back to idle
 struct LeaveOutNode {
   NodeName node;
-};                          // of this job: it sees other data or another folder
+};  // of this job: it sees other data or another folder
+struct LeaveOutUnreached {
+  std::map<NodeName, std::string> nodes;  // with why: not by all others
+};
 struct RefuseNewcomers {};  // the job goes on with the nodes that it trained with before; back to idle
 struct AskSecondReader {
   NodeName node;
@@ -80,9 +84,9 @@ struct Finish {
   JobPhase phase;
   absl::StatusCode error_code = absl::StatusCode::kOk;  // of a failure whose kind is known
 };
-using JobAction = std::variant<KeepOn, Wait, BeginSetup, AbandonSetup, LeaveOutNode, RefuseNewcomers, AskSecondReader,
-                               JudgeCheckpoint, RequestProfiles, PredictCollectives, PreparePlan, RetryLater, StartRanks,
-                               MarkRunning, EndEpoch, KillEpoch, EpochEnded, Finish>;
+using JobAction = std::variant<KeepOn, Wait, BeginSetup, AbandonSetup, LeaveOutNode, LeaveOutUnreached, RefuseNewcomers,
+                               AskSecondReader, JudgeCheckpoint, RequestProfiles, PredictCollectives, PreparePlan, RetryLater,
+                               StartRanks, MarkRunning, EndEpoch, KillEpoch, EpochEnded, Finish>;
 
 struct Decision {
   JobAction action;

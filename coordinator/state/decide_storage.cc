@@ -1,10 +1,14 @@
 #include <algorithm>
+#include <map>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "common/data/dataset.h"
 #include "coordinator/state/decide_view.h"
+#include "coordinator/state/setup_reach.h"
 
 namespace motley::coordinator {
 namespace {
@@ -66,6 +70,24 @@ std::optional<Decision> StorageVerdict(const DecideView& v) {
     return Decision{Finish{JobPhase::kFailed, code}, sentence};
   }
   return std::nullopt;
+}
+
+std::optional<Decision> ReachVerdict(const DecideView& v, bool all_else) {
+  // Who says nothing accuses nobody: its ranks will say what they see.
+  const bool waits = !v.run.reach.unanswered.empty() && v.in_stage() <= v.config.probe.reach_timeout;
+  if (waits && all_else) {
+    return Decision{KeepOn{},
+                    absl::StrCat("looking whether the nodes reach each other; waiting for ",
+                                 absl::StrJoin(v.run.reach.unanswered, ", ",
+                                               [](std::string* out, const NodeName& node) { out->append(node.value()); }))};
+  }
+  if (waits || v.run.reach.broken.empty()) return std::nullopt;
+  std::map<NodeName, std::string> out = OutOfReach(v.state, v.run);
+  if (out.empty()) return std::nullopt;
+  std::string reason = absl::StrJoin(out, "; ", [](std::string* text, const auto& entry) {
+    absl::StrAppend(text, "node ", entry.first.value(), " is left out: ", entry.second);
+  });
+  return Decision{LeaveOutUnreached{std::move(out)}, std::move(reason)};
 }
 
 }  // namespace motley::coordinator

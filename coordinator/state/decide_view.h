@@ -26,7 +26,14 @@ struct DecideView {
   absl::Duration in_stage() const { return now - run.stage_since; }
 };
 
+// "n4 joined", "n2 is not to be used any more": what is different from the devices that the epoch was planned for.
+std::string DescribeChange(const DecideView& v);
+bool AnyAdded(const DecideView& v);
+
 // Null while answers are missing or all are good.
 std::optional<Decision> StorageVerdict(const DecideView& v);
+// Null: the nodes reach each other, or do not say it in time. Answers are waited for alone when `all_else` of the set-up is
+// there.
+std::optional<Decision> ReachVerdict(const DecideView& v, bool all_else);
 
 }  // namespace motley::coordinator

@@ -23,6 +23,7 @@ namespace kind {
 inline constexpr char kJobState[] = "job_state";
 inline constexpr char kNodeJoined[] = "node_joined";
 inline constexpr char kNodeLost[] = "node_lost";
+inline constexpr char kNodeLeft[] = "node_left";
 inline constexpr char kNodeLeaving[] = "node_leaving";
 inline constexpr char kNodeDrained[] = "node_drained";
 inline constexpr char kNodeUndrained[] = "node_undrained";

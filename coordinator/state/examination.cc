@@ -72,11 +72,7 @@ Messages BeginReach(absl::Duration now, const ClusterState& state, Examination& 
   for (const auto& [name, incarnation] : e.nodes) {
     if (!IsThere(state, e, name)) continue;
     ReachCheckCommand check{CheckId(e), {}, e.secret, false};
-    // The next ones of the ring: with many nodes not always the same few.
-    const auto next = std::upper_bound(listening.begin(), listening.end(), name) - listening.begin();
-    for (size_t i = 0; i < listening.size() && check.targets.size() < kMostTargets; ++i) {
-      const NodeName& other = listening[(static_cast<size_t>(next) + i) % listening.size()];
-      if (other == name) continue;
+    for (const NodeName& other : Following(listening, name, kMostTargets)) {
       check.targets.push_back(TargetOf(state, other));
       e.ways[{name, other}];
     }

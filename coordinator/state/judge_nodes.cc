@@ -9,6 +9,7 @@
 #include "common/base/clean_text.h"
 #include "common/base/count.h"
 #include "common/session/host_lateness.h"
+#include "coordinator/state/data_address.h"
 #include "coordinator/state/examination_findings.h"
 #include "coordinator/state/membership.h"
 
@@ -33,8 +34,17 @@ Finding JudgeNode(absl::Duration now, const ClusterState& state, const NodeRecor
             absl::StrCat("lost, last heard of ", Ago(now - node.last_seen), why,
                          "; start motley-worker on it again, or look at its log")};
   }
+  if (is == "left") {
+    finding.text = absl::StrCat("left ", Ago(now - node.last_seen), why,
+                                "; it is back when motley-worker is started on it, and `motley node forget ", name,
+                                "` takes it off the lists");
+    return finding;
+  }
   if (is == "refused") {
     return {FindingState::kWrong, finding.what, absl::StrCat("refused by the job that runs", why)};
+  }
+  if (const std::string wrong = WhyLoopbackIsWrong(state, node); !wrong.empty()) {
+    return {FindingState::kWrong, finding.what, absl::StrCat(is, ", but ", wrong)};
   }
   finding.text = absl::StrCat(is, ", ", Count(node.description.devices.size(), "device"), ", version ", node.description.version,
                               ", data address ", node.description.data_address);

@@ -22,7 +22,7 @@ constexpr size_t kMostNames = 8;      // in a sentence
 
 absl::Status CheckDescription(const NodeDescription& node) {
   MOTLEY_RETURN_IF_ERROR(CheckName("hello.node", node.name.value()));
-  MOTLEY_RETURN_IF_ERROR(CheckNumericAddress("hello.data_address", node.data_address));
+  MOTLEY_RETURN_IF_ERROR(CheckHostAddress("hello.data_address", node.data_address));
   if (node.devices.empty())
     return absl::InvalidArgumentError(absl::StrCat("hello.devices is empty: node ", node.name.value(), " declares no device"));
   if (node.devices.size() > kMaxDevices) {
@@ -129,6 +129,7 @@ std::vector<DeviceDescription> UsableDevices(const ClusterState& state, const Jo
   const bool probing = ProbesNewcomers(state, run);
   for (const auto& [name, node] : state.nodes) {
     if (!node.connected || node.drained || node.held || node.leaves_at) continue;
+    if (IsUnreached(run, node)) continue;
     if (probing && !IsTrusted(state, run, name) && !newcomers.contains(name)) continue;
     for (const DeviceDescription& device : node.description.devices) {
       if (!run.left_out.contains(device.id) && !IsExcluded(planner, device.id) && device.card.lost.empty()) {
@@ -147,11 +148,11 @@ std::vector<DeviceId> Ids(const std::vector<DeviceDescription>& devices) {
 }
 
 std::string WhyNoDevice(const ClusterState& state, const JobRun& run) {
-  std::vector<std::string> lost, drained, leaving, held;
+  std::vector<std::string> lost, left, drained, leaving, held;
   for (const auto& [name, node] : state.nodes) {
     if (node.forgotten) continue;
     if (!node.connected) {
-      lost.push_back(name.value());
+      (node.left ? left : lost).push_back(name.value());
     } else if (node.drained) {
       drained.push_back(name.value());
     } else if (node.leaves_at) {
@@ -163,6 +164,7 @@ std::string WhyNoDevice(const ClusterState& state, const JobRun& run) {
   std::vector<std::string> parts, remedies;
   if (state.nodes.empty()) parts.push_back("no worker has joined yet");
   if (!lost.empty()) parts.push_back(absl::StrCat(Count(lost.size(), "node is", "nodes are"), " lost: ", Some(lost)));
+  if (!left.empty()) parts.push_back(absl::StrCat(Count(left.size(), "node", "nodes"), " left: ", Some(left)));
   if (!drained.empty()) {
     parts.push_back(absl::StrCat(Count(drained.size(), "node is", "nodes are"), " drained: ", Some(drained)));
     remedies.push_back(absl::StrCat("undrain ", Some(drained)));
@@ -173,12 +175,14 @@ std::string WhyNoDevice(const ClusterState& state, const JobRun& run) {
   if (const auto job = state.jobs.find(run.job); job != state.jobs.end() && !job->second.config.planner.exclude.empty()) {
     parts.push_back(absl::StrCat("planner.exclude names ", job->second.config.planner.exclude));
   }
+  if (const std::string without = WithoutWhom(state, run); !without.empty()) parts.push_back(without);
   for (const auto& [device, why] : run.left_out) parts.push_back(absl::StrCat(device.value(), " is left out: ", why));
   for (const auto& [name, node] : state.nodes) {
     for (const DeviceDescription& device : node.description.devices) {
       if (!device.card.lost.empty()) parts.push_back(absl::StrCat(device.id.value(), ": ", device.card.lost));
     }
   }
+  lost.insert(lost.end(), left.begin(), left.end());
   remedies.push_back(lost.empty() ? "start motley-worker on a node" : absl::StrCat("start motley-worker again on ", Some(lost)));
   return absl::StrCat("no device can be used (", absl::StrJoin(parts, "; "), "); ", absl::StrJoin(remedies, ", or "),
                       "; the job then goes on by itself");
@@ -195,14 +199,15 @@ bool AllGone(const ClusterState& state, const JobRun& run) {
 }
 
 std::string NodeStateName(const ClusterState& state, const NodeRecord& node) {
-  if (!node.connected) return "lost";
+  if (!node.connected) return node.left ? "left" : "lost";
   if (node.leaves_at) return "leaving";
   if (!node.drained) {
     if (node.held) return "held";
     if (!state.run) return "ready";
     auto probe = state.run->probes.find(node.description.name);
     if (probe == state.run->probes.end()) return "ready";
-    return probe->second.stage == ProbeStage::kRefused ? "refused" : "probing";
+    const bool refused = probe->second.stage == ProbeStage::kRefused || probe->second.stage == ProbeStage::kUnreached;
+    return refused ? "refused" : "probing";
   }
   return state.run && HasProcesses(state.run->stage) && UsesNode(*state.run, node.description.name) ? "draining" : "drained";
 }

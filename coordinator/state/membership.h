@@ -43,7 +43,7 @@ bool IsGone(const ClusterState& state, const RankRun& rank);
 bool AllGone(const ClusterState& state, const JobRun& run);
 
 // "ready", "probing" (looked at beside the job), "refused" (by the job), "held" (it comes and goes), "leaving" (its worker was
-// told to end), "draining", "drained", "lost".
+// told to end), "left" (it did end), "draining", "drained", "lost".
 std::string NodeStateName(const ClusterState& state, const NodeRecord& node);
 // "profiling", "training"; else the state of a node that is not ready; else "lost" (its card), "unused" (by the job that runs) or
 // "idle". `job` becomes the job that has it, or empty.

@@ -17,10 +17,12 @@ namespace motley::coordinator {
 struct NodeRecord {
   NodeDescription description;
   bool connected = false;
+  bool left = false;                        // not connected: its worker was told to end, and did
   bool drained = false;                     // durable
   bool forgotten = false;                   // a member no more: kept for the job that may have ranks there, listed nowhere
   bool held = false;                        // it comes and goes: not used until it has been up for a while (state/flapping)
   std::string peer_address;                 // its session's other end, numeric; empty: not known
+  bool on_this_machine = true;              // its worker runs where the coordinator does
   std::string reason;                       // why it is lost, drained, held or refused by the job
   std::vector<absl::Duration> falls;        // steady; the newest last
   absl::Duration up_since;                  // steady

@@ -9,6 +9,7 @@
 #include "common/base/address.h"
 #include "common/base/count.h"
 #include "coordinator/state/cluster.h"
+#include "coordinator/state/setup_reach.h"
 #include "planner/costs/profile_series.h"
 
 namespace motley::coordinator {
@@ -158,6 +159,18 @@ std::optional<ProbeAction> DecideReach(const View& v, const NodeName& name, cons
                                              })))};
 }
 
+std::optional<ProbeAction> DecideUnreached(const View& v, const NodeName& name, const Probe& probe) {
+  if (!probe.trying_again) {
+    if (v.now < probe.again_at) return std::nullopt;
+    return TryReachAgain{name};
+  }
+  if (v.now - probe.since > v.config.reach_timeout)
+    return StillUnreached{name, probe.unreachable.empty() ? probe.why : probe.unreachable};
+  if (!probe.unanswered.empty()) return std::nullopt;
+  if (!probe.unreachable.empty()) return StillUnreached{name, probe.unreachable};
+  return ReachedAgain{name};
+}
+
 std::optional<ProbeAction> DecideProfile(const View& v, const NodeName& name, const Probe& probe, const NodeRecord& node) {
   if (probe.profile) {
     const std::string complaint = ProfileComplaint(node, *probe.profile);
@@ -243,6 +256,8 @@ std::optional<ProbeAction> DecideNode(const View& v, const NodeName& name, const
     case ProbeStage::kRefused:
       if (v.now >= probe.again_at) return BeginProbe{name};
       return std::nullopt;
+    case ProbeStage::kUnreached:
+      return DecideUnreached(v, name, probe);
   }
   return std::nullopt;
 }
@@ -309,7 +324,8 @@ bool ProbesNewcomers(const ClusterState& state, const JobRun& run) {
 
 bool JoinIsNear(absl::Duration now, const JobRun& run) {
   return std::any_of(run.probes.begin(), run.probes.end(), [&](const auto& entry) {
-    return entry.second.stage != ProbeStage::kRefused && now - entry.second.begun < kNear;
+    const bool waits = entry.second.stage == ProbeStage::kRefused || entry.second.stage == ProbeStage::kUnreached;
+    return !waits && now - entry.second.begun < kNear;
   });
 }
 
@@ -323,6 +339,8 @@ std::vector<ProbeAction> DecideProbes(absl::Duration now, const ClusterState& st
     std::optional<ProbeAction> action;
     if (probing) {
       action = DecideNode(view, name, node);
+    } else if (MayBeUsed(node) && IsUnreached(run, node)) {
+      action = DecideUnreached(view, name, run.probes.at(name));
     } else if (run.probes.contains(name)) {
       action = ForgetProbe{name};  // set-up looks at everybody itself
     }

@@ -31,13 +31,17 @@ struct ProbeConfig {
   absl::Duration plan_timeout = absl::Seconds(60);
   absl::Duration first_pause = absl::Seconds(30);  // after a refusal; doubles
   absl::Duration longest_pause = absl::Minutes(10);
+  absl::Duration reach_pause =
+      absl::Seconds(10);  // between tries whether an unreached node is reached now: they cost next to nothing
   // An address waits at least so many times what its failed swap cost the job: whatever its names, it takes a twentieth at most.
   int pauses_of_cost = 20;
   // Devices of one job. Planning and the meeting of the ranks grow with them, and a running job stands still for both.
   int max_devices = 512;
 };
 
-enum class ProbeStage { kStorage, kReach, kProfile, kPlan, kRefused };
+// kUnreached: a set-up left the node out because others do not reach it, or it does not reach them; that alone is tried again,
+// also while the job has not trained yet.
+enum class ProbeStage { kStorage, kReach, kProfile, kPlan, kRefused, kUnreached };
 
 struct Probe {
   int64_t incarnation = 0;
@@ -47,7 +51,8 @@ struct Probe {
   // kStorage
   bool storage_asked = false;
   std::optional<StorageReport> storage;
-  // kReach
+  // kReach, kUnreached
+  bool trying_again = false;      // of kUnreached: it was asked
   std::set<NodeName> unanswered;  // the newcomer, and the nodes of the job that try to reach it
   std::string unreachable;        // the first complaint
   // kProfile
@@ -55,7 +60,7 @@ struct Probe {
   // kPlan
   bool alone = false;                // there was no plan with all newcomers, so they are tried one by one
   std::optional<absl::Status> plan;  // with it
-  // kRefused
+  // kRefused, kUnreached
   std::string why;
   absl::Duration again_at;
 };
@@ -139,11 +144,22 @@ struct HoldOff {
   absl::Duration until;
   std::string why;
 };
+// Of a node that is unreached.
+struct TryReachAgain {
+  NodeName node;
+};
+struct StillUnreached {
+  NodeName node;
+  std::string why;
+};
+struct ReachedAgain {
+  NodeName node;
+};
 struct ForgetProbe {
   NodeName node;
 };
 using ProbeAction = std::variant<BeginProbe, AskToken, AskStorage, AskReach, AskProfile, AwaitPlan, TryPlan, PassProbe,
-                                 RefuseProbe, HoldOff, ForgetProbe>;
+                                 RefuseProbe, HoldOff, TryReachAgain, StillUnreached, ReachedAgain, ForgetProbe>;
 
 // Call only while state.run is set. At most one action for each node and turn, and one trial at a time.
 std::vector<ProbeAction> DecideProbes(absl::Duration now, const ClusterState& state, const ProbeConfig& config);

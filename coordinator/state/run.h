@@ -19,6 +19,7 @@
 #include "coordinator/state/job.h"
 #include "coordinator/state/prediction_watch.h"
 #include "coordinator/state/probe.h"
+#include "coordinator/state/setup_reach.h"
 #include "coordinator/state/slow_rank.h"
 #include "planner/live/planner.h"
 
@@ -57,7 +58,7 @@ struct Failure {
   NodeName node;
   DeviceId device;  // empty: the node
   std::string message;
-  Fault fault = Fault::kOurs;      // of kFailed
+  Fault fault = Fault::kOurs;      // of kFailed and kProfile
   std::string damaged_checkpoint;  // with Fault::kDamage: what the epoch resumed from
 };
 
@@ -91,6 +92,7 @@ struct Trouble {
   int times = 0;   // epochs in a row that ended without a step; searches for a checkpoint that failed count, too
   int deaths = 0;  // of them, by the death or stall of a rank
   std::string reason;
+  bool waited = false;  // the pause is over: a set-up that begins again does not wait once more
 };
 
 struct StorageAnswer {
@@ -156,6 +158,7 @@ struct JobRun {
   std::string token;
   NodeName token_writer;
   std::map<NodeName, StorageAnswer> storage;
+  SetupReach reach;
   std::map<NodeName, int64_t> storage_ok;  // incarnations that passed
   std::map<NodeName, int64_t> proven;      // incarnations that were in an epoch that made a step
   // Newcomers, looked at beside the job (state/probe).

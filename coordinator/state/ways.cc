@@ -4,6 +4,16 @@
 
 namespace motley::coordinator {
 
+std::vector<NodeName> Following(const std::vector<NodeName>& nodes, const NodeName& node, size_t most) {
+  std::vector<NodeName> following;
+  const size_t next = std::upper_bound(nodes.begin(), nodes.end(), node) - nodes.begin();
+  for (size_t i = 0; i < nodes.size() && following.size() < most; ++i) {
+    const NodeName& other = nodes[(next + i) % nodes.size()];
+    if (other != node) following.push_back(other);
+  }
+  return following;
+}
+
 std::vector<Round> AllWays(const std::vector<NodeName>& nodes) {
   if (nodes.size() < 2) return {};
   std::vector<NodeName> circle = nodes;

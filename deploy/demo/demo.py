@@ -146,7 +146,7 @@ def change_nodes(cluster, watcher):
     watcher.until("the cephalo job's end", lambda job: state_of(job) in ENDED)
     changed = {setting.LOST_NODE, setting.SPARE_NODE}
     events = [e for e in cluster.events() if (e["kind"] == "replan" and e.get("job_id") == watcher.job_id) or
-              (e["kind"] in {"node_lost", "node_joined"} and e.get("node") in changed)]
+              (e["kind"] in {"node_lost", "node_left", "node_joined"} and e.get("node") in changed)]
     joined_first = min((int(e["sequence"]) for e in events if e["kind"] == "node_joined" and e["node"] == setting.LOST_NODE), default=None)
     return [{key: e.get(key) for key in ("kind", "unix_ms", "generation", "message")} for e in events if int(e["sequence"]) != joined_first], marks
 

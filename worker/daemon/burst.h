@@ -24,6 +24,10 @@ namespace motley::worker {
 inline constexpr int64_t kBurstBytes = int64_t{64} << 20;
 inline constexpr absl::Duration kSlice = absl::Milliseconds(100);  // how late a cancellation may be noticed
 inline constexpr absl::Duration kBurstTime = absl::Milliseconds(250);
+// Of the taker: for the secret, for the first byte behind it, and for the sender to close when it has its answer.
+inline constexpr absl::Duration kTakersPatience = absl::Seconds(1);
+// Some packets of any size that cards send, and soon through a slow network.
+inline constexpr int64_t kLargeBytes = 64 << 10;
 // A line that proves the secret, and once only: whoever heard it cannot say it again. `nonce`: random, hexadecimal digits.
 std::string BurstLine(const std::string& secret, const std::string& nonce);
 inline constexpr size_t kBurstNonceDigits = 32;
@@ -37,6 +41,11 @@ inline constexpr std::string_view kBusyWord = "motley-busy";
 // middle; DEADLINE_EXCEEDED, CANCELLED.
 absl::StatusOr<double> SendBurst(int socket, const std::string& secret, const Clock& clock, absl::Duration patience,
                                  const absl::Notification& cancelled);
+
+// A burst of kLargeBytes, for the sake of its packets alone. DEADLINE_EXCEEDED: small ones pass, and none of these; anything else
+// that the other does, say because it takes another's burst, tells nothing.
+absl::Status TryLargePackets(int socket, const std::string& secret, const Clock& clock, absl::Duration patience,
+                             const absl::Notification& cancelled);
 
 // "motley-took 1000 2000": bytes per second. UNAVAILABLE: another text, or too little to be a rate.
 absl::StatusOr<double> ParseTook(std::string_view line);

@@ -19,8 +19,6 @@ constexpr size_t kMostBursts = 1000;  // of one examination
 constexpr size_t kLongestLine = 128;
 constexpr size_t kReadBytes = 64 << 10;
 constexpr int kReadsATurn = 8;  // 0.5 MiB: greetings wait for less than a millisecond
-// For the secret, for the first byte behind it, and for the sender to close when it has its answer.
-constexpr absl::Duration kPatience = absl::Seconds(1);
 
 void Say(const UniqueFd& socket, const std::string& line) {
   (void)send(socket.get(), line.data(), line.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -55,7 +53,7 @@ void BurstTaker::Add(UniqueFd socket) {
   }
   Peer& peer = peers_.emplace_back();
   peer.socket = std::move(socket);
-  peer.end = clock_.Now() + kPatience;
+  peer.end = clock_.Now() + kTakersPatience;
 }
 
 int BurstTaker::AppendTo(std::vector<pollfd>* fds) const {
@@ -94,7 +92,7 @@ bool BurstTaker::OnSecret(Peer& peer) {
   } else {
     peer.stage = Stage::kBurst;
   }
-  peer.end = clock_.Now() + kPatience;
+  peer.end = clock_.Now() + kTakersPatience;
   return true;
 }
 
@@ -125,7 +123,7 @@ bool BurstTaker::Finish(Peer& peer) {
   Say(peer.socket, absl::StrCat(std::string(kTookWord), peer.bytes, " ", nanoseconds, "\n"));
   shutdown(peer.socket.get(), SHUT_WR);
   peer.stage = Stage::kOver;
-  peer.end = clock_.Now() + kPatience;
+  peer.end = clock_.Now() + kTakersPatience;
   return true;
 }
 

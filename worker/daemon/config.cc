@@ -15,6 +15,7 @@
 #include "common/base/address.h"
 #include "common/base/beneath.h"
 #include "common/base/clean_text.h"
+#include "common/base/data_way.h"
 #include "common/base/files.h"
 #include "common/base/names.h"
 #include "common/base/nearest.h"
@@ -219,7 +220,7 @@ absl::Status CheckAddresses(const WorkerConfig& config) {
     MOTLEY_ASSIGN_OR_RETURN(const HostPort metrics, ParseHostPort("worker.metrics", config.metrics, 0));
     MOTLEY_RETURN_IF_ERROR(CheckReach(config, "worker.metrics", metrics.host));
   }
-  MOTLEY_RETURN_IF_ERROR(CheckNumericAddress("worker.data_address", config.data_address));
+  MOTLEY_RETURN_IF_ERROR(CheckHostAddress("worker.data_address", config.data_address));
   return CheckReach(config, "worker.data_address", config.data_address);
 }
 
@@ -309,6 +310,12 @@ std::string IdentityFolderOf(const WorkerConfig& config) {
 absl::StatusOr<WorkerConfig> LoadWorkerConfig(const std::string& path) {
   MOTLEY_ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(path, kLargestConfigBytes));
   return ParseWorkerConfig(text, path);
+}
+
+absl::Status CheckOwnAddress(std::string_view key, const std::string& address) {
+  if (IsOfThisMachine(address)) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(std::string(key), " = ", Quoted(address),
+                                                    " is not an address of this machine; `ip -brief address` lists them"));
 }
 
 absl::Status Validate(const WorkerConfig& config) {

@@ -68,6 +68,8 @@ std::string IdentityFolderOf(const WorkerConfig& config);
 
 // Ranges, addresses, names. INVALID_ARGUMENT names the key.
 absl::Status Validate(const WorkerConfig& config);
+// FAILED_PRECONDITION, begins with `key`: the address is not one of this machine's now.
+absl::Status CheckOwnAddress(std::string_view key, const std::string& address);
 
 // What the ranks obey, after dilation and scale, by the file alone: of a card its name, kind and the memory that it may have.
 // NOT_FOUND: a model that is not in the device table, naming the nearest. INVALID_ARGUMENT: a number that no device has

@@ -34,6 +34,10 @@ int Probe(const std::string& node) {
 
 // What the configuration would offer on this machine now. The cards are locked for a moment.
 int Check(const WorkerConfig& config) {
+  if (const absl::Status own = CheckOwnAddress("worker.data_address", config.data_address); !own.ok()) {
+    std::cerr << "motley-worker: " << own.message() << "\n";
+    return ExitCode(own);
+  }
   const absl::StatusOr<Offer> offer = MakeOffer(config, LookForCards(NvmlLibrary::Open(), NvidiaFolder()));
   if (!offer.ok()) {
     std::cerr << "motley-worker: " << offer.status().message() << "\n";

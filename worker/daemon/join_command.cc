@@ -53,7 +53,8 @@ bool IsKept(const std::string& path, const std::string& as_installed) {
 // none.
 absl::StatusOr<WorkerConfig> CheckBefore(const JoinedNode& node, const std::string& path, bool kept) {
   MOTLEY_RETURN_IF_ERROR(CheckName("--node", node.name));
-  MOTLEY_RETURN_IF_ERROR(CheckNumericAddress("--data-address", node.data_address));
+  MOTLEY_RETURN_IF_ERROR(CheckHostAddress("--data-address", node.data_address));
+  MOTLEY_RETURN_IF_ERROR(CheckOwnAddress("--data-address", node.data_address));
   MOTLEY_RETURN_IF_ERROR(FileRoots::Validate(node.roots));
   if (kept) {
     MOTLEY_ASSIGN_OR_RETURN(WorkerConfig there, LoadWorkerConfig(path));

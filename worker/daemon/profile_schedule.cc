@@ -51,15 +51,17 @@ std::vector<std::pair<size_t, ProfileCommand>> ProfileSchedule::Next() {
 void ProfileSchedule::Done(size_t index, const ProfileReport& report) {
   Rank& rank = ranks_[index];
   if (!rank.busy) return;
-  if (!report.error.empty()) return Fail(index, report.error);
+  if (!report.error.empty()) return Fail(index, report.error, report.fault);
   rank.busy = false;
   (rank.compute_left ? rank.compute_left : rank.collectives_left) = false;
   report_.compute.insert(report_.compute.end(), report.compute.begin(), report.compute.end());
   if (!report.collectives.points.empty()) report_.collectives = report.collectives;
 }
 
-void ProfileSchedule::Fail(size_t index, const std::string& error) {
-  if (report_.error.empty()) report_.error = absl::StrCat(ranks_[index].assignment.device.id.value(), ": ", error);
+void ProfileSchedule::Fail(size_t index, const std::string& error, Fault fault) {
+  if (!report_.error.empty()) return;
+  report_.error = absl::StrCat(ranks_[index].assignment.device.id.value(), ": ", error);
+  report_.fault = fault;
 }
 
 bool ProfileSchedule::finished() const {

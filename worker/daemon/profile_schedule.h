@@ -20,7 +20,7 @@ class ProfileSchedule {
   // The answer to a command of Next().
   void Done(size_t index, const ProfileReport& report);
   // The rank is gone, or said what is wrong; the first failure counts.
-  void Fail(size_t index, const std::string& error);
+  void Fail(size_t index, const std::string& error, Fault fault = Fault::kOurs);
 
   bool busy(size_t index) const { return ranks_[index].busy; }
   bool finished() const;

@@ -197,6 +197,7 @@ void RankSession::RunProfile(const ProfileCommand& command) {
   if (absl::Status status = Profile(command, &report); !status.ok()) {
     engine_.reset();
     report.error = CleanLine(std::string(status.message()));
+    report.fault = FaultOf(status);
   }
   (void)Send(WorkerReport(std::move(report)));
 }

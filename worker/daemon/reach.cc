@@ -12,6 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/clean_text.h"
+#include "common/base/data_way.h"
+#include "common/base/logging.h"
 #include "worker/daemon/burst.h"
 #include "worker/daemon/numeric_address.h"
 #include "worker/daemon/reach_listener.h"
@@ -22,12 +24,23 @@ namespace {
 constexpr size_t kLongestLine = 128;  // greeting and name
 constexpr size_t kAtATime = 256;      // connections; well below the limit of descriptors
 constexpr absl::Duration kPatience = absl::Seconds(3);
+// A lost packet or two are sent again within it.
+constexpr absl::Duration kLargePatience = absl::Milliseconds(1500);
 constexpr size_t kMaxWaiting = 32;
 
 // One connection under way.
 class Attempt {
  public:
-  Attempt(const ReachTarget& target, const Clock& clock) : target_(target), clock_(clock), begun_(clock.Now()) { Begin(); }
+  Attempt(const ReachTarget& target, const std::string& own, const Clock& clock)
+      : target_(target), own_(own), clock_(clock), begun_(clock.Now()), held_(!own.empty()) {
+    Begin();
+  }
+  // As ranks do: where nobody answers whoever leaves by the own address's card, another card may lead there.
+  void BeginByAnyCard() {
+    if (done_ || connected_ || !held_) return;
+    held_ = false;
+    Begin();
+  }
   void Begin() {
     AddrInfo info;
     if (absl::Status status = Resolve(target_.address, target_.port, info); !status.ok()) {
@@ -35,6 +48,11 @@ class Attempt {
     }
     socket_.Reset(socket(info.list->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (!socket_.valid()) return Fail(strerror(errno));
+    if (held_) {
+      sockaddr_storage peer{};
+      memcpy(&peer, info.list->ai_addr, info.list->ai_addrlen);
+      way_ = LeaveFrom(socket_.get(), own_, peer);
+    }
     if (connect(socket_.get(), info.list->ai_addr, info.list->ai_addrlen) != 0 && errno != EINPROGRESS) {
       return Fail(strerror(errno));
     }
@@ -51,6 +69,7 @@ class Attempt {
       getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &error, &size);
       if (error != 0) return Fail(strerror(error));
       connected_ = true;
+      SayWay();
       connect_time_ = clock_.Now() - begun_;
       return;
     }
@@ -69,6 +88,13 @@ class Attempt {
                     : absl::StrCat("no answer for ", waited, "; is a firewall in between?"));
   }
 
+  // The same, with time left.
+  void TryLargePackets(const std::string& secret, absl::Duration patience, const absl::Notification& cancelled) {
+    if (!error_.empty() || patience <= absl::ZeroDuration()) return;
+    const absl::Status status = worker::TryLargePackets(socket_.get(), secret, clock_, patience, cancelled);
+    if (!status.ok()) Fail(std::string(status.message()));
+  }
+
   // Once the node has said its name.
   void SendBurst(const std::string& secret, absl::Duration patience, const absl::Notification& cancelled) {
     if (!error_.empty()) return;
@@ -81,6 +107,13 @@ class Attempt {
   }
 
  private:
+  void SayWay() const {
+    if (held_ && way_.empty()) return;
+    if (own_.empty()) return;
+    LogWarning(absl::StrCat("what goes to node ", target_.node.value(), " at ", CleanLine(target_.address),
+                            " may leave by another card than that of ", own_, ": ",
+                            held_ ? way_ : "by that one it was not reached"));
+  }
   void OnLine(std::string_view line) {
     done_ = true;
     const std::string wanted = kGreeting + target_.node.value();
@@ -93,8 +126,11 @@ class Attempt {
   }
 
   const ReachTarget& target_;
+  const std::string& own_;
   const Clock& clock_;
   const absl::Duration begun_;
+  bool held_;        // to the own address and its card
+  std::string way_;  // what was against that; empty: nothing
   absl::Duration connect_time_;
   UniqueFd socket_;
   bool connected_ = false, done_ = false;
@@ -103,8 +139,11 @@ class Attempt {
 };
 
 void CheckSome(std::vector<Attempt>& attempts, const Clock& clock, absl::Duration patience, const absl::Notification& cancelled) {
-  const absl::Duration end = clock.Now() + patience;
+  const absl::Duration begun = clock.Now(), end = begun + patience;
   while (true) {
+    if (clock.Now() - begun > patience / 2) {
+      for (Attempt& attempt : attempts) attempt.BeginByAnyCard();
+    }
     std::vector<pollfd> fds;
     std::vector<Attempt*> open;
     for (Attempt& attempt : attempts) {
@@ -126,7 +165,7 @@ void CheckSome(std::vector<Attempt>& attempts, const Clock& clock, absl::Duratio
 
 }  // namespace
 
-ReachReport CheckReach(const ReachCheckCommand& check, const Clock& clock, absl::Duration patience,
+ReachReport CheckReach(const ReachCheckCommand& check, const std::string& own, const Clock& clock, absl::Duration patience,
                        const absl::Notification& cancelled) {
   ReachReport report{check.check_id, {}};
   const size_t at_a_time = check.burst ? 1 : kAtATime;
@@ -134,15 +173,20 @@ ReachReport CheckReach(const ReachCheckCommand& check, const Clock& clock, absl:
     std::vector<Attempt> attempts;
     const size_t end = std::min(begin + at_a_time, check.targets.size());
     attempts.reserve(end - begin);
-    for (size_t i = begin; i < end; ++i) attempts.emplace_back(check.targets[i], clock);
+    for (size_t i = begin; i < end; ++i) attempts.emplace_back(check.targets[i], own, clock);
     CheckSome(attempts, clock, patience, cancelled);
     if (check.burst) attempts[0].SendBurst(check.secret, patience, cancelled);
+    const absl::Duration large_until = clock.Now() + patience;
+    for (Attempt& attempt : attempts) {
+      if (check.large) attempt.TryLargePackets(check.secret, std::min(kLargePatience, large_until - clock.Now()), cancelled);
+    }
     for (const Attempt& attempt : attempts) report.answers.push_back(attempt.answer());
   }
   return report;
 }
 
-ReachChecker::ReachChecker(const Clock& clock, Outbox& outbox) : clock_(clock), outbox_(outbox), thread_([this] { Loop(); }) {}
+ReachChecker::ReachChecker(std::string own, const Clock& clock, Outbox& outbox)
+    : own_(std::move(own)), clock_(clock), outbox_(outbox), thread_([this] { Loop(); }) {}
 
 ReachChecker::~ReachChecker() {
   {
@@ -168,7 +212,7 @@ void ReachChecker::Loop() {
       check = std::move(waiting_.front());
       waiting_.pop_front();
     }
-    ReachReport report = CheckReach(check, clock_, kPatience, cancelled_);
+    ReachReport report = CheckReach(check, own_, clock_, kPatience, cancelled_);
     if (!cancelled_.HasBeenNotified()) outbox_.Push(std::move(report));
   }
 }

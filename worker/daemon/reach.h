@@ -3,6 +3,7 @@
 #pragma once
 
 #include <deque>
+#include <string>
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
@@ -15,15 +16,18 @@
 namespace motley::worker {
 
 // Connects to every target, many at a time, and reads who answers; blocks for `patience` at most for each few hundred of them.
-// With `burst` one after the other, and each is sent a burst: twice the patience for each. An answer's error names node, address
-// and what happened; empty ones once `cancelled`.
-ReachReport CheckReach(const ReachCheckCommand& check, const Clock& clock, absl::Duration patience,
+// With `burst` one after the other, and each is sent a burst: twice the patience for each. With `large` those that were reached
+// are sent large packets, one after the other and for `patience` in all. The connections leave from `own` as those of ranks do
+// (common/base/data_way.h); empty: from where the kernel likes. An answer's error names node, address and what happened; empty
+// ones once `cancelled`.
+ReachReport CheckReach(const ReachCheckCommand& check, const std::string& own, const Clock& clock, absl::Duration patience,
                        const absl::Notification& cancelled);
 
 // Makes such checks one after the other on a thread of its own. Thread-safe.
 class ReachChecker {
  public:
-  ReachChecker(const Clock& clock, Outbox& outbox);
+  // `own`: the node's data address.
+  ReachChecker(std::string own, const Clock& clock, Outbox& outbox);
   ~ReachChecker();
   // The answer goes to the outbox. Beyond a few dozen that wait the oldest is dropped: nobody waits for it any more.
   void Check(ReachCheckCommand check);
@@ -32,6 +36,7 @@ class ReachChecker {
   void Loop();
   bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return cancelled_.HasBeenNotified() || !waiting_.empty(); }
 
+  const std::string own_;
   const Clock& clock_;
   Outbox& outbox_;
   absl::Notification cancelled_;

@@ -34,8 +34,9 @@ void LetRanksSave(Worker& worker, absl::Duration limit, const sigset_t& signals,
     state.connected = worker.connected();
     const StopDecision decision = Decide(clock.Now(), state);
     if (decision.reason != last_reason) LogInfo(absl::StrCat("told to end: ", decision.reason));
+    // Also where nothing is to be waited for: one that says so is not taken for lost.
+    if (last_reason.empty()) worker.Leave(decision.wait ? limit : absl::ZeroDuration());
     if (!decision.wait) return;
-    if (last_reason.empty()) worker.Leave(limit);
     last_reason = decision.reason;
     if (sigtimedwait(&signals, nullptr, &kTurn) > 0) state.asked_again = true;
     sd_notify(0, "WATCHDOG=1");

@@ -136,7 +136,8 @@ absl::StatusOr<Rank> Supervisor::StartRank(const RankAssignment& assignment, int
                                                            variables, link_clock_fd));
   rank.watch.started = rank.watch.last_word = rank.watch.last_advance = clock_.Now();
   rank.watch.predicted_step = absl::Seconds(assignment.predicted_step_seconds);
-  rank.watch.first_progress = absl::Seconds(assignment.first_progress_seconds > 0 ? assignment.first_progress_seconds : 60);
+  rank.watch.first_progress =
+      absl::Seconds(assignment.first_progress_seconds > 0 ? assignment.first_progress_seconds : kFirstProgressSeconds);
   return rank;
 }
 

@@ -63,7 +63,7 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(const WorkerConfig& config
   self->supervisor_ = std::make_unique<Supervisor>(std::move(supervisor), clock, self->outbox_, *self->metrics_);
   self->storage_checker_ =
       std::make_unique<StorageChecker>(StorageCheckerConfig{.file_roots = config.file_roots}, clock, self->outbox_);
-  self->reach_checker_ = std::make_unique<ReachChecker>(clock, self->outbox_);
+  self->reach_checker_ = std::make_unique<ReachChecker>(config.data_address, clock, self->outbox_);
   MOTLEY_ASSIGN_OR_RETURN(self->reach_listener_, ReachListener::Start(config.data_address, NodeName(config.name), clock));
   self->description_ = {NodeName(config.name),        kVersion, NewIncarnation(), config.data_address, std::move(devices), {}, {},
                         self->reach_listener_->port()};

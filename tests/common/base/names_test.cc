@@ -31,5 +31,17 @@ TEST(NamesTest, AddressesAreNumericAndNothingBesides) {
   }
 }
 
+TEST(NamesTest, AddressesOfHostsAreThoseOfOneMachine) {
+  for (const char* good : {"127.0.0.1", "10.1.2.3", "169.254.0.7", "223.255.255.255", "::1", "fd00::1", "2001:db8::1"}) {
+    EXPECT_TRUE(CheckHostAddress("worker.data_address", good).ok()) << good;
+  }
+  for (const char* bad :
+       {"0.0.0.0", "0.1.2.3", "224.0.0.1", "255.255.255.255", "::", "ff02::1", "fe80::1", "febf::1", "a.name", ""}) {
+    const absl::Status status = CheckHostAddress("worker.data_address", bad);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << bad;
+    EXPECT_EQ(status.message().find("worker.data_address"), 0u) << status;
+  }
+}
+
 }  // namespace
 }  // namespace motley

@@ -25,10 +25,11 @@ TEST(SessionTest, CommandsComeBackAsTheyWere) {
   EXPECT_EQ(check.epoch, Epoch(3));
   EXPECT_EQ(check.data_path + check.checkpoint_folder + check.token + check.check_id + check.initial, "/d/ctp1/i");
   EXPECT_TRUE(check.write_token);
-  const auto reach =
-      ThroughSession<ReachCheckCommand>(CoordinatorCommand(ReachCheckCommand{"p2", {{NodeName("n"), "10.0.0.1", 7}}, "s", true}));
+  const auto reach = ThroughSession<ReachCheckCommand>(
+      CoordinatorCommand(ReachCheckCommand{"p2", {{NodeName("n"), "10.0.0.1", 7}}, "s", true, true}));
   EXPECT_EQ(reach.secret, "s");
   EXPECT_TRUE(reach.burst);
+  EXPECT_TRUE(reach.large);
   StorageCheckCommand verify{JobId("j"), Epoch(3), "", "", "", false, "second"};
   verify.verify_checkpoint = "/c/j/step-00000040-gen-3";
   EXPECT_EQ(ThroughSession<StorageCheckCommand>(CoordinatorCommand(verify)).verify_checkpoint, "/c/j/step-00000040-gen-3");

@@ -148,7 +148,7 @@ TEST(NodeCommand, ANodeIsForgotten) {
   fake.nodes["b"].set_name("b");
   const Ran ran = Motley(fake, {"node", "forget", "b"});
   EXPECT_EQ(ran.code, 0) << ran.err;
-  EXPECT_EQ(ran.out, "node b is no member any more; it may come back with a token\n");
+  EXPECT_EQ(ran.out, "node b is forgotten; a member comes back with a new token\n");
   const Ran again = Motley(fake, {"node", "forget", "b"});
   EXPECT_EQ(again.code, 66);
   EXPECT_EQ(again.out, "");

@@ -80,6 +80,37 @@ TEST_F(ErrorTable, ConnectivityWaitsFiveSecondsAtMostAndNeverFails) {
   EXPECT_EQ(SecondsAfterEach(Of(FailureKind::kFailed, Fault::kPeer), 50).back(), 5);
 }
 
+TEST_F(ErrorTable, APauseIsWaitedForOnceAlsoWhereTheSetUpBeginsAgain) {
+  for (int i = 0; i < 4; ++i) (void)SecondsAfter(Of(FailureKind::kPeerLost));
+  EXPECT_EQ(SecondsAfter(Of(FailureKind::kPeerLost)), 5);
+  JobRun& run = *core_->state.run;
+  ASSERT_EQ(run.stage, Stage::kStorage);
+  AddNode("n3");  // the set-up is abandoned for it
+  const absl::Duration begun = clock_.Now();
+  Drive(*core_);
+  for (int i = 0; i < 100 && run.considered.size() < 3; ++i) clock_.Advance(absl::Milliseconds(50)), Drive(*core_);
+  EXPECT_EQ(run.considered.size(), 3u);
+  EXPECT_EQ(clock_.Now() - begun, absl::ZeroDuration()) << job().reason;
+}
+
+TEST_F(ErrorTable, MeasuringIsTriedAgainWhereTheNetworkFailedAndEndsAJobWhereTheDeviceDid) {
+  EXPECT_EQ(SecondsAfterEach(Of(FailureKind::kProfile, Fault::kPeer), 3), (std::vector<double>{0.5, 1, 2}));
+  EXPECT_EQ(SecondsAfter(Of(FailureKind::kProfile)), -1);
+  EXPECT_EQ(core_->state.jobs.at(JobId("a")).phase, JobPhase::kFailed);
+}
+
+// A device that failed while it was measured aborts the meeting, and its peers may be heard first.
+TEST(CauseTest, AMeasurementThatFailedByItselfIsTheCauseOfThoseThatLostIt) {
+  const auto profile = [](const char* node, const char* words, Fault fault) {
+    return Failure{absl::ZeroDuration(), FailureKind::kProfile, NodeName(node), DeviceId(), words, fault, ""};
+  };
+  const std::vector<Failure> failures = {profile("n1", "the other end closed the connection", Fault::kPeer),
+                                         profile("n2", "lost n3/gpu0: Connection timed out", Fault::kPeer),
+                                         profile("n3", "out of memory", Fault::kOurs)};
+  EXPECT_EQ(FirstCause(absl::Seconds(9), failures, {})->message, "out of memory");
+  EXPECT_EQ(FirstCause(absl::Seconds(9), {failures[0], failures[1]}, {})->message, "lost n3/gpu0: Connection timed out");
+}
+
 TEST_F(ErrorTable, FilesAreWaitedForAlsoWhenStepsWereMade) {
   const Failure failure = Of(FailureKind::kFailed, Fault::kStorage);
   EXPECT_EQ(SecondsAfterEach(failure, 7), (std::vector<double>{1, 2, 4, 8, 15, 30, 30}));

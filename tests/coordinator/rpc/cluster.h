@@ -153,6 +153,13 @@ class ClusterTest : public testing::Test {
     v1::DrainNodeResponse response;
     return stub_->DrainNode(&context, request, &response);
   }
+  grpc::Status Forget(const std::string& node) {
+    grpc::ClientContext context;
+    v1::ForgetNodeRequest request;
+    request.set_node(node);
+    v1::ForgetNodeResponse response;
+    return stub_->ForgetNode(&context, request, &response);
+  }
   // A whole checkpoint of zeros where the rank would write it.
   static void Save(const v1::RankAssignment& rank, int64_t step) {
     const auto shape = ParseHfConfig(rank.model_config_json(), "test");

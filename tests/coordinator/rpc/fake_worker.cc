@@ -153,7 +153,8 @@ void FakeWorker::Handle(const v1::CoordinatorMessage& message) {
     for (const v1::ReachTarget& target : message.reach_check().targets()) {
       v1::ReachAnswer* to = result->add_answers();
       to->set_node(target.node());
-      if (target.node() == options_.unreachable || options_.unreachable == "*") {
+      const bool mended = options_.mended != nullptr && *options_.mended;
+      if (!mended && (target.node() == options_.unreachable || options_.unreachable == "*")) {
         to->set_error("connection timed out");
       } else {
         to->set_connect_seconds(0.0005);
@@ -217,8 +218,13 @@ void FakeWorker::AnswerProfile(const v1::ProfileRequest& request) {
   result->set_job_id(request.job_id());
   result->set_epoch(request.epoch());
   result->set_check_id(request.check_id());
-  result->set_error(options_.profile_error);
-  if (!options_.profile_error.empty() || options_.empty_profile) return Send(answer);
+  const bool fails =
+      !options_.profile_error.empty() && (options_.failing_profiles == nullptr || (*options_.failing_profiles)-- > 0);
+  if (fails) {
+    result->set_error(options_.profile_error);
+    result->set_fault(options_.profile_fault);
+  }
+  if (fails || options_.empty_profile) return Send(answer);
   for (const v1::RankAssignment& rank : request.ranks()) {
     const auto assignment = wire::FromProto(rank);
     if (!assignment.ok()) {

@@ -33,11 +33,14 @@ class FakeWorker {
     std::string verify_error;  // what it finds in a checkpoint that another node found damaged; empty: it verifies
     int reach_port = 9;        // nobody connects: who reaches whom is said below
     bool answer_reach = true;
-    std::string unreachable;        // node that this one does not reach; "*": none at all
-    double bytes_per_second = 1e8;  // of bursts that it is asked for
-    std::string lies_about;         // a node about which it says, for others as well, that it is not reached
-    int64_t clock_ahead_ms = 0;     // of the wall
+    std::string unreachable;                    // node that this one does not reach; "*": none at all
+    std::shared_ptr<std::atomic<bool>> mended;  // set and true: it reaches it all the same
+    double bytes_per_second = 1e8;              // of bursts that it is asked for
+    std::string lies_about;                     // a node about which it says, for others as well, that it is not reached
+    int64_t clock_ahead_ms = 0;                 // of the wall
     std::string profile_error;
+    v1::Fault profile_fault = v1::FAULT_UNSPECIFIED;     // of the error
+    std::shared_ptr<std::atomic<int>> failing_profiles;  // set: so many have the error, and those behind them are right
     bool empty_profile = false;
     bool answer_collectives = true;
     bool meets = true;                                             // its ranks say where they listen, when they start

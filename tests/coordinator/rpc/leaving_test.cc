@@ -68,6 +68,25 @@ TEST_F(Leave, AWorkerThatIsToldToEndLetsTheJobSaveAndGoOnWithoutIt) {
   EXPECT_EQ(ranks[0].device_ids_size(), 2);
 }
 
+// A machine that is switched off in the evening, an allocation that ended: nothing is wrong with the cluster.
+TEST_F(Leave, ANodeWhoseWorkerEndedByItselfHasLeftAndIsForgottenAtAWord) {
+  auto n3 = Join("n3");
+  Tell(*n3, 0);
+  n3->Drop();
+  n3->WaitForEnd();
+  while (NodeOf("n3").state() == "ready" || NodeOf("n3").state() == "leaving") absl::SleepFor(absl::Milliseconds(10));
+  EXPECT_EQ(NodeOf("n3").state(), "left");
+  EXPECT_EQ(NodeOf("n3").reason(), "its worker was told to end");
+  EXPECT_TRUE(Forget("n3").ok()) << "it came by the machine's own port, and is no member";
+  EXPECT_EQ(NodeOf("n3").name(), "");
+  EXPECT_EQ(Forget("n3").error_code(), grpc::StatusCode::NOT_FOUND);
+  FakeWorker::Options again;
+  again.incarnation = 2;
+  n3 = Join("n3", again);
+  EXPECT_EQ(NodeOf("n3").state(), "ready");
+  EXPECT_EQ(Forget("n3").error_code(), grpc::StatusCode::FAILED_PRECONDITION) << "it is there";
+}
+
 TEST_F(Leave, AWorkerWithoutTimeEndsTheEpochAtOnceAndTheCostIsSaid) {
   const int64_t epoch = Train(4);
   Tell(*n2_, 0.1);

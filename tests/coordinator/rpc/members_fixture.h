@@ -59,13 +59,6 @@ class MembersTest : public ClusterTest {
     options.credentials = TlsNodeCredentials(identity);
     return options;
   }
-  grpc::Status Forget(const std::string& node) {
-    grpc::ClientContext context;
-    v1::ForgetNodeRequest request;
-    request.set_node(node);
-    v1::ForgetNodeResponse response;
-    return stub_->ForgetNode(&context, request, &response);
-  }
   // How a session ends that is refused.
   grpc::Status Refused(const std::string& node, FakeWorker::Options options) {
     FakeWorker worker(server_->workers_address(), node, std::move(options));

@@ -231,6 +231,16 @@ TEST_F(DecideTest, MembershipChangeDuringPlanningBeginsAgain) {
   EXPECT_TRUE(std::holds_alternative<AbandonSetup>(Now().action));
 }
 
+// As devices "n-2/gpu0" comes before "n/gpu0", as names "n" before "n-2".
+TEST_F(DecideTest, NodesThatOfferOtherDevicesAreSaidOnceWhateverTheyAreCalled) {
+  AddNode("n"), AddNode("n-2");
+  Enter(Stage::kPlanning);
+  for (const char* name : {"n", "n-2"}) node(name).description.devices[0].id = DeviceId(std::string(name) + "/gpu1");
+  const Decision decision = Now();
+  EXPECT_TRUE(std::holds_alternative<AbandonSetup>(decision.action));
+  EXPECT_EQ(decision.reason, "planning begins again: n, n-2 offer other devices now");
+}
+
 TEST_F(DecideTest, RanksThatAlwaysDieBeforeTheFirstStepEndAJobThatNeverRan) {
   run().trouble = {Remedy::kRestart, config_.max_first_deaths, config_.max_first_deaths, "the rank on n1/gpu0 died"};
   EXPECT_EQ(std::get<Finish>(Now().action).phase, JobPhase::kFailed);

@@ -190,6 +190,10 @@ TEST(Membership, IdleIsWhatAJobCouldHave) {
   EXPECT_EQ(now(), "leaving");
   node.connected = false;
   EXPECT_EQ(now(), "lost");
+  node.left = true;
+  EXPECT_EQ(now(), "left") << "it was told to end, and did";
+  EXPECT_NE(WhyNoDevice(state, JobRun()).find("(1 node left: n1); start motley-worker again on n1"), std::string::npos)
+      << WhyNoDevice(state, JobRun());
 }
 
 }  // namespace

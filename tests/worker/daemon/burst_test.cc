@@ -29,10 +29,11 @@ class BurstTest : public ::testing::Test {
   static std::string Line(char nonce) { return BurstLine("secret", std::string(kBurstNonceDigits, nonce)) + "\n"; }
   ReachAnswer Burst(const std::string& secret) {
     const ReachCheckCommand check{"e", {{NodeName("a"), "127.0.0.1", listener_->port()}}, secret, true};
-    return CheckReach(check, clock_, absl::Seconds(20), cancelled_).answers[0];
+    return CheckReach(check, "127.0.0.1", clock_, absl::Seconds(20), cancelled_).answers[0];
   }
   std::string Reach() {
-    return CheckReach({"p", {{NodeName("a"), "127.0.0.1", listener_->port()}}}, clock_, absl::Seconds(20), cancelled_)
+    return CheckReach({"p", {{NodeName("a"), "127.0.0.1", listener_->port()}}}, "127.0.0.1", clock_, absl::Seconds(20),
+                      cancelled_)
         .answers[0]
         .error;
   }
@@ -106,6 +107,36 @@ TEST_F(BurstTest, StrangersGetNothingAndDelayNobody) {
   for (const UniqueFd& stranger : strangers) EXPECT_EQ(ReadLine(stranger), "") << "closed without a word";
 }
 
+// Of the start of a job: a node that cannot judge, say because it takes somebody's burst, is not called unreachable.
+TEST_F(BurstTest, LargePacketsAreTriedAndNothingIsMeasured) {
+  listener_->AllowBursts("secret");
+  ReachCheckCommand check{"e", {{NodeName("a"), "127.0.0.1", listener_->port()}}, "secret"};
+  check.large = true;
+  const auto answer = [&] { return CheckReach(check, "127.0.0.1", clock_, absl::Seconds(20), cancelled_).answers[0]; };
+  EXPECT_EQ(answer().error, "");
+  EXPECT_EQ(answer().bytes_per_second, 0);
+  check.secret = "another";
+  EXPECT_EQ(answer().error, "");
+  const UniqueFd first = Connect();
+  Say(first, Line('1'));
+  check.secret = "secret";
+  EXPECT_EQ(answer().error, "") << "another burst is being taken";
+}
+
+// As behind a router with a smaller MTU: connections are made, and nothing of the burst is ever answered.
+TEST_F(BurstTest, ThatNoneArriveIsSaid) {
+  const UniqueFd silent(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)), fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+  socklen_t size = sizeof(address);
+  ASSERT_EQ(bind(silent.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(listen(silent.get(), 1), 0);
+  ASSERT_EQ(getsockname(silent.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+  ASSERT_EQ(connect(fd.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+  const absl::Status status = TryLargePackets(fd.get(), "secret", clock_, absl::Milliseconds(50), cancelled_);
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(status.message(), HasSubstr("large packets"));
+}
+
 TEST_F(BurstTest, OneAtATime) {
   listener_->AllowBursts("secret");
   const UniqueFd first = Connect();
@@ -168,7 +199,7 @@ TEST_F(BurstTest, ACancelledSenderEndsAtOnce) {
   listener_->AllowBursts("secret");
   cancelled_.Notify();
   EXPECT_TRUE(
-      CheckReach({"e", {{NodeName("a"), "127.0.0.1", listener_->port()}}, "secret", true}, clock_, absl::Hours(1), cancelled_)
+      CheckReach({"e", {{NodeName("a"), "127.0.0.1", listener_->port()}}, "secret", true}, "", clock_, absl::Hours(1), cancelled_)
           .answers.empty());
 }
 

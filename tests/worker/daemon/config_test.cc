@@ -202,6 +202,7 @@ TEST(WorkerConfig, AHomeIsNotKnownToAService) {
 TEST(WorkerConfig, RangesAndNames) {
   for (const char* text :
        {"[worker]\nname = 'a/b'\n", "[worker]\ncoordinator = 'nohost'\n", "[worker]\ndata_address = 'localhost'\n",
+        "[worker]\ninsecure = true\ndata_address = '0.0.0.0'\n", "[worker]\ninsecure = true\ndata_address = 'fe80::1'\n",
         "[worker]\nstop_seconds = -1\n", "[emulation]\ntime_dilation = 0\n", "[emulation]\nmemory_scale = 2.0\n",
         "[[device]]\nkind = 'emulated'\n", "[[device]]\nkind = 'cpu'\nmodel = 'L4'\n",
         "[[device]]\nname = 'x'\n[[device]]\nname = 'x'\n",

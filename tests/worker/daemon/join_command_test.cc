@@ -145,6 +145,8 @@ TEST_F(JoinCommandTest, WrongFlagsAreRefusedBeforeTheTokenIsUsed) {
   EXPECT_THAT(refusal(&JoinOptions::coordinators, Addresses{good.coordinators[0], "unix:/run/motley/workers"}),
               HasSubstr("--coordinator"));
   EXPECT_THAT(refusal(&JoinOptions::data_address, "localhost"), HasSubstr("--data-address"));
+  EXPECT_THAT(refusal(&JoinOptions::data_address, "0.0.0.0"), HasSubstr("--data-address = '0.0.0.0' stands for every address"));
+  EXPECT_THAT(refusal(&JoinOptions::data_address, "203.0.113.7"), HasSubstr("is not an address of this machine"));
   EXPECT_THAT(refusal(&JoinOptions::roots, Roots{"/data", "relative"}), HasSubstr("'relative'"));
   EXPECT_THAT(refusal(&JoinOptions::roots, Roots{"/"}), HasSubstr("'/'"));
   EXPECT_THAT(refusal(&JoinOptions::roots, Roots{"/a/../b"}), HasSubstr("'..'"));

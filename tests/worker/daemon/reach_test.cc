@@ -35,7 +35,7 @@ class SilentListener {
 class ReachTest : public ::testing::Test {
  protected:
   ReachReport Check(std::vector<ReachTarget> targets) {
-    return CheckReach({"probe", std::move(targets)}, clock_, absl::Milliseconds(300), cancelled_);
+    return CheckReach({"probe", std::move(targets)}, "127.0.0.9", clock_, absl::Milliseconds(300), cancelled_);
   }
 
   const SystemClock clock_;
@@ -106,7 +106,7 @@ TEST_F(ReachTest, TheCheckerAnswersThroughTheOutboxAndEndsAtOnce) {
   Outbox outbox;
   SilentListener silent;
   {
-    ReachChecker checker(clock_, outbox);
+    ReachChecker checker("127.0.0.1", clock_, outbox);
     checker.Check({"probe-1", {{NodeName("a"), "127.0.0.1", (*listener)->port()}}});
     outbox.Wait(Patience(absl::Seconds(20)), /*for_reports=*/true);
     const auto report = outbox.TryPop();

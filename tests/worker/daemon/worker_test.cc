@@ -83,7 +83,8 @@ TEST(Worker, EachHelloTellsWhatWasSeenAndWherePeersMayTry) {
   EXPECT_EQ(hello.store_mark, (StoreMark{"store", 6, "six"}));
   EXPECT_EQ(hello.newest_epochs, (std::vector<SeenEpoch>{{JobId("job"), Epoch(7), "seven", "key"}}));
   absl::Notification never;
-  const ReachReport reach = CheckReach({"probe", {{hello.name, "127.0.0.1", hello.reach_port}}}, clock, absl::Seconds(3), never);
+  const ReachReport reach =
+      CheckReach({"probe", {{hello.name, "127.0.0.1", hello.reach_port}}}, "", clock, absl::Seconds(3), never);
   EXPECT_EQ(reach.answers[0].error, "");
   worker->reset();
 }

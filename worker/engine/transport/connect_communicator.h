@@ -51,9 +51,12 @@ struct CommunicatorOptions {
   DeviceMemory* memory = nullptr;  // of a device that has one of its own: arrays lie in it
   NcclOptions nccl;
   std::string key_prefix;  // of rendezvous keys; distinguishes two communicators of one epoch
-  // Once for all ranks to introduce themselves, once more for this one's peers to connect.
-  absl::Duration connect_timeout = absl::Seconds(60);
-  std::function<bool()> stopped;  // asked while connecting: nobody wants this communicator any more
+  // For all ranks to introduce themselves, some of which still start; then for this one's peers to connect. Both lie below the
+  // patience of the rank's worker, so that the rank's own words, which name the peer and what was seen of it, come first.
+  absl::Duration introduction_timeout = absl::Seconds(45);
+  absl::Duration meeting_timeout = absl::Seconds(12);
+  absl::Duration nccl_timeout = absl::Seconds(60);  // for one communicator of NCCL; many have more (NcclConnectLimit)
+  std::function<bool()> stopped;                    // asked while connecting: nobody wants this communicator any more
   // A wait longer than this ends the epoch. No failure detector: the daemons notice failures; this only keeps a rank
   // that nobody kills from waiting for ever.
   absl::Duration deadline = absl::Minutes(10);

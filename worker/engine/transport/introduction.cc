@@ -74,7 +74,7 @@ absl::StatusOr<std::vector<Introduction>> Introduce(const CommunicatorOptions& o
   MOTLEY_ASSIGN_OR_RETURN(own.nccl_version, VersionOfNccl(options.nccl.api));
   const auto key = [&](int rank) { return RendezvousKey(options.key_prefix, "peer", rank); };
   MOTLEY_RETURN_IF_ERROR(host.KvSet(key(options.rank), TextOf(own)));
-  const absl::Duration deadline = absl::Nanoseconds(MonotonicNs()) + options.connect_timeout;
+  const absl::Duration deadline = absl::Nanoseconds(MonotonicNs()) + options.introduction_timeout;
   std::vector<Introduction> all(world);
   for (int r = 0; r < world; ++r) {
     const absl::Duration left = std::max(absl::ZeroDuration(), deadline - absl::Nanoseconds(MonotonicNs()));

@@ -23,7 +23,7 @@ struct Introduction {
 };
 
 // Everybody's, by rank; this rank is met at `point`. Nobody is called before everybody is here, so that the calls' patience is
-// not spent on ranks that still start. UNAVAILABLE (Fault::kPeer): who did not come within options.connect_timeout.
+// not spent on ranks that still start. UNAVAILABLE (Fault::kPeer): who did not come within options.introduction_timeout.
 // FAILED_PRECONDITION: who is of another build.
 absl::StatusOr<std::vector<Introduction>> Introduce(const CommunicatorOptions& options, const MeetingPoint& point,
                                                     RankHost& host);

@@ -10,6 +10,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,7 +42,8 @@ struct MeetingPeer {
 struct Met {
   // By rank and channel: connected, non-blocking, nothing left to read that belongs to the meeting.
   std::map<std::pair<int, Channel>, FileDescriptor> sockets;
-  int turned_away = 0;  // connections that were no peer's
+  int turned_away = 0;          // connections that were no peer's
+  std::set<std::string> notes;  // to whom bytes may leave by another card than that of the own address, and why; for people
 };
 
 class Meeting {

@@ -143,7 +143,7 @@ absl::StatusOr<std::unique_ptr<NcclComm>> Make(const CommunicatorOptions& option
 absl::Duration NcclConnectLimit(const CommunicatorOptions& options) {
   constexpr double kShareOfEach = 1.0 / 30;  // 2 s of a limit of 60 s, where one takes 0.5 to 1.5 s
   const size_t others = options.devices.empty() ? 0 : options.devices.size() - 1;
-  return options.connect_timeout * (1 + kShareOfEach * static_cast<double>(options.groups.size() + 2 * others));
+  return options.nccl_timeout * (1 + kShareOfEach * static_cast<double>(options.groups.size() + 2 * others));
 }
 
 absl::StatusOr<std::unique_ptr<NcclMesh>> NcclMesh::Connect(const CommunicatorOptions& options,

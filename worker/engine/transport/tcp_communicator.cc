@@ -79,7 +79,8 @@ class TcpCommunicator : public Communicator {
     MOTLEY_ASSIGN_OR_RETURN(std::vector<Introduction> all, Introduce(options_, meeting.point(), host));
     std::vector<MeetingPeer> peers;
     for (const auto& [r, channel] : Connections()) peers.push_back({r, channel, options_.devices[r], all[r].point});
-    MOTLEY_ASSIGN_OR_RETURN(Met met, meeting.Meet(peers, options_.connect_timeout, options_.stopped));
+    MOTLEY_ASSIGN_OR_RETURN(Met met, meeting.Meet(peers, options_.meeting_timeout, options_.stopped));
+    for (const std::string& note : met.notes) host.OnLog(note);
     if (met.turned_away > 0) {
       host.OnLog(absl::StrCat("turned away ", met.turned_away, " connections to ", meeting.point().address, ":",
                               meeting.point().port, " that are no ranks of this epoch"));

@@ -23,7 +23,7 @@ Told Hear(const std::function<std::string(const std::string&)>& change) {
   options.devices = {DeviceId("n0/gpu0"), DeviceId("n1/gpu0")};
   options.data_addresses = {"127.0.0.1", "127.0.0.2"};
   options.key_prefix = "train/1/";
-  options.connect_timeout = absl::ZeroDuration();
+  options.introduction_timeout = absl::ZeroDuration();
   const MeetingPoint point = {.port = 4711, .secret = std::string(kSecretBytes, 's')};
   (void)Introduce(options, point, host);  // rank 1 is not there yet
   Told told;

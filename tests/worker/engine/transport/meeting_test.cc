@@ -1,6 +1,8 @@
 #include "worker/engine/transport/meeting.h"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
 #include <atomic>
 #include <thread>
@@ -44,6 +46,15 @@ bool Carries(const FileDescriptor& from, const FileDescriptor& to, const std::st
   return got == text;
 }
 
+std::string AddressOf(int (*name)(int, sockaddr*, socklen_t*), const FileDescriptor& fd) {
+  sockaddr_in address{};
+  socklen_t size = sizeof(address);
+  EXPECT_EQ(name(fd.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+  char text[INET_ADDRSTRLEN] = "";
+  inet_ntop(AF_INET, &address.sin_addr, text, sizeof(text));
+  return text;
+}
+
 // Both ranks of a pair meet, each on its own thread.
 struct Both {
   absl::StatusOr<Met> caller = absl::UnknownError("not run"), callee = absl::UnknownError("not run");
@@ -69,6 +80,18 @@ TEST(Meeting, TwoRanksGetAConnectionOfTheirOwn) {
   const Both both = MeetBoth(caller, callee);
   ExpectTheyTalk(both);
   EXPECT_EQ(both.caller->turned_away + both.callee->turned_away, 0);
+}
+
+// With two addresses in one subnet the kernel would choose.
+TEST(Meeting, WhatLeavesLeavesFromTheDataAddress) {
+  absl::StatusOr<Meeting> caller = Meeting::Open(0, DeviceId("n0/gpu0"), "127.0.0.9");
+  ASSERT_TRUE(caller.ok()) << caller.status();
+  Meeting callee = Open(1);
+  const Both both = MeetBoth(*caller, callee);
+  ExpectTheyTalk(both);
+  EXPECT_EQ(AddressOf(getsockname, both.caller->sockets.at({1, kChannel})), "127.0.0.9");
+  EXPECT_EQ(AddressOf(getpeername, both.callee->sockets.at({0, kChannel})), "127.0.0.9");
+  EXPECT_TRUE(both.caller->notes.empty());
 }
 
 TEST(Meeting, WhoeverConnectsFirstIsNotTakenForThePeer) {

@@ -159,10 +159,10 @@ TEST_F(NcclFailuresTest, AReceiveThatNeverEndsIsNamedWhenNcclKnows) {
 TEST_F(NcclFailuresTest, ManyCommunicatorsHaveMoreTimeToBeMade) {
   CommunicatorOptions options;
   options.devices.resize(1);
-  EXPECT_EQ(NcclConnectLimit(options), options.connect_timeout);
+  EXPECT_EQ(NcclConnectLimit(options), options.nccl_timeout);
   options.devices.resize(16);
   options.groups.resize(30);
-  EXPECT_EQ(NcclConnectLimit(options), 3 * options.connect_timeout);
+  EXPECT_EQ(NcclConnectLimit(options), 3 * options.nccl_timeout);
 }
 
 TEST_F(NcclFailuresTest, AnNcclThatNeverEndsIsAbortedAtTheDeadline) {

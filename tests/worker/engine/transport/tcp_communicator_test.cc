@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "common/base/fault.h"
+#include "common/session/assignment.h"
 #include "tests/worker/engine/transport/all_reduce_check.h"
 #include "tests/worker/engine/transport/ranks.h"
 #include "tests/worker/engine/transport/strangers.h"
@@ -212,11 +213,17 @@ TEST(TcpCommunicator, APeerThatNeverComesIsNamed) {
   CommunicatorOptions options;
   options.devices = {DeviceId("a/gpu0"), DeviceId("b/gpu0")};
   options.data_addresses = {"127.0.0.1", "127.0.0.1"};
-  options.connect_timeout = absl::Milliseconds(50);
+  options.introduction_timeout = absl::Milliseconds(50);
   const absl::Status status = ConnectCommunicator(options, host, **links).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(FaultOf(status), Fault::kPeer);
   EXPECT_NE(status.message().find("b/gpu0 did not come"), std::string::npos) << status;
+}
+
+// Whoever waits for a peer says so in its own words, which name the peer and what was seen, before its worker takes it for hung.
+TEST(TcpCommunicator, MeetingEndsBeforeTheWorkersPatience) {
+  const CommunicatorOptions options;
+  EXPECT_LT(options.introduction_timeout + options.meeting_timeout, absl::Seconds(RankAssignment().first_progress_seconds));
 }
 
 // The listening ports that this process's network shows, as a port scan sees them.
