@@ -77,6 +77,7 @@ declare_suites() {
   suite includes compute - "include rules" $check/check_includes.sh
   suite floors compute - "floors" python3 $check/check_floors.py
   suite types compute - "one name, one type" python3 $check/check_type_names.py
+  suite run-units compute - "how unit tests are run" python3 $check/check_run_units.py
   suite format compute "- clang-format" "format" env "MOTLEY_CLANG_FORMAT=$CLANG_FORMAT" $check/check_format.sh
   suite threads compute all "thread safety" python3 $check/check_thread_safety.py "$BUILD_DIR"
   suite nccl compute "- oracle" "declarations of NCCL" oracles_nccl_header

@@ -33,6 +33,15 @@ unknown_flag() {
     status_is 64 "$root/run" demo --kill && says "--example"
 }
 
+# By name: one suite, in a clone of its own, as the results of a run are the clone's.
+suites_by_name() {
+  local clone=$folder/by-name
+  clone_to "$clone"
+  PATH=$(fakes):$PATH status_is 64 "$root/run" test faultz && says "no suite 'faultz'; did you mean 'faults'" && ! says "was called" &&
+    status_is 0 "$clone/run" test includes && says "include rules: [1-9][0-9]* passed, 0 failed" && says "^[1-9][0-9]* passed, 0 failed" &&
+    status_is 1 "$clone/run" test run-units "no test of this name" && says "has 'no test of this name' in its name"
+}
+
 # Programs that would change something, and only say that they were called.
 fakes() {
   local program
@@ -377,6 +386,7 @@ check "unknown benchmark is a usage error" unknown_benchmark
 check "help lists the commands" prints "./run COMMAND" "$root/run" help
 check "--help of every command, and nothing else" help_of_every_command
 check "an unknown flag is a usage error that names the nearest" unknown_flag
+check "./run test NAME runs one suite, and names the nearest of an unknown one" suites_by_name
 check "what a long step took is said the next time" durations_of_this_machine
 check "a fresh machine goes on after its first long step" first_step_of_a_fresh_machine
 check "a copied clone compiles its own sources" copied_clone

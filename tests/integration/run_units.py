@@ -3,7 +3,7 @@
 
 A test that crashes or hangs is named, and those behind it in its suite run in a process of their own.
 
-usage: run_units.py [--jobs N] [--folder FOLDER]... [--filter PATTERN] PROGRAM...
+usage: run_units.py [--jobs N] [--test-seconds S] [--folder FOLDER]... [--filter PATTERN] PROGRAM...
 
   --folder FOLDER    only tests whose file lies in that folder of the sources, or below
   --filter PATTERN   only tests whose whole name matches, * for anything; several: separated by ':'. With --folder: those besides
@@ -31,8 +31,8 @@ PRINTING = threading.Lock()
 class Group:
     """Tests of one suite of one program, and how they ended."""
 
-    def __init__(self, program, names):
-        self.program, self.left, self.failed = program, list(names), False
+    def __init__(self, program, names, test_seconds):
+        self.program, self.left, self.test_seconds, self.failed = program, list(names), test_seconds, False
 
     def run(self):
         while self.left:
@@ -45,7 +45,7 @@ class Group:
         running, lines = None, []
         process = subprocess.Popen([self.program, "--gtest_color=no", f"--gtest_filter={':'.join(self.left)}"], stdin=subprocess.DEVNULL,
                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True)
-        watch = Watch(process)
+        watch = Watch(process, self.test_seconds)
         for line in process.stdout:
             began, over = RUN.match(line), OVER.match(line)
             if began:
@@ -83,17 +83,17 @@ class Group:
 class Watch:
     """Kills a process whose test does not end."""
 
-    def __init__(self, process):
-        self.process, self.timer, self.reason = process, None, ""
+    def __init__(self, process, seconds):
+        self.process, self.seconds, self.timer, self.reason = process, seconds, None, ""
 
     def begin(self):
         self.end()
-        self.timer = threading.Timer(patience(TEST_SECONDS), self.kill)
+        self.timer = threading.Timer(self.seconds, self.kill)
         self.timer.daemon = True
         self.timer.start()
 
     def kill(self):
-        self.reason = f"no end after {patience(TEST_SECONDS):.0f} s"
+        self.reason = f"no end after {self.seconds:.0f} s"
         os.killpg(self.process.pid, signal.SIGKILL)
 
     def end(self):
@@ -135,12 +135,13 @@ def groups_of(program, arguments):
         matches = any(fnmatch.fnmatchcase(name, pattern) for pattern in arguments.filter.split(":")) if arguments.filter else False
         if matches or (is_in(file, arguments.folder) if arguments.folder else not arguments.filter):
             names.setdefault(suite, []).append(name)
-    return [Group(program, tests) for tests in names.values()]
+    return [Group(program, tests, arguments.test_seconds) for tests in names.values()]
 
 
 def main():
     parser = argparse.ArgumentParser(description="GoogleTest programs, a process a suite")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--test-seconds", type=float, default=patience(TEST_SECONDS))
     parser.add_argument("--folder", action="append", default=[])
     parser.add_argument("--filter", default="")
     parser.add_argument("programs", nargs="+")
