@@ -14,6 +14,7 @@
 #include "tests/bench/papers_memory.h"
 #include "tests/bench/papers_model.h"
 #include "tests/bench/papers_tables.h"
+#include "tests/common/base/folders.h"
 
 namespace motley::bench {
 namespace {
@@ -209,7 +210,7 @@ void PapersBench::Memory() {
 int main(int argc, char** argv) {
   using motley::bench::Report;
   std::string data = Report::Flag(argc, argv, "--data");
-  if (data.empty()) data = std::string(MOTLEY_SOURCE_DIR) + "/../shared/data";
+  if (data.empty()) data = SourceFolder() + "/../shared/data";
   std::vector<motley::planner::LatencyBook> books;
   for (const char* name : {"/cephalo/model_latencies.json", "/zorse/model_latencies.json"}) {
     auto book = motley::planner::LatencyBook::Load(data + name);

@@ -8,6 +8,7 @@
 
 #include "common/data/data_files.h"
 #include "common/data/dataset.h"
+#include "tests/common/base/folders.h"
 #include "tests/common/base/temp_folder.h"
 
 namespace motley {
@@ -110,9 +111,9 @@ TEST(DataFormatTest, RealTextsAreTaken) {
   namespace fs = std::filesystem;
   int texts = 0;
   std::error_code error;
-  for (const std::string& top : {std::string(MOTLEY_SOURCE_DIR "/docs"), std::string(MOTLEY_SOURCE_DIR "/common"),
-                                 std::string(MOTLEY_SOURCE_DIR "/deploy"), std::string(MOTLEY_SOURCE_DIR "/tests/integration"),
-                                 std::string(MOTLEY_SOURCE_DIR "/tests/oracle"), std::string("/usr/share/common-licenses")}) {
+  for (const std::string& top :
+       {SourceFolder() + "/docs", SourceFolder() + "/common", SourceFolder() + "/deploy", SourceFolder() + "/tests/integration",
+        SourceFolder() + "/tests/oracle", std::string("/usr/share/common-licenses")}) {
     for (fs::recursive_directory_iterator entry(top, error); !error && entry != fs::recursive_directory_iterator();
          entry.increment(error)) {
       if (!entry->is_regular_file() || entry->path().filename().string().starts_with(".")) continue;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/common/base/folders.h"
 #include "tests/common/base/temp_folder.h"
 
 namespace motley {
@@ -14,7 +15,7 @@ std::string RowOf(const std::string& text, const std::string& path) {
 }
 
 TEST(JobFieldsTest, TheDocumentationHasEveryKeyWithItsDefaultAndChoices) {
-  const std::string text = TempFolder::Read(std::string(MOTLEY_SOURCE_DIR) + "/docs/job-file.md");
+  const std::string text = TempFolder::Read(SourceFolder() + "/docs/job-file.md");
   JobConfig config;
   size_t rows = 0;
   for (const JobField& field : JobFields(config)) {

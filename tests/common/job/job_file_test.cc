@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "tests/common/base/folders.h"
 #include "tests/common/base/temp_folder.h"
 #include "tests/common/model/published_configs.h"
 
@@ -243,7 +244,7 @@ TEST(JobFileTest, MissingFileIsNamed) {
 
 TEST(JobFileTest, ExamplesAreValid) {
   for (const char* name : {"gpt-text.toml", "llama-text.toml"}) {
-    auto file = LoadJobFile(std::string(MOTLEY_SOURCE_DIR) + "/deploy/examples/" + name, {});
+    auto file = LoadJobFile(SourceFolder() + "/deploy/examples/" + name, {});
     EXPECT_TRUE(file.ok()) << file.status();
   }
 }

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/program/program.h"
 #include "common/program/program_fields.h"
+#include "tests/common/base/folders.h"
 #include "tests/common/program/program_builder.h"
 
 namespace motley {
@@ -133,7 +134,7 @@ class GrammarPrinter {
 };
 
 TEST(ProgramTextTest, ThePageHasTheGrammarAndTheMeaningOfEveryOperation) {
-  std::ifstream file(std::string(MOTLEY_SOURCE_DIR) + "/docs/program.md");
+  std::ifstream file(SourceFolder() + "/docs/program.md");
   std::stringstream page;
   page << file.rdbuf();
   for (const Operation& op : kEveryOperation) {

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/program/program.h"
 #include "common/program/program_order.h"
+#include "tests/common/base/folders.h"
 #include "tests/common/program/program_builder.h"
 #include "tests/common/program/program_texts.h"
 #include "tests/common/program/wide_program_texts.h"
@@ -48,7 +49,7 @@ TEST(ProgramValidateTest, HandWrittenProgramsPass) {
 }
 
 TEST(ProgramValidateTest, TheDocumentedExampleIsThisOne) {
-  std::ifstream page(std::string(MOTLEY_SOURCE_DIR) + "/docs/program.md");
+  std::ifstream page(SourceFolder() + "/docs/program.md");
   std::string line;
   std::vector<std::string> examples;
   bool inside = false;

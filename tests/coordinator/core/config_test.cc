@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
+#include "tests/common/base/folders.h"
 
 namespace motley::coordinator {
 namespace {
@@ -154,7 +155,7 @@ TEST(CoordinatorConfig, TheSocketIsInTheStateFolderWhereTheServicesFolderIsNot) 
 
 TEST(CoordinatorConfig, TheExampleHoldsTheDefaults) {
   Config config;
-  const absl::Status status = LoadConfigFile(std::string(MOTLEY_SOURCE_DIR) + "/deploy/config/coordinator.toml", &config);
+  const absl::Status status = LoadConfigFile(SourceFolder() + "/deploy/config/coordinator.toml", &config);
   ASSERT_TRUE(status.ok()) << status;
   const Config defaults;
   EXPECT_TRUE(Validate(config).ok()) << Validate(config);

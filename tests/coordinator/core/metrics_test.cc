@@ -7,12 +7,14 @@
 #include <string>
 #include <vector>
 
+#include "tests/common/base/folders.h"
+
 namespace motley::coordinator {
 namespace {
 
 // The names between backquotes in the first column of docs/metrics.md, section Coordinator.
 std::set<std::string> Documented() {
-  std::ifstream in(std::string(MOTLEY_SOURCE_DIR) + "/docs/metrics.md");
+  std::ifstream in(SourceFolder() + "/docs/metrics.md");
   std::set<std::string> names;
   bool ours = false;
   for (std::string line; std::getline(in, line);) {

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "planner/costs/latency_match.h"
+#include "tests/common/base/folders.h"
 #include "tests/common/base/temp_folder.h"
 #include "tests/planner/costs/costs_fixture.h"
 
@@ -208,7 +209,7 @@ TEST(LatencyBook, OwnProfilesAreChecked) {
 
 // Reference: the data's README: 350 curves, 146 with a negative intercept, 40 series that fall.
 TEST(LatencyBook, ReadsThePublishedFiles) {
-  const std::string path = std::string(MOTLEY_SOURCE_DIR) + "/../shared/data/zorse/model_latencies.json";
+  const std::string path = SourceFolder() + "/../shared/data/zorse/model_latencies.json";
   if (!std::filesystem::exists(path)) GTEST_SKIP() << "the published latencies are not beside the project";
   const auto book = LatencyBook::Load(path);
   ASSERT_EQ(book.status(), absl::OkStatus());

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "planner/costs/roofline.h"
+#include "tests/common/base/folders.h"
 #include "tests/planner/costs/costs_fixture.h"
 
 namespace motley::planner {
@@ -99,7 +100,7 @@ TEST(MatchLayer, TwinDTypeBeatsOtherModels) {
 
 // Every published curve is hidden in turn and estimated from the rest: the ranges that are given must hold what was measured.
 TEST(MatchLayer, ConfidenceRangesHoldOnThePublishedCurves) {
-  const std::string path = std::string(MOTLEY_SOURCE_DIR) + "/../shared/data/zorse/model_latencies.json";
+  const std::string path = SourceFolder() + "/../shared/data/zorse/model_latencies.json";
   if (!std::filesystem::exists(path)) GTEST_SKIP() << "the published latencies are not beside the project";
   const auto all = LatencyBook::Load(path);
   ASSERT_EQ(all.status(), absl::OkStatus());

@@ -17,6 +17,7 @@
 #include "common/device/device_table.h"
 #include "gtest/gtest.h"
 #include "planner/live/planner.h"
+#include "tests/common/base/folders.h"
 #include "tests/planner/cluster_fixture.h"
 #include "tests/planner/hand_plan.h"
 
@@ -129,7 +130,7 @@ std::string ReadFile(const std::string& path) {
 }
 
 TEST(GoldenPlans, AreWhatTheyWere) {
-  const std::string path = absl::StrCat(MOTLEY_SOURCE_DIR, "/tests/planner/live/golden_plans.txt");
+  const std::string path = absl::StrCat(SourceFolder(), "/tests/planner/live/golden_plans.txt");
   const std::string text = AllPlans();
   if (std::getenv("MOTLEY_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << text;
   const std::vector<std::string> was = absl::StrSplit(ReadFile(path), '\n'), is = absl::StrSplit(text, '\n');

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
+#include "tests/common/base/folders.h"
 
 namespace motley::worker {
 namespace {
@@ -213,7 +214,7 @@ TEST(WorkerConfig, RangesAndNames) {
 
 TEST(WorkerConfig, ExamplesAreValid) {
   for (const char* name : {"worker.toml", "worker-emulated.toml", "worker-custom.toml"}) {
-    auto config = LoadWorkerConfig(std::string(MOTLEY_SOURCE_DIR) + "/deploy/config/" + name);
+    auto config = LoadWorkerConfig(SourceFolder() + "/deploy/config/" + name);
     ASSERT_TRUE(config.ok()) << config.status();
     if (config->name.empty()) config->name = "host";
     EXPECT_TRUE(Validate(*config).ok()) << name << ": " << Validate(*config);

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "tests/common/base/folders.h"
 #include "tests/common/base/temp_folder.h"
 #include "worker/daemon/nvml_cards.h"
 
@@ -43,7 +44,7 @@ inline nlohmann::json FakeCard(int number = 0) {
 class FakeCards {
  public:
   FakeCards() {
-    setenv("MOTLEY_NVML_LIBRARY", MOTLEY_FAKE_NVML_LIBRARY, 1);
+    setenv("MOTLEY_NVML_LIBRARY", (BuildFolder() + "/tests/libfake_nvml.so").c_str(), 1);
     setenv("MOTLEY_FAKE_NVML", path().c_str(), 1);
     setenv("MOTLEY_PCI_DEVICES", (folder_ / "no-bus").c_str(), 1);
     Write();

@@ -2,12 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/common/base/folders.h"
 #include "tests/common/base/temp_folder.h"
 
 namespace motley::worker {
 namespace {
 
-constexpr char kRecorded[] = MOTLEY_SOURCE_DIR "/tests/worker/daemon/nvidia";
+const std::string kRecorded = SourceFolder() + "/tests/worker/daemon/nvidia";
 
 TEST(NvidiaCards, ReadsTheDriversFiles) {
   const NvidiaCards found = FindNvidiaCards(kRecorded);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/common/base/folders.h"
 #include "tests/worker/daemon/fake_cards.h"
 
 namespace motley::worker {
@@ -141,7 +142,7 @@ TEST(NvmlCards, ASampleSaysHowTheCardIs) {
 
 TEST(NvmlCards, WithoutALibraryTheDriversFilesSayWhichCardsThereAre) {
   setenv("MOTLEY_NVML_LIBRARY", "libnowhere-ml.so.1", 1);
-  const NvidiaCards found = LookForCards(NvmlLibrary::Open(), MOTLEY_SOURCE_DIR "/tests/worker/daemon/nvidia");
+  const NvidiaCards found = LookForCards(NvmlLibrary::Open(), SourceFolder() + "/tests/worker/daemon/nvidia");
   unsetenv("MOTLEY_NVML_LIBRARY");
   EXPECT_EQ(found.cards.size(), 3u);
   EXPECT_EQ(found.problem.code(), absl::StatusCode::kNotFound);

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
+#include "tests/common/base/folders.h"
 #include "tests/worker/daemon/fake_cards.h"
 
 namespace motley::worker {
@@ -162,7 +163,7 @@ TEST_F(OfferTest, CardsOnTheBusWithoutALibraryAreSaid) {
 TEST_F(OfferTest, WithoutALibraryTheCardsAreSaidAndNotUsed) {
   WorkerConfig config;
   config.name = "n1";
-  NvidiaCards found = FindNvidiaCards(MOTLEY_SOURCE_DIR "/tests/worker/daemon/nvidia");
+  NvidiaCards found = FindNvidiaCards(SourceFolder() + "/tests/worker/daemon/nvidia");
   found.problem = absl::NotFoundError("no library");
   const auto offer = MakeOffer(config, found);
   ASSERT_TRUE(offer.ok()) << offer.status();

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/build_info.h"
+#include "tests/common/base/folders.h"
 #include "worker/engine/device/cuda_libraries.h"
 
 namespace motley::engine {
@@ -42,7 +43,7 @@ TEST(LibtorchDeathTest, ACardsLibraryIsFoundAfterAllThatARankDoesBefore) {
         bool well = CheckLibtorch().ok();
         at::set_num_threads(1);
         PrepareTorchCuda();
-        well &= OpenTorchCudaIn(MOTLEY_FAKE_TORCH_CUDA).ok();
+        well &= OpenTorchCudaIn(BuildFolder() + "/fake_torch").ok();
         std::_Exit(well && at::hasCUDA() ? 0 : 1);
       },
       testing::ExitedWithCode(0), "");

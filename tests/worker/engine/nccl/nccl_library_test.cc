@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <iostream>
 
+#include "tests/common/base/folders.h"
 #include "tests/worker/engine/nccl/open_fake_nccl.h"
 
 namespace motley::engine {
@@ -28,10 +29,10 @@ void ExpectRefused(const std::string& name, const std::vector<std::string>& part
   }
 }
 
-std::string BareNccl(const std::string& version) { return MOTLEY_BARE_NCCL_PREFIX + version + ".so"; }
+std::string BareNccl(const std::string& version) { return BuildFolder() + "/tests/libbare_nccl_" + version + ".so"; }
 
 TEST(NcclLibrary, OpensAndSaysWhereAndWhich) {
-  const auto opened = OpenNccl(MOTLEY_FAKE_NCCL);
+  const auto opened = OpenNccl(BuildFolder() + kFakeNccl);
   ASSERT_TRUE(opened.ok()) << opened.status();
   EXPECT_EQ(opened->version, 22809);
   EXPECT_NE(opened->path.find("libfake_nccl.so"), std::string::npos);
@@ -67,7 +68,7 @@ bool ForbidNetlink() {
 }
 
 TEST(NcclLibrary, MakesIdsWhereInterfacesCanBeListed) {
-  const auto opened = OpenNccl(MOTLEY_FAKE_NCCL);
+  const auto opened = OpenNccl(BuildFolder() + kFakeNccl);
   ASSERT_TRUE(opened.ok()) << opened.status();
   EXPECT_TRUE(CheckNcclMakesIds(*opened).ok());
   const auto forbidden = [&] {

@@ -10,11 +10,14 @@
 #include <cstring>
 #include <string>
 
+#include "tests/common/base/folders.h"
 #include "tests/worker/engine/nccl/fake_nccl.h"
 #include "worker/engine/nccl/nccl_library.h"
 #include "worker/engine/transport/device_memory.h"
 
 namespace motley::engine {
+
+inline constexpr char kFakeNccl[] = "/tests/libfake_nccl.so";  // of BuildFolder()
 
 // What fake_nccl.h declares, found in the library.
 struct FakeNccl {
@@ -30,11 +33,11 @@ struct FakeNccl {
 
 inline const FakeNccl& TheFakeNccl() {
   static const FakeNccl fake = [] {
-    const auto opened = OpenNccl(MOTLEY_FAKE_NCCL);
+    const auto opened = OpenNccl(BuildFolder() + kFakeNccl);
     EXPECT_TRUE(opened.ok()) << opened.status();
     if (!opened.ok()) std::abort();
     FakeNccl found{.library = *opened};
-    void* const library = dlopen(MOTLEY_FAKE_NCCL, RTLD_NOW);
+    void* const library = dlopen((BuildFolder() + kFakeNccl).c_str(), RTLD_NOW);
     const auto find = [library](const char* name, auto& function) {
       function = reinterpret_cast<std::decay_t<decltype(function)>>(dlsym(library, name));
     };
