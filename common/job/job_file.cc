@@ -25,6 +25,8 @@ namespace {
 constexpr int64_t kLargestFileBytes = 1 << 20;
 constexpr char kDefault[] = "default";
 constexpr char kOverride[] = "--set";
+constexpr char kWantsConfigJson[] =
+    "; it is the path of a config.json: of a model on HuggingFace's hub download that file first (hf download ID config.json)";
 
 std::string DidYouMean(std::string_view word, const std::vector<std::string>& known) {
   const std::string nearest = NearestWord(word, known);
@@ -255,7 +257,8 @@ void Loader::ReadModelConfig() {
   if (!text.ok()) {
     unread_ = text.status();
     return Problem(*Find("model.config"), file_.origins["model.config"],
-                   absl::StrCat("model.config: ", std::string(text.status().message())));
+                   absl::StrCat("model.config: ", std::string(text.status().message()),
+                                model.config.ends_with(".json") ? "" : kWantsConfigJson));
   }
   if (text->empty()) {
     return Problem(*Find("model.config"), file_.origins["model.config"],

@@ -5,8 +5,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "common/base/clean_text.h"
 #include "common/base/parse_json.h"
+#include "common/base/some_names.h"
 
 namespace motley {
 namespace {
@@ -38,7 +39,7 @@ std::vector<std::string> ScalingKeys(const HfReader& config, const char* key) {
   std::vector<std::string> keys;
   for (const auto& [name, value] : config.At(key).items()) {
     const bool type = name == kTypeKeys[0] || name == kTypeKeys[1];
-    if (!type && name != "rope_theta" && name != "partial_rotary_factor" && !value.is_null()) keys.push_back(name);
+    if (!type && name != "rope_theta" && name != "partial_rotary_factor" && !value.is_null()) keys.push_back(Echo(name));
   }
   return keys;
 }
@@ -50,7 +51,7 @@ void CheckTypeIsSaid(const HfReader& config, const char* key) {
   if (!said) {
     const std::vector<std::string> keys = ScalingKeys(config, key);
     if (keys.empty()) return;
-    config.Wrong(key, absl::StrCat("has ", absl::StrJoin(keys, ", "),
+    config.Wrong(key, absl::StrCat("has ", SomeNames(keys),
                                    " and no rope_type; add the rope_type that the model was trained with: \"llama3\", or "
                                    "\"default\" and nothing else for none"));
   } else if (inner.Has("factor") && inner.Positive("factor", 1) != 1) {

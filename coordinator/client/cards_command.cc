@@ -17,7 +17,9 @@ constexpr double kTera = 1e12, kGiga = 1e9;
 std::string Number(double value) { return absl::StrFormat("%.6g", value); }
 std::string Teraflops(double flops) { return flops > 0 ? Number(flops / kTera) : "-"; }
 std::string Gigabytes(double bytes_per_second) { return Number(bytes_per_second / kGiga); }
-std::string Memory(const GpuSpec& gpu) { return absl::StrCat(gpu.memory_bytes >> 30, " GiB"); }
+std::string Memory(const GpuSpec& gpu) {
+  return absl::StrCat(Number(static_cast<double>(gpu.memory_bytes) / static_cast<double>(int64_t{1} << 30)), " GiB");
+}
 
 // "fp16  312 TFLOP/s".
 std::string FlopsLine(const char* precision, double flops) {
@@ -68,7 +70,11 @@ Exit ListCards(Context& context) {
 
 Exit ShowCard(Context& context, const std::string& name) {
   const absl::StatusOr<GpuSpec> gpu = FindGpu(name);
-  if (!gpu.ok()) return FromPlanner(gpu.status());
+  if (!gpu.ok()) {
+    return FromPlanner(absl::Status(gpu.status().code(),
+                                    absl::StrCat(std::string(gpu.status().message()),
+                                                 "; a card that is not listed can be described in a cluster file's [[card]]")));
+  }
   if (context.json) {
     Json card = CardJson(*gpu);
     card["cluster_file"] = ClusterLine(*gpu);

@@ -220,6 +220,13 @@ TEST(JobFileTest, AnEmptyModelConfigIsSaidToBeSo) {
             path + ":2: model.config " + (folder / "config.json") + ": it is empty; download it again");
 }
 
+TEST(JobFileTest, AnIdOfTheHubIsNoConfig) {
+  const absl::Status status =
+      ParseJobFile(std::string("[model]\nconfig = \"meta-llama/Llama-3.1-8B\"\n") + kPaths, "/nowhere/a.toml", {}).status();
+  EXPECT_THAT(std::string(status.message()), testing::StartsWith("/nowhere/a.toml:2: model.config: "));
+  EXPECT_THAT(std::string(status.message()), testing::HasSubstr("download that file first (hf download ID config.json)"));
+}
+
 TEST(JobFileTest, EachReasonAgainstAModelIsALine) {
   TempFolder folder;
   folder.Write("config.json", kPhi3Config);

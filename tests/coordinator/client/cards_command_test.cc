@@ -102,6 +102,10 @@ TEST(Cards, AnUnknownNameIs66WithTheNearest) {
   EXPECT_EQ(ran.code, 66);
   EXPECT_EQ(ran.out, "");
   EXPECT_THAT(ran.err, HasSubstr("did you mean 'A6000'?"));
+  EXPECT_THAT(Cards({"Tesla M40 24GB"}).out, HasSubstr("memory  22.5 GiB at 288 GB/s"));
+  const Ran lacking = Cards({"NVIDIA GB10"});
+  EXPECT_EQ(lacking.code, 66);
+  EXPECT_THAT(lacking.err, testing::AllOf(testing::Not(HasSubstr("did you mean")), HasSubstr("a cluster file's [[card]]")));
   EXPECT_EQ(Cards({"A100", "H100"}).code, 64) << "one at a time";
 }
 
