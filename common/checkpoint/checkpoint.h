@@ -1,5 +1,5 @@
 // The checkpoint's format, torch-free: a folder of named tensors' ranges, its manifest written last. Topology-free: any
-// plan reads what any plan wrote. docs/checkpoints.md. A folder is the truth about itself.
+// plan reads what any plan wrote. docs/use/checkpoints.md. A folder is the truth about itself.
 //
 //   step-00000040-gen-3/
 //     manifest.json        format version, job, epoch, step, model config, seed, data digest, files with size and digests of

@@ -1,4 +1,4 @@
-// What the rules of instructions (docs/program.md lists them by number) share: the program, the present instruction, its errors,
+// What the rules of instructions (docs/inside/program.md lists them by number) share: the program, the present instruction, its errors,
 // and what the header says. Part of Validate (program.h).
 #pragma once
 

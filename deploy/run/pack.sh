@@ -1,4 +1,4 @@
-# ./run pack: a tarball that runs from any folder without root, on any x86_64 Linux (docs/packages.md).
+# ./run pack: a tarball that runs from any folder without root, on any x86_64 Linux (docs/use/packages.md).
 source deploy/run/build.sh
 
 PACK_SOURCES=$ROOT/deploy/pack

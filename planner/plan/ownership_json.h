@@ -1,4 +1,4 @@
-// The JSON form of a plan's ownership (docs/plan-language.md): blocks that are owned alike once, naming devices and never ranks.
+// The JSON form of a plan's ownership (docs/use/plan-language.md): blocks that are owned alike once, naming devices and never ranks.
 // Part of the plan's JSON form.
 #pragma once
 

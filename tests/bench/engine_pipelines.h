@@ -1,4 +1,4 @@
-// The textbook's pipelines on equal stages against the right column of docs/simulator.md's table of orders, and against the
+// The textbook's pipelines on equal stages against the right column of docs/inside/simulator.md's table of orders, and against the
 // simulated step.
 //
 // The table knows neither embedding, head nor optimizer. The smallest text model has them, so their declared times are taken off

@@ -133,7 +133,7 @@ class GrammarPrinter {
 };
 
 TEST(ProgramTextTest, ThePageHasTheGrammarAndTheMeaningOfEveryOperation) {
-  std::ifstream file(std::string(MOTLEY_SOURCE_DIR) + "/docs/program.md");
+  std::ifstream file(std::string(MOTLEY_SOURCE_DIR) + "/docs/inside/program.md");
   std::stringstream page;
   page << file.rdbuf();
   for (const Operation& op : kEveryOperation) {

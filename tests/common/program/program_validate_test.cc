@@ -48,7 +48,7 @@ TEST(ProgramValidateTest, HandWrittenProgramsPass) {
 }
 
 TEST(ProgramValidateTest, TheDocumentedExampleIsThisOne) {
-  std::ifstream page(std::string(MOTLEY_SOURCE_DIR) + "/docs/program.md");
+  std::ifstream page(std::string(MOTLEY_SOURCE_DIR) + "/docs/inside/program.md");
   std::string line;
   std::vector<std::string> examples;
   bool inside = false;

@@ -1,4 +1,4 @@
-// NVIDIA cards: tensors on the one card that the process sees, lanes on streams, memory by PyTorch's allocator (docs/cuda.md).
+// NVIDIA cards: tensors on the one card that the process sees, lanes on streams, memory by PyTorch's allocator (docs/inside/cuda.md).
 // Private to the engine.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Which segments pass a member of the ring, in which order. Pure arithmetic; docs/collectives.md derives it. Owners are members'
+// Which segments pass a member of the ring, in which order. Pure arithmetic; docs/inside/collectives.md derives it. Owners are members'
 // places in the ring.
 //
 // Each member receives from its left neighbour and sends to its right one. It sends its first owner's block on its own account
