@@ -33,6 +33,16 @@ unknown_flag() {
     status_is 64 "$root/run" demo --kill && says "--example"
 }
 
+# A tarball that cannot be made is refused before anything is compiled, with the command that fetches what it lacks.
+pack_without_its_libraries() {
+  local cache=$folder/empty-cache
+  mkdir -p "$cache"
+  PATH=$(fakes):$PATH MOTLEY_CACHE=$cache status_is 69 "$root/run" pack --gpu && says "'./run setup --gpu' fetches" && ! says "was called" &&
+    PATH=$(fakes):$PATH MOTLEY_CACHE=$cache status_is 69 "$root/run" pack --libtorch 2.7.1 --gpu &&
+    says "'./run setup --libtorch 2.7.1 --gpu' fetches" && ! says "was called" &&
+    PATH=$(fakes):$PATH status_is 64 "$root/run" pack --libtorch 2.7 && says "the known versions are" && ! says "was called"
+}
+
 # Programs that would change something, and only say that they were called.
 fakes() {
   local program
@@ -377,6 +387,7 @@ check "unknown benchmark is a usage error" unknown_benchmark
 check "help lists the commands" prints "./run COMMAND" "$root/run" help
 check "--help of every command, and nothing else" help_of_every_command
 check "an unknown flag is a usage error that names the nearest" unknown_flag
+check "a tarball without its libraries is refused at once" pack_without_its_libraries
 check "what a long step took is said the next time" durations_of_this_machine
 check "a fresh machine goes on after its first long step" first_step_of_a_fresh_machine
 check "a copied clone compiles its own sources" copied_clone
