@@ -132,7 +132,7 @@ std::optional<int> RunStoreCommand(int argc, const char* const* argv, std::ostre
   CLI::Option_group* which = restore->add_option_group("which");
   which->add_option("--from", options.file, "a backup, or a folder of them, whose newest is taken");
   which->add_option("--take-over", options.take_over,
-                    "the same, on another machine: this becomes the cluster's coordinator (docs/coordinator-lost.md)");
+                    "the same, on another machine: this becomes the cluster's coordinator (docs/use/coordinator-lost.md)");
   which->require_option(1);
   try {
     app.parse(argc, argv);

@@ -1,5 +1,5 @@
 // Opening what a job names, where whoever named it must not lead the program out of the folders that this node gives to jobs.
-// docs/worker.md, "Files".
+// docs/use/worker.md, "Files".
 #pragma once
 
 #include <string>

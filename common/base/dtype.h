@@ -1,5 +1,5 @@
 // Element types of training. float64 is a test type: it makes equality with PyTorch visible to 1e-10. In a half type weights are
-// gathered and computed with; the state stays in float32 (docs/training-semantics.md).
+// gathered and computed with; the state stays in float32 (docs/use/training-semantics.md).
 #pragma once
 
 #include <cstdint>

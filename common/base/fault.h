@@ -1,4 +1,4 @@
-// Whose fault an error is, and so what helps: the one table of errors (docs/errors.md). A status carries it as a payload, so
+// Whose fault an error is, and so what helps: the one table of errors (docs/use/errors.md). A status carries it as a payload, so
 // that it survives the way from the place that knows (a read, a collective) to whoever decides.
 #pragma once
 

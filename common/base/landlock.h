@@ -1,5 +1,5 @@
 // Landlock: the kernel holds a process to parts of the file system, whatever its paths lead to. It takes rights away and needs
-// none; what the process has open stays usable. Only files are restricted, no network. docs/security.md, "Files of jobs".
+// none; what the process has open stays usable. Only files are restricted, no network. docs/use/security.md, "Files of jobs".
 #pragma once
 
 #include <string>

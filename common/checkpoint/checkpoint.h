@@ -1,5 +1,5 @@
 // The checkpoint's format, torch-free: a folder of named tensors' ranges, its manifest written last. Topology-free: any
-// plan reads what any plan wrote. docs/checkpoints.md. A folder is the truth about itself.
+// plan reads what any plan wrote. docs/use/checkpoints.md. A folder is the truth about itself.
 //
 //   step-00000040-gen-3/
 //     manifest.json        format version, job, epoch, step, model config, seed, data digest, files with size and digests of
@@ -118,8 +118,8 @@ absl::StatusOr<FoundCheckpoint> FindCheckpointAt(const std::string& folder, cons
 absl::Status PruneCheckpoints(const std::string& root, int64_t keep_latest, int64_t newest_step, const CheckpointFence& fence,
                               const std::set<std::string>& spared = {});
 
-// Writes HuggingFace's layout: config.json and model.safetensors (tied head left out as transformers does). The checkpoint is
-// verified first. ALREADY_EXISTS when out_folder holds a model already.
+// Writes HuggingFace's layout: config.json, model.safetensors (tied head left out as transformers does) and a tokenizer of bytes
+// (byte_tokenizer.h). The checkpoint is verified first. ALREADY_EXISTS when out_folder holds a model already.
 absl::Status ExportHuggingFace(const std::string& checkpoint_folder, const std::string& out_folder);
 
 }  // namespace motley

@@ -1,4 +1,4 @@
-// The names in a job's checkpoint folder, and what is there. docs/checkpoints.md
+// The names in a job's checkpoint folder, and what is there. docs/use/checkpoints.md
 //
 //   step-00000040-gen-3               published by epoch 3, which people know as generation 3: nobody else has the name
 //   .tmp-step-00000060-gen-3          being written by epoch 3

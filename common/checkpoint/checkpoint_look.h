@@ -1,5 +1,5 @@
 // Whether the ranks of a save write into one and the same folder, looked at before the manifest says so: a share that is not
-// mounted on a node any more leaves a folder of the same name there. docs/checkpoints.md, "Writing".
+// mounted on a node any more leaves a folder of the same name there. docs/use/checkpoints.md, "Writing".
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// manifest.json: the text of a CheckpointManifest and back. docs/checkpoints.md shows one.
+// manifest.json: the text of a CheckpointManifest and back. docs/use/checkpoints.md shows one.
 #pragma once
 
 #include <string>

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/files.h"
 #include "common/base/status_macros.h"
+#include "common/checkpoint/byte_tokenizer.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/model/parameters.h"
@@ -90,6 +91,13 @@ absl::Status WriteSafetensors(CheckpointReader& reader, const std::string& path)
   return writer.Finish();
 }
 
+absl::Status WriteTexts(const ModelShape& model, const std::string& folder) {
+  MOTLEY_RETURN_IF_ERROR(WriteFileDurably(folder + "/config.json", ToHfConfig(model)));
+  MOTLEY_RETURN_IF_ERROR(WriteFileDurably(folder + "/generation_config.json", ByteGenerationConfig(model.max_positions)));
+  MOTLEY_RETURN_IF_ERROR(WriteFileDurably(folder + "/tokenizer.json", ByteTokenizer()));
+  return WriteFileDurably(folder + "/tokenizer_config.json", ByteTokenizerConfig(model.max_positions));
+}
+
 }  // namespace
 
 absl::Status ExportHuggingFace(const std::string& checkpoint_folder, const std::string& out_folder) {
@@ -102,7 +110,7 @@ absl::Status ExportHuggingFace(const std::string& checkpoint_folder, const std::
   if (::stat(weights.c_str(), &existing) == 0) {
     return absl::AlreadyExistsError(absl::StrCat(weights, " exists; choose another folder or remove it"));
   }
-  MOTLEY_RETURN_IF_ERROR(WriteFileDurably(absl::StrCat(out_folder, "/config.json"), ToHfConfig(manifest.model)));
+  MOTLEY_RETURN_IF_ERROR(WriteTexts(manifest.model, out_folder));
   // Under its name only once it is whole: what is cut off is never taken for a model.
   const std::string partial = absl::StrCat(weights, ".partial");
   MOTLEY_RETURN_IF_ERROR(WriteSafetensors(reader, partial));

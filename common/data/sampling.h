@@ -1,5 +1,5 @@
 // Which samples form step s: a pure function of (seed, data digest, sequence length, global batch, s). No rank, no plan,
-// so the order survives replans. docs/training-semantics.md gives the formula; the Python oracle repeats it.
+// so the order survives replans. docs/use/training-semantics.md gives the formula; the Python oracle repeats it.
 #pragma once
 
 #include <cstdint>

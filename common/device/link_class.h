@@ -1,4 +1,5 @@
-// What lies between two devices, as far as their nodes know: links of one class are measured by a few of them (docs/profiles.md).
+// What lies between two devices, as far as their nodes know: links of one class are measured by a few of them
+// (docs/inside/profiles.md).
 #pragma once
 
 #include <string_view>

@@ -15,8 +15,10 @@ std::string Architectures(const RankBuild& build) {
                       absl::StrJoin(build.architectures, ", ", [](std::string* out, int a) { absl::StrAppend(out, Sm(a)); }));
 }
 
+// Who runs a package has no ./run: the page says which package brings the rank.
 std::string SetupCommand(const RankBuild& build) {
-  return &build == &RankBuilds().front() ? "./run build" : absl::StrCat("./run setup --libtorch ", std::string(build.libtorch));
+  if (&build == &RankBuilds().front()) return "./run build";
+  return absl::StrCat("./run setup --libtorch ", std::string(build.libtorch), " (packages: docs/use/lab-cards.md)");
 }
 
 }  // namespace

@@ -126,7 +126,7 @@ bool InitialIsJob(const CheckpointSection& checkpoint);
 //   step < w:  lr * (step + 1) / w
 //   else:      lr * (f + (1 - f) * d), f = min_lr_factor, p = (step - w) / (steps - w),
 //              d = 1 - p (linear), (1 + cos(pi p)) / 2 (cosine), 1 with f ignored (constant)
-// The Python oracle repeats the formula (docs/job-file.md).
+// The Python oracle repeats the formula (docs/use/job-file.md).
 double LearningRate(const JobConfig& config, int64_t step);
 
 }  // namespace motley

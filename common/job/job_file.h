@@ -1,4 +1,4 @@
-// Reads a job file: TOML with JobConfig's sections and keys, strict. docs/job-file.md lists every key.
+// Reads a job file: TOML with JobConfig's sections and keys, strict. docs/use/job-file.md lists every key.
 #pragma once
 
 #include <functional>

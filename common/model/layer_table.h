@@ -1,6 +1,6 @@
 // A layer is a table of operators: which tensors each reads and makes, forward and in the two halves of its backward. The one
 // description of a layer: costs, saved bytes and what recomputing frees are counted from it (operators.h), the engine walks it
-// (worker/engine/model/layer_walk.h). docs/operators.md has the table.
+// (worker/engine/model/layer_walk.h). docs/inside/operators.md has the table.
 //
 //   x1 = x + out(attention(rotary(qkv(norm1(x))))),  y = x1 + down(activation(up(norm2(x1))))
 #pragma once

@@ -1,5 +1,5 @@
 // The families of models: what distinguishes them, one row of traits a family. Whoever asks a question about a model's layers
-// asks its family's traits, never which family it is; a family is added by a row (docs/extending.md).
+// asks its family's traits, never which family it is; a family is added by a row (docs/inside/extending.md).
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What is handed over at the borders between this rank's units and other ranks': rules 12, 14 to 17 and 26 of docs/program.md.
-// Part of Validate (program.h).
+// What is handed over at the borders between this rank's units and other ranks': rules 12, 14 to 17 and 26 of
+// docs/inside/program.md. Part of Validate (program.h).
 #pragma once
 
 #include <cstdint>

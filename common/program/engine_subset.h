@@ -1,5 +1,5 @@
-// The part of the program language that the engine runs (docs/program.md, "What the engine runs"). The coordinator asks before it
-// sends a program, the rank before it starts.
+// The part of the program language that the engine runs (docs/inside/program.md, "What the engine runs"). The coordinator asks
+// before it sends a program, the rank before it starts.
 #pragma once
 
 #include "absl/status/status.h"

@@ -1,5 +1,5 @@
-// Which units' gradients the gradient buffers hold, instruction by instruction: rules 18 and 19 of docs/program.md. Part of
-// Validate (program.h).
+// Which units' gradients the gradient buffers hold, instruction by instruction: rules 18 and 19 of docs/inside/program.md. Part
+// of Validate (program.h).
 #pragma once
 
 #include <cstdint>

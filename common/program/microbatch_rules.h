@@ -1,5 +1,5 @@
 // How far each microbatch has come in each unit: forward, recompute, the two parts of the backward, and the tensor-parallel sums
-// behind them (rules 11 to 13 and 22 to 25 of docs/program.md). Part of Validate (program.h).
+// behind them (rules 11 to 13 and 22 to 25 of docs/inside/program.md). Part of Validate (program.h).
 #pragma once
 
 #include <cstdint>

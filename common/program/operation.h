@@ -1,5 +1,5 @@
 // The operations of a program: for each a struct with exactly its fields, and in it a row of traits. What they mean:
-// docs/program.md, with what else a new one needs. Thread safety: plain values.
+// docs/inside/program.md, with what else a new one needs. Thread safety: plain values.
 #pragma once
 
 #include <array>

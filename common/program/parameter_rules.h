@@ -1,4 +1,4 @@
-// Which units the parameter buffers hold, instruction by instruction: rules 7 to 9 of docs/program.md. Part of Validate
+// Which units the parameter buffers hold, instruction by instruction: rules 7 to 9 of docs/inside/program.md. Part of Validate
 // (program.h).
 #pragma once
 

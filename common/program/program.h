@@ -1,5 +1,5 @@
 // The program: what one rank does in one step, as data. A lowering writes it, Validate and the planner check it, the engine
-// walks it and knows no other schedule. See docs/program.md.
+// walks it and knows no other schedule. See docs/inside/program.md.
 //
 // Each instruction runs on a lane; a lane runs its instructions in program order; `after` lists further instructions
 // (earlier in the vector, on any lane) that must have finished. Thread safety: plain values.
@@ -61,7 +61,7 @@ struct Program {
   std::vector<Instruction> instructions;
 };
 
-// Text form, one instruction a line; round-trips exactly (docs/program.md has the grammar):
+// Text form, one instruction a line; round-trips exactly (docs/inside/program.md has the grammar):
 //   program 3 training rank 0 of 5 units 8 microbatches 4@0,4@4,3@8
 //   holds 0,1,2
 //   groups 0,1 2,3,4

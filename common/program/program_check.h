@@ -1,5 +1,5 @@
-// What the rules of instructions (docs/program.md lists them by number) share: the program, the present instruction, its errors,
-// and what the header says. Part of Validate (program.h).
+// What the rules of instructions (docs/inside/program.md lists them by number) share: the program, the present instruction, its
+// errors, and what the header says. Part of Validate (program.h).
 #pragma once
 
 #include <cstdint>

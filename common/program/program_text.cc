@@ -1,4 +1,4 @@
-// The text form of a program. Grammar and example: docs/program.md.
+// The text form of a program. Grammar and example: docs/inside/program.md.
 #include <array>
 #include <limits>
 #include <optional>

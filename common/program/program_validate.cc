@@ -1,4 +1,4 @@
-// The local rules of instructions (docs/program.md lists them by number). One pass over the instructions in program order,
+// The local rules of instructions (docs/inside/program.md lists them by number). One pass over the instructions in program order,
 // which every lane keeps, with the state of buffers and microbatches; what must hold across lanes is asked of the order.
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"

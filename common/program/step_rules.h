@@ -1,4 +1,5 @@
-// The end of the step, and state that waits in host memory: rules 20 and 28 of docs/program.md. Part of Validate (program.h).
+// The end of the step, and state that waits in host memory: rules 20 and 28 of docs/inside/program.md. Part of Validate
+// (program.h).
 #pragma once
 
 #include <array>

@@ -48,7 +48,7 @@ struct ComputeProfile {
   int64_t context_bytes = 0;
   double profile_seconds = 0;  // what measuring it took
   CardLoad load;               // of a card
-  bool cut_short = false;      // the time that a card has for it was over before all was measured (docs/profiles.md)
+  bool cut_short = false;      // the time that a card has for it was over before all was measured (docs/inside/profiles.md)
 };
 
 struct CollectivePoint {
@@ -65,7 +65,7 @@ struct MeasuredLink {
   double bytes_per_second = 0;
 };
 
-// Of one card: how many times longer its work takes beside the other kind, at least 1 (docs/profiles.md).
+// Of one card: how many times longer its work takes beside the other kind, at least 1 (docs/inside/profiles.md).
 struct Overlap {
   double compute = 1;      // beside a collective of all
   double collectives = 1;  // beside a layer's passes
@@ -75,7 +75,7 @@ struct CollectiveProfile {
   std::vector<DeviceId> devices;  // by rank
   std::string digest;
   std::vector<CollectivePoint> points;
-  std::vector<MeasuredLink> links;  // both ways between nodes and inside them (docs/profiles.md); empty: not measured
+  std::vector<MeasuredLink> links;  // both ways between nodes and inside them (docs/inside/profiles.md); empty: not measured
   double barrier_seconds = 0;       // reducing a few scalars
   double profile_seconds = 0;
   std::vector<Overlap> overlap;  // by rank; empty: not measured

@@ -88,7 +88,7 @@ int RunCli(const std::vector<std::string>& arguments, std::ostream& out, std::os
       ->envname("MOTLEY_COORDINATOR")
       ->check(CheckCoordinatorAddress)  // wrong usage, and no reason to wait for an answer
       ->capture_default_str();
-  app.add_option("-o,--output", output, "for people or for programs (docs/json-output.md)")
+  app.add_option("-o,--output", output, "for people or for programs (docs/use/json-output.md)")
       ->type_name("FORMAT")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();

@@ -1,4 +1,4 @@
-// Protocol messages as JSON for `-o json` (docs/json-output.md): the field names of the .proto files but "generation" for
+// Protocol messages as JSON for `-o json` (docs/use/json-output.md): the field names of the .proto files but "generation" for
 // "epoch", enumerations in lower case without their prefix, whole numbers as numbers, null for what is not known.
 #pragma once
 

@@ -156,14 +156,16 @@ Exit CheckFlags(const OfflineFlags& flags) {
 }  // namespace
 
 void AddSettingFlags(CLI::App& app, OfflineFlags* flags) {
-  app.add_option("--cluster", flags->cluster, "a cluster file (TOML, docs/clusters.md) or a preset; 'motley clusters' lists them")
+  app.add_option("--cluster", flags->cluster,
+                 "a cluster file (TOML, docs/use/clusters.md) or a preset; 'motley clusters' lists them")
       ->type_name("FILE");
   app.add_option("--model", flags->model, "a HuggingFace config.json or a preset; 'motley models' lists them")->type_name("FILE");
   app.add_option("--global-batch", flags->global_batch, "samples a step")->type_name("N")->check(AtLeastOne);
   app.add_option("--seq-len", flags->seq_len, "tokens a sample")->type_name("N")->check(AtLeastOne);
   app.add_option("--dtype", flags->dtype, "fp32, fp16, bf16 or fp64")->type_name("DTYPE")->capture_default_str();
-  app.add_option("--profiles", flags->profiles,
-                 "measured latencies (JSON, docs/profiles.md); give the flag again for another file, the last one's entries win")
+  app.add_option(
+         "--profiles", flags->profiles,
+         "measured latencies (JSON, docs/inside/profiles.md); give the flag again for another file, the last one's entries win")
       ->type_name("FILE")
       ->allow_extra_args(false);
 }

@@ -162,8 +162,8 @@ Action AddPlan(CLI::App& app) {
   auto flags = std::make_shared<PlanFlags>();
   app.add_option("JOB", flags->id, "the job's id, for the plan that a live cluster runs, or others that it could run");
   app.add_flag("--schedule", flags->schedule,
-               "of a job: what each rank computes, in which order, on which samples (docs/plan-to-step.md)");
-  app.add_flag("--programs", flags->program, "of a job: the ranks' programs too, as text (docs/program.md)");
+               "of a job: what each rank computes, in which order, on which samples (docs/inside/plan-to-step.md)");
+  app.add_flag("--programs", flags->program, "of a job: the ranks' programs too, as text (docs/inside/program.md)");
   app.add_option("--rank", flags->rank, "with --programs: of this rank alone")->type_name("R")->check(CLI::NonNegativeNumber);
   AddShowingFlags(app, &flags->offline);
   const size_t shared = app.get_options().size();

@@ -1,4 +1,4 @@
-// Plans as `-o json` prints them: the plan's document (docs/plan-language.md) with what follows from it under "report", which
+// Plans as `-o json` prints them: the plan's document (docs/use/plan-language.md) with what follows from it under "report", which
 // readers of plans pass over.
 #pragma once
 

@@ -22,11 +22,12 @@ struct RetentionConfig {
 };
 
 struct Config {
-  // [server]: for people. Whoever may open the socket, or reach the address, commands the cluster (docs/security.md).
+  // [server]: for people. Whoever may open the socket, or reach the address, commands the cluster (docs/use/security.md).
   std::optional<std::string> socket;       // socket: path of a Unix socket, mode 0660; not set: DefaultSocket(); empty = none
   std::string listen;                      // listen: host:port on loopback; empty = none, port 0 = any
   std::string metrics = "127.0.0.1:7071";  // metrics: host:port of /metrics; empty = none
-  // owners: a job is its submitter's, by the Unix socket; others may look (docs/security.md). False: whoever gets in may do all.
+  // owners: a job is its submitter's, by the Unix socket; others may look (docs/use/security.md). False: whoever gets in may do
+  // all.
   bool owners = false;
   bool insecure = false;       // insecure: allow plaintext /metrics beyond loopback
   std::string addresses_file;  // --addresses: where to say which addresses were taken; empty = nowhere

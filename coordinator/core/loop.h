@@ -1,4 +1,4 @@
-// The thread that owns all state, and the one beside it for work that takes long. See docs/threading.md.
+// The thread that owns all state, and the one beside it for work that takes long. See docs/inside/threading.md.
 #pragma once
 
 #include <functional>

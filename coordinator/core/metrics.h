@@ -1,4 +1,4 @@
-// The coordinator's Prometheus families; docs/metrics.md says what each means.
+// The coordinator's Prometheus families; docs/use/metrics.md says what each means.
 #pragma once
 
 #include "common/base/ids.h"

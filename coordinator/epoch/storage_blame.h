@@ -1,5 +1,5 @@
 // A node that does not see checkpoint.folder as the others do: after three times in a row that it was to blame the job goes on
-// without it. docs/errors.md, "The table".
+// without it. docs/use/errors.md, "The table".
 #pragma once
 
 #include "common/session/session.h"

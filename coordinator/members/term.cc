@@ -26,7 +26,7 @@ constexpr int64_t kLargestCertificates = 64 << 10;
 
 constexpr char kHowBack[] =
     "Only if this machine is to be the cluster's coordinator: motley-coordinator restore --take-over BACKUP "
-    "(docs/coordinator-lost.md)";
+    "(docs/use/coordinator-lost.md)";
 
 Term OwnOf(const std::vector<TermRecord>& terms) {
   Term own;

@@ -1,5 +1,5 @@
-// Which coordinator is the cluster's, when another machine has taken it over (common/tls/term.h; docs/moving.md): this one ends
-// where a higher term is shown to it, with the certificate that proves it. All on the loop.
+// Which coordinator is the cluster's, when another machine has taken it over (common/tls/term.h; docs/inside/moving.md): this one
+// ends where a higher term is shown to it, with the certificate that proves it. All on the loop.
 #pragma once
 
 #include <string>

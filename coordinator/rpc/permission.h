@@ -1,4 +1,4 @@
-// What a person may do where jobs have owners (server.owners). docs/security.md, "Owners".
+// What a person may do where jobs have owners (server.owners). docs/use/security.md, "Owners".
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Who is at the other end of a connection for people, as the kernel says it of a Unix socket. docs/security.md, "Owners".
+// Who is at the other end of a connection for people, as the kernel says it of a Unix socket. docs/use/security.md, "Owners".
 #pragma once
 
 #include <cstdint>

@@ -90,7 +90,7 @@ grpc::ServerGenericBidiReactor* RefusingService::CreateReactor(grpc::GenericCall
   return new Refusal(grpc::Status(grpc::StatusCode::PERMISSION_DENIED,
                                   absl::StrCat(method, " is not for ", std::string(RoleName(role_)), ", whose server this is",
                                                elsewhere ? absl::StrCat("; the one for ", std::string(RoleName(other)),
-                                                                        " listens on another address (docs/security.md)")
+                                                                        " listens on another address (docs/use/security.md)")
                                                          : "")));
 }
 

@@ -24,7 +24,7 @@ std::optional<Failure> FirstCause(absl::Duration now, const std::vector<Failure>
 
 // "node n2 was lost: its connection broke".
 std::string Describe(const Failure& failure);
-// The table of errors (docs/errors.md).
+// The table of errors (docs/use/errors.md).
 Remedy RemedyFor(const Failure& failure);
 // The job ends with this failure, unless newcomers are to blame: what repeats by itself, and what one machine refuses
 // (Fault::kNode) when another one does so, too, or there is no other.

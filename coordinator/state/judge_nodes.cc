@@ -112,7 +112,7 @@ void JudgeUsers(const ClusterState& state, std::vector<Finding>* findings) {
   findings->push_back({FindingState::kWarning, "users",
                        absl::StrCat("workers run under different numbers of user and group: ", absl::StrJoin(parts, "; "),
                                     ". In a shared folder one may not replace what another wrote; give motley-worker the same ",
-                                    "numbers on all machines (docs/two-machines.md)")});
+                                    "numbers on all machines (docs/use/two-machines.md)")});
 }
 
 void JudgeRefusedWorkers(absl::Duration now, const ClusterState& state, std::vector<Finding>* findings) {

@@ -85,7 +85,7 @@ absl::Status CheckAdmission(const ClusterState& state, const NodeDescription& de
     return absl::UnimplementedError(absl::StrCat("worker ", description.name.value(), " of version ", Quoted(description.version),
                                                  " speaks protocol ", description.protocol, ", the coordinator of version ",
                                                  kVersion, " speaks ", kOldestSessionProtocol, " and ", kSessionProtocol,
-                                                 "; upgrade the ", newer ? "coordinator" : "worker", " (docs/upgrading.md)"));
+                                                 "; upgrade the ", newer ? "coordinator" : "worker", " (docs/use/upgrading.md)"));
   }
   auto it = state.nodes.find(description.name);
   if (it != state.nodes.end() && it->second.connected && it->second.description.incarnation != description.incarnation) {

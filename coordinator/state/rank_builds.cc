@@ -58,7 +58,7 @@ HoldDecision DecideHoldOfBuild(const ClusterState& state, const NodeRecord& node
   const std::string& build = node.description.rank_build;
   if (!state.rank_build || build == *state.rank_build) return {};
   return {true, absl::StrCat("its ranks are of ", Named(build), ", those that train of ", Named(*state.rank_build),
-                             ": it waits until most nodes have its build (docs/upgrading.md)")};
+                             ": it waits until most nodes have its build (docs/use/upgrading.md)")};
 }
 
 }  // namespace motley::coordinator

@@ -1,4 +1,4 @@
-// Backups of a store that is in use, in a folder that outlives its machine: the newest few are kept. docs/store.md
+// Backups of a store that is in use, in a folder that outlives its machine: the newest few are kept. docs/inside/store.md
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // The store in one SQLite file (WAL, synchronous=FULL), with a hash for every row and a count of commits (ledger.h) and a second
-// file that remembers the count (mark_file.h). docs/store.md says what is noticed and what is done about it.
+// file that remembers the count (mark_file.h). docs/inside/store.md says what is noticed and what is done about it.
 #pragma once
 
 #include <memory>

@@ -46,8 +46,7 @@ endif()
 
 # Units and configuration depend on the prefix that is given at installation.
 foreach(daemon coordinator worker)
-  install(CODE "set(MOTLEY_SOURCE_DIR \"${CMAKE_SOURCE_DIR}\")\nset(MOTLEY_BINARY_DIR \"${CMAKE_BINARY_DIR}\")
-                set(MOTLEY_DAEMON ${daemon})" COMPONENT ${daemon})
+  install(CODE "set(MOTLEY_SOURCE_DIR \"${CMAKE_SOURCE_DIR}\")\nset(MOTLEY_DAEMON ${daemon})" COMPONENT ${daemon})
   install(SCRIPT ${CMAKE_CURRENT_LIST_DIR}/install_daemon.cmake COMPONENT ${daemon})
   # As it was installed: `motley-worker --join` replaces what nobody has changed.
   install(FILES deploy/config/${daemon}.toml DESTINATION share/motley/config COMPONENT ${daemon})
@@ -56,7 +55,9 @@ foreach(daemon coordinator worker)
 endforeach()
 
 install(DIRECTORY deploy/prometheus deploy/grafana deploy/examples proto DESTINATION share/motley COMPONENT client
-        PATTERN "CMakeLists.txt" EXCLUDE PATTERN "slurm" EXCLUDE)
-install(PROGRAMS deploy/examples/slurm/node.sh deploy/examples/slurm/workers.sbatch DESTINATION share/motley/examples/slurm COMPONENT client)
-install(DIRECTORY docs/ DESTINATION share/doc/motley COMPONENT client FILES_MATCHING PATTERN "*.md")
+        PATTERN "CMakeLists.txt" EXCLUDE PATTERN "slurm" EXCLUDE PATTERN "README.md" EXCLUDE)
+install(PROGRAMS deploy/examples/slurm/node.sh deploy/examples/slurm/workers.sbatch DESTINATION share/motley/examples/slurm
+        COMPONENT client)
+install(CODE "set(MOTLEY_SOURCE_DIR \"${CMAKE_SOURCE_DIR}\")" COMPONENT client)
+install(SCRIPT ${CMAKE_CURRENT_LIST_DIR}/install_documents.cmake COMPONENT client)
 install(FILES LICENSE NOTICE DESTINATION share/doc/motley COMPONENT client)

@@ -8,7 +8,7 @@ import re
 import shutil
 import sys
 
-# docs/checkpoints.md, docs/step-records.md
+# docs/use/checkpoints.md, docs/use/step-records.md
 CHECKPOINT = re.compile(r"step-\d{8,}(-gen-\d+)?|\.tmp-step-\d+-(gen|epoch)-\d+.*")
 RECORDS = re.compile(r"tb/events\.out\.tfevents\.\d+\.motley|steps/generation-\d+\.(csv|jsonl)|.*/\.token-[^/]*")
 

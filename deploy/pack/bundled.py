@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What the tarball bundles, as SPDX 2.3 in JSON: each file of lib/ with its package, version, license and digests.
 
-    bundled.py FOLDER --torch WHEELS --version VERSION --time SECONDS    # writes FOLDER/share/doc/motley/bundled.spdx.json
+    bundled.py FOLDER --wheels lib/motley=WHEELS --version VERSION --time SECONDS    # writes FOLDER/share/doc/motley/bundled.spdx.json
 
 Libraries of the distribution are looked up in dpkg's database, libtorch's in the wheels' own records. A file of neither is an
 error: nothing is bundled of which it is not known where it comes from.
@@ -20,7 +20,6 @@ import subprocess
 import sys
 
 LOADED = ("lib",)   # folders whose files are others' work
-WHEELS = os.path.join("lib", "motley")   # unpacked as the wheels have it
 
 
 class Package:
@@ -32,7 +31,7 @@ class Package:
 
     @property
     def key(self):
-        return re.sub(r"[^A-Za-z0-9.-]", "-", self.name)
+        return re.sub(r"[^A-Za-z0-9.-]", "-", f"{self.name}-{self.version}")   # each rank has a torch
 
     def to_spdx(self):
         return {"SPDXID": f"SPDXRef-Package-{self.key}", "name": self.name, "versionInfo": self.version,
@@ -100,23 +99,26 @@ def files_of(folder):
 
 
 def owner_of(folder, name, wheels):
-    if os.path.dirname(name).startswith(WHEELS):
-        return wheels.get(os.path.relpath(name, WHEELS))
+    """`wheels`: {folder into which wheels were unpacked: what wheels_of says of them}"""
+    for place, owners in wheels.items():
+        if name.startswith(place + "/"):
+            return owners.get(os.path.relpath(name, place))
     return debian_package(os.path.join(folder, name))
 
 
 def document(arguments):
     packages, files, relations = {}, [], []
-    wheels = wheels_of(arguments.torch)
+    wheels = {place: wheels_of(source) for place, source in (each.split("=", 1) for each in arguments.wheels)}
     for name in sorted(files_of(arguments.folder)):
         owner = owner_of(arguments.folder, name, wheels)
         if owner is None:
             sys.exit(f"bundled.py: {name}: of no Debian package and no wheel; what is not known is not bundled")
-        packages[owner.name] = owner
+        packages[owner.key] = owner
         path, identifier = os.path.join(arguments.folder, name), f"SPDXRef-File-{len(files)}"
         files.append({"SPDXID": identifier, "fileName": f"./{name}", "licenseConcluded": "NOASSERTION", "copyrightText": "NOASSERTION",
                       "checksums": [{"algorithm": kind.upper(), "checksumValue": digest(path, kind)} for kind in ("sha1", "sha256")]})
-        relations.append({"spdxElementId": f"SPDXRef-Package-{owner.key}", "relationshipType": "CONTAINS", "relatedSpdxElement": identifier})
+        relations.append({"spdxElementId": f"SPDXRef-Package-{owner.key}", "relationshipType": "CONTAINS",
+                          "relatedSpdxElement": identifier})
     motley = {"SPDXID": "SPDXRef-Package-motley", "name": "motley", "versionInfo": arguments.version, "downloadLocation": "NOASSERTION",
               "filesAnalyzed": False, "licenseConcluded": "Apache-2.0", "licenseDeclared": "Apache-2.0", "copyrightText": "NOASSERTION"}
     listed = [packages[name] for name in sorted(packages)]
@@ -134,7 +136,8 @@ def document(arguments):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder")
-    parser.add_argument("--torch", required=True, help="the folder into which the wheels were unpacked")
+    parser.add_argument("--wheels", action="append", required=True, metavar="PLACE=FOLDER",
+                        help="where in FOLDER wheels lie, and the folder into which they were unpacked")
     parser.add_argument("--version", required=True)
     parser.add_argument("--time", type=int, required=True, help="when this was made, in seconds since 1970")
     arguments = parser.parse_args()

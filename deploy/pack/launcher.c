@@ -1,4 +1,4 @@
-// A program of the tarball (docs/packages.md). bin/NAME is this, without any library; it starts libexec/NAME with the C library
+// A program of the tarball (docs/use/packages.md). bin/NAME is this, without any library; it starts libexec/NAME with the C library
 // in lib/, whatever the machine has.
 //
 // The loader, lib/ld-linux-x86-64.so.2, is mapped into this process instead of being executed: so /proc/self/exe stays bin/NAME,

@@ -10,7 +10,7 @@ flags_of() {
     down) echo "--delete-checkpoints" ;;
     setup) echo "--libtorch= --gpu" ;;
     test) echo "--long --asan --libtorch=" ;;
-    pack) echo "--gpu" ;;
+    pack) echo "--gpu --libtorch=" ;;
     clean) echo "--cache --delete-checkpoints" ;;
   esac
 }
@@ -80,12 +80,14 @@ Builds everything and runs every check that CI runs: unit tests, PyTorch as orac
 TEXT
       ;;
     pack) cat <<'TEXT'
-usage: ./run pack [--gpu]
+usage: ./run pack [--gpu] [--libtorch VERSION]
 
 Builds, then makes build/motley-VERSION-debian12-x86_64.tar.gz: programs, libtorch, all libraries and the C library. It runs from
 any folder, without root, on any x86_64 Linux.
 
-  --gpu    with NVIDIA's libraries besides, as ./run setup --gpu fetched them, and -gpu in the name
+  --gpu                 with NVIDIA's libraries besides, as ./run setup --gpu fetched them, and -gpu in the name
+  --libtorch VERSION    with the rank of that libtorch besides, which is fetched and compiled first, and -libtorch-VERSION in the
+                        name: for cards and drivers that motley-rank does not serve (docs/use/lab-cards.md says which)
 TEXT
       ;;
     package) cat <<'TEXT'

@@ -54,7 +54,7 @@ doctor_machine() {
   if [[ $memory_gib -ge 4 ]]; then good "$memory_gib GiB of memory, $(nproc) cores"; else
     missing "4 GiB of memory for compiling (has $memory_gib)" "use a larger machine, or add swap"; fi
   if has_landlock; then good "Landlock: the kernel holds ranks to the roots of their worker"; else
-    optional "Landlock: the kernel does not hold ranks to the roots of their worker (docs/security.md)" \
+    optional "Landlock: the kernel does not hold ranks to the roots of their worker (docs/use/security.md)" \
              "boot Linux 5.13 or newer with landlock among lsm="; fi
 }
 

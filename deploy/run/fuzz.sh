@@ -1,4 +1,4 @@
-# ./run bench fuzz [--seconds N] [TARGET...]: fuzzes the parsers of tests/fuzz for N seconds in all, in turn. docs/fuzzing.md.
+# ./run bench fuzz [--seconds N] [TARGET...]: fuzzes the parsers of tests/fuzz for N seconds in all, in turn. docs/inside/fuzzing.md.
 source deploy/run/build.sh
 
 FUZZ_DIR=$ROOT/build/fuzz

@@ -32,6 +32,13 @@ setup_libtorch() {
   say "set up: $("$BIN_DIR/$(rank_of "$1")" --version)"
 }
 
+# torch_folder_of VERSION
+torch_folder_of() {
+  local "${TORCH_VARIABLES[@]}"
+  use_torch "$1"
+  echo "$TORCH_DIR"
+}
+
 # build_folder_of VERSION
 build_folder_of() {
   local "${TORCH_VARIABLES[@]}"

@@ -1,5 +1,5 @@
-# ./run pack: a tarball that runs from any folder without root, on any x86_64 Linux (docs/packages.md).
-source deploy/run/build.sh
+# ./run pack: a tarball that runs from any folder without root, on any x86_64 Linux (docs/use/packages.md).
+source deploy/run/libtorch.sh
 
 PACK_SOURCES=$ROOT/deploy/pack
 # Of an installed tree: what only a machine with systemd and root has a use for.
@@ -43,18 +43,35 @@ make_launchers() {
 
 write_readme() { sed -e "s/@VERSION@/$(motley_version)/" "$PACK_SOURCES/README.txt.in" >"$1/README.txt"; }
 
-# fill_pack FOLDER COMPONENT...: what the tarball unpacks.
+# install_parts BUILD_FOLDER FOLDER COMPONENT...
+install_parts() {
+  local build=$1 folder=$2 component
+  shift 2
+  for component; do cmake --install "$build" --prefix "$folder" --component "$component" --strip || return; done
+}
+
+# bundled FOLDER [VERSION]: says what the tarball has of others, the libtorch of the second rank among it.
+bundled() {
+  local wheels=(--wheels "lib/motley=$TORCH_DIR")
+  if [[ -n ${2:-} ]]; then wheels+=(--wheels "lib/$(rank_of "$2")=$(torch_folder_of "$2")"); fi
+  python3 "$PACK_SOURCES/bundled.py" "$1" "${wheels[@]}" --version "$(motley_version)" --time "$(commit_time)"
+}
+
+# fill_pack FOLDER VERSION COMPONENT...: what the tarball unpacks. With a version the rank of that libtorch, too.
 fill_pack() {
-  local folder=$1 component name
-  shift
+  local folder=$1 second=$2 name parts=(worker libtorch)
+  shift 2
   rm -rf "$folder"
-  for component; do cmake --install "$BUILD_DIR" --prefix "$folder" --component "$component" --strip || return; done
+  install_parts "$BUILD_DIR" "$folder" "$@" || return
+  if [[ -n $second ]]; then
+    if [[ " $* " == *" cards "* ]]; then parts+=(cards); fi
+    install_parts "$(build_folder_of "$second")" "$folder" "${parts[@]}" || return
+  fi
   for name in "${NOT_PACKED[@]}"; do rm -rf "${folder:?}/$name"; done
   mv "$folder/bin" "$folder/libexec"
   make_launchers "$folder" && bring_libraries "$folder" || return
   mkdir -p "$folder/share/systemd/user" && cp "$PACK_SOURCES"/*.service "$folder/share/systemd/user/" || return
-  write_readme "$folder" || return
-  python3 "$PACK_SOURCES/bundled.py" "$folder" --torch "$TORCH_DIR" --version "$(motley_version)" --time "$(commit_time)"
+  write_readme "$folder" && bundled "$folder" "$second"
 }
 
 commit_time() { git -C "$ROOT" log -1 --format=%ct 2>/dev/null || date +%s; }
@@ -72,19 +89,31 @@ pack_all() {
   fill_pack "$folder" "$@" && write_tarball "$folder" "$out" && rm -rf "$ROOT/build/pack"
 }
 
-# pack [--gpu]
+# needs_gpu_libraries [VERSION]: exits where ./run setup --gpu has not fetched them for motley-rank, and for the rank of that libtorch.
+needs_gpu_libraries() {
+  local second=$1 version
+  source deploy/run/setup_gpu.sh
+  for version in "$MAIN_TORCH" $second; do
+    [[ -n $(missing_gpu_rows "$version") ]] || continue
+    fail "pack: --gpu packs what './run setup ${second:+--libtorch $second }--gpu' fetches; run that first"
+    exit $EX_UNAVAILABLE
+  done
+}
+
+# pack [--gpu] [--libtorch VERSION]
 pack() {
-  local name components=(coordinator worker client libtorch)
-  name=$(pack_name "")
-  if [[ ${1:-} == --gpu ]]; then
-    source deploy/run/setup_gpu.sh
-    if [[ -n $(missing_gpu_rows "$MAIN_TORCH") ]]; then
-      fail "pack: --gpu packs what './run setup --gpu' fetches; run that first"
-      exit $EX_UNAVAILABLE
-    fi
-    name=$(pack_name -gpu) components+=(cards)
-  fi
+  local gpu= second= name components=(coordinator worker client libtorch)
+  while [[ $# -gt 0 ]]; do
+    if [[ $1 == --gpu ]]; then gpu=yes; else second=$2; shift; fi
+    shift
+  done
+  if [[ -n $second ]]; then check_torch_version pack "$second"; fi
+  if [[ $second == "$MAIN_TORCH" ]]; then second=; fi
+  # Nothing is compiled for a tarball that cannot be made.
+  if [[ -n $gpu ]]; then components+=(cards) && needs_gpu_libraries "$second"; fi
   build_product
-  with_lock "$ROOT/build/.pack.lock" step "pack" pack_all "$name" "${components[@]}"
+  if [[ -n $second ]]; then setup_libtorch "$second"; fi
+  name=$(pack_name "${gpu:+-gpu}${second:+-libtorch-$second}")
+  with_lock "$ROOT/build/.pack.lock" step "pack" pack_all "$name" "$second" "${components[@]}"
   say "packed: build/$name.tar.gz ($(du -h "$ROOT/build/$name.tar.gz" | cut -f 1))"
 }

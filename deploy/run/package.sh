@@ -1,4 +1,4 @@
-# ./run package: four Debian packages and a folder that apt takes as a source (docs/packages.md).
+# ./run package: four Debian packages and a folder that apt takes as a source (docs/use/packages.md).
 source deploy/run/build.sh
 
 PACKAGES_DIR=$ROOT/build/packages

@@ -33,7 +33,7 @@ unit_programs() {
   run_units ${MOTLEY_TEST_FILTER:+--filter "*$MOTLEY_TEST_FILTER*"} "${@/#/$folder/bin/}"
 }
 
-# all_plans FOLDER: every random plan of the tests. docs/training-semantics.md
+# all_plans FOLDER: every random plan of the tests. docs/use/training-semantics.md
 all_plans() { MOTLEY_ALL_PLANS=1 run_units --filter '*EquivalenceTest.*:*MeasuredMemoryTest.*' "$1/bin/engine_tests"; }
 
 # Plans that no run has seen before.
@@ -76,6 +76,7 @@ declare_suites() {
   local version program check=tests/integration oracle=$ORACLE_DIR/bin/python
   suite includes compute - "include rules" $check/check_includes.sh
   suite floors compute - "floors" python3 $check/check_floors.py
+  suite links compute - "links" python3 $check/check_links.py
   suite types compute - "one name, one type" python3 $check/check_type_names.py
   suite run-units compute - "how unit tests are run" python3 $check/check_run_units.py
   suite format compute "- clang-format" "format" env "MOTLEY_CLANG_FORMAT=$CLANG_FORMAT" $check/check_format.sh
@@ -90,6 +91,7 @@ declare_suites() {
   suite prometheus compute "- promtool" "Prometheus rules" $check/check_rules.sh
   suite install compute all "installed tree" $check/check_install.sh
   suite oracle compute "all oracle" "same numbers as PyTorch" "$oracle" tests/oracle/check_plans.py
+  suite tokenizer compute "all oracle" "tokenizer of bytes" "$oracle" tests/oracle/check_tokenizer.py
   suite states compute "all oracle" "same states as PyTorch" "$oracle" tests/oracle/check_states.py
   suite records compute "all oracle" "step records" "$oracle" tests/oracle/check_step_records.py
   suite gpu-bench compute "all oracle" "bench of cards, without one" python3 $check/check_gpu_bench.py "$oracle" "$TORCH_DIR"
@@ -101,6 +103,7 @@ declare_suites() {
   suite starts wait all "fresh starts" python3 $check/check_starts.py
   suite packages wait all "packages" python3 $check/check_packages.py
   suite cli wait all "command line" python3 $check/check_cli.py
+  suite questions wait all "the questions of how-do-i-ask" python3 $check/check_questions.py
   suite grpcurl wait all "API with grpcurl" python3 $check/check_grpcurl.py
   suite run wait all "the entry ./run" $check/check_run.sh
 

@@ -1,5 +1,5 @@
 // A step as the ranks measured it beside the step as it was simulated: one graph, two timelines, and where they differ.
-// docs/timelines.md
+// docs/use/timelines.md
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // A cluster as the offline planner sees it: nodes, devices and the links between them. A plain value.
-// docs/clusters.md has the file's grammar.
+// docs/use/clusters.md has the file's grammar.
 #pragma once
 
 #include <array>

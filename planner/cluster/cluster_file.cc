@@ -16,7 +16,7 @@
 namespace motley::planner {
 namespace {
 
-// Round figures of NCCL inside a node and of TCP in a machine room; docs/clusters.md.
+// Round figures of NCCL inside a node and of TCP in a machine room; docs/use/clusters.md.
 constexpr double kDeviceLatencySeconds = 5e-6, kNicLatencySeconds = 20e-6;
 
 constexpr std::initializer_list<Unit> kNicUnits = {{"nic_gbit_per_second", kGigabit}, {"nic_gb_per_second", kGiga}};

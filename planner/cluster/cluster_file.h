@@ -1,4 +1,4 @@
-// Cluster files: TOML, by node. docs/clusters.md has the grammar.
+// Cluster files: TOML, by node. docs/use/clusters.md has the grammar.
 #pragma once
 
 #include <cstdint>

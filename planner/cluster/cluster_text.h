@@ -1,4 +1,4 @@
-// A cluster as a cluster file (docs/clusters.md) that ParseCluster reads back: what a live cluster is saved as.
+// A cluster as a cluster file (docs/use/clusters.md) that ParseCluster reads back: what a live cluster is saved as.
 #pragma once
 
 #include <string>

@@ -252,7 +252,7 @@ Flow Links::ModelledRing(Collective collective, std::span<const int> devices, do
   const auto device = [&](size_t i) { return devices[order[i]]; };
   const double even = 1.0 / static_cast<double>(n), whole = bytes / collective_efficiency_;
   const auto foreign = [&](size_t i) { return whole * (1 - (shares.empty() ? even : shares[order[i]])); };
-  // docs/collectives.md: a hop carries all but the receiver's part when gathering, all but the sender's when reducing.
+  // docs/inside/collectives.md: a hop carries all but the receiver's part when gathering, all but the sender's when reducing.
   const auto carried = [&](size_t from, size_t to) {
     return (collective != Collective::kReduceScatter ? foreign(to) : 0) +
            (collective != Collective::kAllGather ? foreign(from) : 0);

@@ -21,7 +21,7 @@ int ZeroOf(const RankDuty& duty) {
 
 int64_t PartOf(double share, int64_t elements) { return static_cast<int64_t>(share * static_cast<double>(elements) + 0.5); }
 
-// State and the buffers of parameters and gradients, as programs declare them (docs/pipelines.md).
+// State and the buffers of parameters and gradients, as programs declare them (docs/inside/pipelines.md).
 class EngineState {
  public:
   EngineState(const Costs& costs, const RankDuty& duty, int64_t rounds)

@@ -1,5 +1,5 @@
 // The memory ledger of what the engine runs: nothing offloaded. It follows the buffers that
-// programs declare and the order in which a rank computes, so it agrees with what the engine counts (docs/simulator.md,
+// programs declare and the order in which a rank computes, so it agrees with what the engine counts (docs/inside/simulator.md,
 // "Memory"). memory_model.h, which asks it, has the formulas of published plans. Pure, thread-safe, no allocation.
 #pragma once
 

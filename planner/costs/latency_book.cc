@@ -4,7 +4,7 @@
 //   [[sf, if], [sb, ib]]      fits of forward and of backward
 //   [[..], [..], [f1, f2, ..], [b1, b2, ..]]   the fits and the series at batch 1, 2, ...
 // in milliseconds. The second form is described elsewhere as forward and backward, but its numbers agree with the sum of the
-// third form's where both exist (gpt_1.3b on an A6000: 8.14, 2.19 against 3.27 + 4.81, 0.60 + 1.66). docs/profiles.md.
+// third form's where both exist (gpt_1.3b on an A6000: 8.14, 2.19 against 3.27 + 4.81, 0.60 + 1.66). docs/inside/profiles.md.
 #include "planner/costs/latency_book.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // Measured latencies of one transformer layer: model -> card -> sequence -> dtype -> forward and backward seconds over the batch.
 // Reads the form published by Zorse and Cephalo (milliseconds; scalars, linear fits, or fits and series) and Motley's own
-// profiles (docs/profiles.md). Immutable after parsing.
+// profiles (docs/inside/profiles.md). Immutable after parsing.
 #pragma once
 
 #include <array>

@@ -19,7 +19,7 @@ namespace motley::planner {
 namespace {
 
 // Root mean squares of the logarithm of (transferred / measured), by what differs, over all pairs of published series that differ
-// in nothing else: docs/profiles.md. They add up in squares. What is no better than the data sheet alone is not used.
+// in nothing else: docs/inside/profiles.md. They add up in squares. What is no better than the data sheet alone is not used.
 constexpr double kOtherSwiGlu = 0.15, kOtherGelu = 0.27, kOtherLayers = 0.33;
 constexpr double kLikeCard = 0.17, kOtherCard = 0.43;  // rates within an octave together, or not
 constexpr double kLeastCard = 0.9 * kLikeCard;         // of any other card

@@ -1,5 +1,5 @@
 // The measured curve nearest to what is asked, brought to the wanted model, card, sequence and dtype by the ratio of rooflines.
-// docs/profiles.md has the measured distance of each such step.
+// docs/inside/profiles.md has the measured distance of each such step.
 #pragma once
 
 #include <string>

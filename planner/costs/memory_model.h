@@ -1,6 +1,6 @@
 // The one memory ledger for plans: peak bytes by purpose of a rank that holds these layers and computes these microbatches under
 // this schedule. What the engine runs is engine_memory.h's. Strategies ask it while they search, Evaluate reports it, `motley
-// estimate` prints it. Pure, thread-safe, no allocation. docs/simulator.md, "Memory", has the formulas.
+// estimate` prints it. Pure, thread-safe, no allocation. docs/inside/simulator.md, "Memory", has the formulas.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Motley's own form of measured latencies (docs/profiles.md): as numbers, read strictly and written. LatencyBook makes curves of
-// them. What the published form cannot say (embedding, head, optimizer, context, the model's shape) is optional here.
+// Motley's own form of measured latencies (docs/inside/profiles.md): as numbers, read strictly and written. LatencyBook makes
+// curves of them. What the published form cannot say (embedding, head, optimizer, context, the model's shape) is optional here.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // What NCCL takes of a card for its communicators, beside PyTorch's allocator, where all connections are made with the
 // communicator (NCCL_RUNTIME_CONNECT=0, worker/engine/nccl). An upper bound where NCCL decides by the machine. Pure.
-// docs/nccl.md, "Memory". Which communicators a program needs: planner/lowering/program_communicators.
+// docs/inside/nccl.md, "Memory". Which communicators a program needs: planner/lowering/program_communicators.
 //
 // Source: NCCL 2.30. Buffers of a connection: src/init.cc (computeBuffSizes), src/transport/p2p.cc (p2pSendSetup, p2pRecvSetup),
 // src/transport/net.cc (sendProxyConnect, recvProxyConnect). What is connected: src/init.cc (initTransportsRank). Pools of

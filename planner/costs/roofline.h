@@ -1,5 +1,5 @@
 // Estimated seconds of a unit from a card's data sheet: every operator takes the longer of arithmetic and memory traffic, after a
-// launch (Williams et al., Roofline, CACM 2009). docs/profiles.md says how far it is from measured layers.
+// launch (Williams et al., Roofline, CACM 2009). docs/inside/profiles.md says how far it is from measured layers.
 #pragma once
 
 #include <vector>

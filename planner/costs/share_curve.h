@@ -21,7 +21,7 @@ class ShareCurve {
   bool has_part() const { return part_ > 0; }
 
   // Never falls with samples, nor with a share below 1; and a share never takes less than that share of the whole, on which lower
-  // bounds rest (docs/lower-bound.md). The whole alone may take less than a share: it runs in fewer pieces. 0 samples: 0.
+  // bounds rest (docs/inside/lower-bound.md). The whole alone may take less than a share: it runs in fewer pieces. 0 samples: 0.
   double At(double samples, double share) const;
   // What At would be had no part been measured.
   double Modelled(double samples, double share) const;

@@ -15,7 +15,7 @@ namespace motley::planner {
 // Who keeps what where the type is a half one. Both have a float32 master and two float32 moments, divided by ZeRO.
 enum class StateKeeping {
   kPapers,  // parameters and gradients in the half type beside them, as DeepSpeed: what published plans and tables count
-  kEngine,  // parameters in the half type only where they are gathered, gradients in float32 (docs/training-semantics.md)
+  kEngine,  // parameters in the half type only where they are gathered, gradients in float32 (docs/use/training-semantics.md)
 };
 
 struct Workload {

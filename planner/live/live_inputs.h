@@ -1,6 +1,6 @@
 // A job on its devices as every planning starts: a cluster, a profile of its own devices, a workload, a request; and from these
 // the setting that strategies read. What the coordinator plans with, what `motley plan JOB` plans with, and what it saves for a
-// laptop are the same. Pure. docs/offline-planning.md, "On a live cluster".
+// laptop are the same. Pure. docs/use/offline-planning.md, "On a live cluster".
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// What measured hand-overs say of nodes that declare no links. docs/profiles.md, "Links".
+// What measured hand-overs say of nodes that declare no links. docs/inside/profiles.md, "Links".
 #pragma once
 
 #include <string>

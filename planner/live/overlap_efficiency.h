@@ -1,4 +1,4 @@
-// What cards that slow down beside their collectives are to the planner. docs/profiles.md, "Compute beside collectives".
+// What cards that slow down beside their collectives are to the planner. docs/inside/profiles.md, "Compute beside collectives".
 #pragma once
 
 #include <vector>

@@ -1,5 +1,5 @@
-// What a collective costs the compute that it runs beside (Cluster::overlap_efficiency; docs/simulator.md, "Overlap"): to which
-// instruction of a rank's program each of its collectives is charged. Part of the programs' graph (program_graph.h).
+// What a collective costs the compute that it runs beside (Cluster::overlap_efficiency; docs/inside/simulator.md, "Overlap"): to
+// which instruction of a rank's program each of its collectives is charged. Part of the programs' graph (program_graph.h).
 #pragma once
 
 #include <vector>

@@ -1,7 +1,7 @@
-// Peak bytes of activations in one rank's program: what docs/design.md lists, walked along the compute lane. Activations are made
-// and freed by compute instructions, whose order a lane fixes, so the peak needs no clock; hand-overs and copies to host memory
-// count where the text has them. This is the memory of a plan as run; the memory model (costs/memory_model.h) is the closed form
-// for searches.
+// Peak bytes of activations in one rank's program: what docs/inside/design.md lists, walked along the compute lane. Activations
+// are made and freed by compute instructions, whose order a lane fixes, so the peak needs no clock; hand-overs and copies to host
+// memory count where the text has them. This is the memory of a plan as run; the memory model (costs/memory_model.h) is the
+// closed form for searches.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Lowers a plan to programs, one for each rank: what the ranks of the epoch run. A function of plan and schedule alone: nothing
-// here asks what anything costs. A chain of passes (docs/plan-to-step.md), each from a value to a value:
+// here asks what anything costs. A chain of passes (docs/inside/plan-to-step.md), each from a value to a value:
 //
 //     ComputeSteps      a stage's schedule as steps                      stage_passes.h
 //     WithParameters    their parameter buffers, gathers, releases

@@ -27,7 +27,7 @@ Ownership OwnershipOf(const Plan& plan, const std::vector<int64_t>& elements);
 // Whether nothing is sharded in a stage of several units, or between several pipelines.
 bool HasReplicas(const Plan& plan);
 
-// ZeRO 0 becomes ZeRO 1 in even shares: one rank steps an element and hands the value on (docs/pipelines.md).
+// ZeRO 0 becomes ZeRO 1 in even shares: one rank steps an element and hands the value on (docs/inside/pipelines.md).
 void ShareReplicas(Plan* plan);
 
 // Finishes a plan: gives it the ownership that its shares come to, unless it has one, and its ranks the shares that follow,

@@ -1,5 +1,5 @@
-// The JSON form of a plan's ownership (docs/plan-language.md): blocks that are owned alike once, naming devices and never ranks.
-// Part of the plan's JSON form.
+// The JSON form of a plan's ownership (docs/use/plan-language.md): blocks that are owned alike once, naming devices and never
+// ranks. Part of the plan's JSON form.
 #pragma once
 
 #include "nlohmann/json_fwd.hpp"

@@ -1,5 +1,5 @@
 // The plan language: who computes what, who stores what, and what was predicted. A plain value, no torch, no proto.
-// docs/plan-language.md has the grammar of its text and JSON forms.
+// docs/use/plan-language.md has the grammar of its text and JSON forms.
 //
 // The nesting of pipelines, stages and units is the general one. Validate checks the language; ValidateForEngine says what the
 // engine does not run yet (it runs one pipeline of stages of single-device units).
@@ -97,7 +97,7 @@ struct PlanPrediction {
   bool as_run = false;
   double tokens_per_second = 0;
   std::string binding_constraint;  // "compute of n1/gpu0", "all-gather", "memory of n2/gpu0"
-  double mfu = 0, hfu = 0;         // of the used and unused devices' peaks; docs/profiles.md has the definitions
+  double mfu = 0, hfu = 0;         // of the used and unused devices' peaks; docs/inside/profiles.md has the definitions
   double idle_share = 0;           // of all ranks' compute lanes, weighted by their peaks
   double tokens_per_dollar = 0;    // 0 = no price known
   double lower_bound_seconds = 0;  // no plan of the language is faster; 0 = not computed
@@ -154,7 +154,7 @@ absl::StatusOr<Plan> ParsePlanText(std::string_view text);
 // On one line; `indent` >= 0: for people.
 std::string ToJson(const Plan& plan, int indent = -1);
 // Schema versions 1 to 4; 1 and 2 know no schedules, 3 and older have placements by stage, which are not read: shares say the
-// same. INVALID_ARGUMENT names the path in the document. Reports that `motley plan -o json` adds (docs/plan-language.md) are
+// same. INVALID_ARGUMENT names the path in the document. Reports that `motley plan -o json` adds (docs/use/plan-language.md) are
 // ignored.
 absl::StatusOr<Plan> PlanFromJson(const std::string& json);
 // Longer documents are refused before they are parsed.

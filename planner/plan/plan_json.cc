@@ -1,4 +1,4 @@
-// Writes the plan's JSON form (docs/plan-language.md). Keys are in a fixed order and numbers in their shortest exact form, so
+// Writes the plan's JSON form (docs/use/plan-language.md). Keys are in a fixed order and numbers in their shortest exact form, so
 // equal plans give equal bytes.
 #include "nlohmann/json.hpp"
 #include "planner/plan/ownership_json.h"

@@ -1,4 +1,4 @@
-// Reads the plan's JSON form (docs/plan-language.md): strict about keys and types, lenient about what can be derived.
+// Reads the plan's JSON form (docs/use/plan-language.md): strict about keys and types, lenient about what can be derived.
 #include "absl/strings/str_cat.h"
 #include "common/base/clean_text.h"
 #include "common/base/parse_json.h"

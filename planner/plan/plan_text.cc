@@ -1,4 +1,4 @@
-// Writes the plan for people (docs/plan-language.md). Consecutive units that differ in nothing but their device are one line.
+// Writes the plan for people (docs/use/plan-language.md). Consecutive units that differ in nothing but their device are one line.
 #include <algorithm>
 #include <array>
 

@@ -1,4 +1,4 @@
-// Reads the plan's text form (docs/plan-language.md): what defines a plan. Lines of predictions are passed over.
+// Reads the plan's text form (docs/use/plan-language.md): what defines a plan. Lines of predictions are passed over.
 #include <cmath>
 
 #include "absl/strings/match.h"

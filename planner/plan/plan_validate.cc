@@ -1,4 +1,4 @@
-// The rules of the plan language (docs/plan-language.md numbers them). Each rule is one sentence that names rank and place.
+// The rules of the plan language (docs/use/plan-language.md numbers them). Each rule is one sentence that names rank and place.
 #include <algorithm>
 #include <cmath>
 #include <map>

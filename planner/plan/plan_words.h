@@ -1,5 +1,5 @@
 // Words of the plan's text form that writer and reader share: names, numbers, lists of devices, runs of microbatches, layers.
-// docs/plan-language.md has the grammar. Readers' errors say what was expected; the caller adds the line.
+// docs/use/plan-language.md has the grammar. Readers' errors say what was expected; the caller adds the line.
 #pragma once
 
 #include <cstdint>

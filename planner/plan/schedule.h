@@ -1,5 +1,5 @@
 // The schedule: what every rank of a plan computes, in which order, and which samples each microbatch stands for. A plain value
-// that is stored with the plan. docs/plan-to-step.md says how it comes about and what follows from it.
+// that is stored with the plan. docs/inside/plan-to-step.md says how it comes about and what follows from it.
 //
 // A pipeline's layers are cut into *virtual stages* (PyTorch's stages, Megatron-LM's model chunks), numbered in the order in
 // which a microbatch passes them; a stage computes one or more. A stage has *rounds*. All its ranks go through them in one order,

@@ -1,5 +1,5 @@
 // The families of schedules and what is true of each: a row of traits. A new family is a row here, an order in
-// planner/plan/family_order and a row of docs/simulator.md's table.
+// planner/plan/family_order and a row of docs/inside/simulator.md's table.
 #pragma once
 
 #include <cstddef>

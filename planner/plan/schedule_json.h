@@ -1,4 +1,4 @@
-// The JSON form of a plan's schedules (docs/plan-language.md): by class of members that do the same to neighbouring samples,
+// The JSON form of a plan's schedules (docs/use/plan-language.md): by class of members that do the same to neighbouring samples,
 // naming devices and never ranks. Part of the plan's JSON form.
 #pragma once
 

@@ -1,6 +1,6 @@
 // EstimatePlan (evaluate.h): seconds of a plan without a graph. Layered and GPipe follow the stages' chunks forward, then
 // backward (estimate_passes.h); 1F1B and zero bubble follow passes round by round (estimate_turns.h); others are a formula of the
-// longest stage. docs/simulator.md, "Estimator", has all and their distance from the simulator.
+// longest stage. docs/inside/simulator.md, "Estimator", has all and their distance from the simulator.
 #include <algorithm>
 #include <cmath>
 #include <vector>

@@ -27,8 +27,8 @@ struct Border {
   double seconds_per_sample = 0, latency_seconds = 0;  // of the sender's own
 };
 
-// One stage in the two passes: when its actors' compute and its collective lane are free, and its buffers (docs/planner.md,
-// "Lowering").
+// One stage in the two passes: when its actors' compute and its collective lane are free, and its buffers
+// (docs/inside/planner.md, "Lowering").
 class StagePasses {
  public:
   StagePasses(const StageEstimate& stage, double overlap, bool shares_borders)

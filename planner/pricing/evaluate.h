@@ -34,14 +34,14 @@ struct Evaluation {
 absl::StatusOr<Evaluation> Evaluate(const Setting& setting, Plan plan);
 
 // Step seconds in closed form, and the fullest device: for searches. Within a few percent of Evaluate where links are not
-// contended (docs/simulator.md has the measured distance). No names are looked up, no graph is made.
+// contended (docs/inside/simulator.md has the measured distance). No names are looked up, no graph is made.
 struct QuickPrice {
   double step_seconds = 0;
   double worst_memory = 0;  // largest peak / usable; above 1 the plan does not fit
 };
 absl::StatusOr<QuickPrice> EstimatePlan(const Setting& setting, const Plan& plan);
 
-// Seconds below which no plan of the language can come on this setting, with what decides. docs/lower-bound.md.
+// Seconds below which no plan of the language can come on this setting, with what decides. docs/inside/lower-bound.md.
 struct LowerBound {
   double seconds = 0;
   std::string because;

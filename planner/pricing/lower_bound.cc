@@ -1,4 +1,4 @@
-// What no plan can beat: docs/lower-bound.md states and proves each part.
+// What no plan can beat: docs/inside/lower-bound.md states and proves each part.
 //
 //   compute   all work of the batch, divided in any way over all devices, each always at its best rate;
 //             with it the recomputation that the cluster's memory forces
@@ -178,7 +178,7 @@ struct Side {
 };
 
 // What a side can do in T seconds, by how many samples' ends it holds: `e`, in batches, of those that it shares with the other
-// side (docs/lower-bound.md, "Cuts of the network"). Concave envelope: `free` without, `more` with `ends` of them.
+// side (docs/inside/lower-bound.md, "Cuts of the network"). Concave envelope: `free` without, `more` with `ends` of them.
 struct SideWork {
   double free = 0, more = 0, ends = 0;
 };

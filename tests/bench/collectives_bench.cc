@@ -1,6 +1,6 @@
 // Time of uneven all-gather and reduce-scatter over equal paced links, against the lower bound, for shares from even to
-// one owner of everything; and of the sums of tensor-parallel groups of 2 to 4 ranks. docs/collectives.md explains the bounds
-// and what the columns of Gloo's own all-gather are.
+// one owner of everything; and of the sums of tensor-parallel groups of 2 to 4 ranks. docs/inside/collectives.md explains the
+// bounds and what the columns of Gloo's own all-gather are.
 //
 //   collectives_bench [ranks] [megabytes] [MB/s of each link] [repetitions] [--check]
 //   collectives_bench gloo-rank RANK RANKS ADDRESS FOLDER MEGABYTES LARGEST_SHARE

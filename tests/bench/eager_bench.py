@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A step on CPU devices beside eager PyTorch's, on one core and on all of them. docs/worker.md
+"""A step on CPU devices beside eager PyTorch's, on one core and on all of them. docs/use/worker.md
 
 usage: eager_bench.py --bin FOLDER --cache FOLDER [--json FILE] [--rounds N]
 """

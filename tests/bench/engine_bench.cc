@@ -1,5 +1,5 @@
 // The engine against what was simulated and against closed forms, in one run: ranks are threads of this process on emulated
-// devices. All rows are measured over a bound, medians of several steps. docs/pipelines.md, "Measured".
+// devices. All rows are measured over a bound, medians of several steps. docs/inside/pipelines.md, "Measured".
 //   engine_bench [--json F] [--text FILE] [--only SECTION]
 //     --text   to train on; without it, a text of its own
 //     --only   overhead, layered, pipelines, groups, handovers, sums or waits

@@ -1,5 +1,5 @@
-// The textbook's pipelines on equal stages against the right column of docs/simulator.md's table of orders, and against the
-// simulated step.
+// The textbook's pipelines on equal stages against the right column of docs/inside/simulator.md's table of orders, and against
+// the simulated step.
 //
 // The table knows neither embedding, head nor optimizer. The smallest text model has them, so their declared times are taken off
 // what was measured: the head's of every microbatch (its stage is the one that the others wait for), the embedding's of one, the

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Faults at length: kills, partitions, a node that comes and goes, newcomers of every bad kind, strangers, corruptions; what was
-lost, and how soon training goes on. docs/faults.md
+lost, and how soon training goes on. docs/use/faults.md
 
 usage: faults_bench.py --bin FOLDER [--json FILE] [--minutes N] [--seed S] [--only PART,PART]
 

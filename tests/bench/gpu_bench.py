@@ -8,7 +8,7 @@ usage: gpu_bench.py --bin FOLDER [--first-day] [--libtorch FOLDER] [--state FILE
 
 Sections take less than eight minutes each. Each one's result goes to --state when it ends: run again, the script goes on with what
 is left. On a machine with no network and no build, --pack's folder and a PyTorch of the version that it was built with are all that
-is needed: `python3 FOLDER/gpu_bench.py --bin FOLDER --libtorch SITE_PACKAGES`. docs/cuda.md says what stays unmeasured.
+is needed: `python3 FOLDER/gpu_bench.py --bin FOLDER --libtorch SITE_PACKAGES`. docs/inside/cuda.md says what stays unmeasured.
 """
 import argparse
 import json

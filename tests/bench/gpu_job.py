@@ -24,9 +24,9 @@ def job_file(folder, settings, to_toml):
     """The job on text of this checkout, as often as its batch for validation asks."""
     text = os.path.join(folder, "text.txt")
     pages = ""
-    for name in sorted(os.listdir(os.path.join(ROOT, "docs"))):
+    for name in sorted(os.listdir(os.path.join(ROOT, "docs", "inside"))):
         if name.endswith(".md"):
-            with open(os.path.join(ROOT, "docs", name), encoding="utf-8") as file:
+            with open(os.path.join(ROOT, "docs", "inside", name), encoding="utf-8") as file:
                 pages += file.read()
     with open(text, "w", encoding="utf-8") as out:
         out.write(pages * (LEAST_TEXT_BYTES // len(pages) + 1))

@@ -1,4 +1,5 @@
-// The published tables again, from the authors' measured latencies: `papers_bench [--data DIR] [--json F]`. docs/papers.md.
+// The published tables again, from the authors' measured latencies: `papers_bench [--data DIR] [--json F]`.
+// docs/inside/papers.md.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

@@ -1,5 +1,5 @@
 // What the fuzz targets share. A target is one parser: whatever bytes come, it answers with a value or a Status, in bounded time
-// and memory; and what it took is written and read back as the same. docs/fuzzing.md.
+// and memory; and what it took is written and read back as the same. docs/inside/fuzzing.md.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Things die, stop, and lie: the first cause is reported, training goes on with the same numbers, and nothing is left behind.
 
-usage: check_faults.py [--long]   # --long: instead the cases that `./run test --long` runs. docs/faults.md says which are which
+usage: check_faults.py [--long]   # --long: instead the cases that `./run test --long` runs. docs/use/faults.md says which are which
 """
 import os
 import sys
@@ -13,6 +13,7 @@ import netns
 from faults_common import expect_holds
 from faults_curve import curve, flipped_reads
 from faults_disks import full_disk, lost_share
+from faults_first_start import first_starts, first_starts_at_length
 from faults_kills import kills
 from faults_members import membership
 from faults_newcomers import newcomers, silent_in_swap
@@ -72,6 +73,7 @@ def daily(results):
     results.run("a node that misreads checkpoints", misreading_node)
     results.run("a control plane cut one way, and healed", on_a_network, lambda: partitions(CUT_SECONDS, [((CONTROL,), FROM)]))
     results.run("another machine takes over, the old coordinator comes back", on_a_network, lambda: take_overs(1, every=2, seed=7))
+    first_starts(results)
     results.run("one node upgraded", lambda: expect_holds(*one_node()))
     results.run("a newcomer that is silent in the swap", lambda: netns.why_not() or silent_in_swap())
 
@@ -79,6 +81,7 @@ def daily(results):
 def at_length(results):
     """The starts of ./run bench faults: what their daily cases leave to decisions over invented workers."""
     struck_and_parted(results)
+    first_starts_at_length(results)
     results.run("a rank that is stopped again and again", slow_rank)
     results.run("kills of the coordinator", lambda: expect_holds(*kills(4, 1, interval_seconds=2.0, clusters=1)))
     results.run("a data plane cut, and healed", on_a_network, lambda: partitions(CUT_SECONDS, [((DATA,), BOTH)]))

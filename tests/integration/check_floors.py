@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Floors: a file includes files of its own folder and of folders of its tree that stand before it in this list.
 
-docs/design.md says what each folder is; check_includes.sh holds the rules between the trees. Prints "ok NAME" or "FAIL NAME: why"
+docs/inside/design.md says what each folder is; check_includes.sh holds the rules between the trees. Prints "ok NAME" or "FAIL NAME: why"
 for each folder; `--arrows` prints who includes whom.
 """
 import collections

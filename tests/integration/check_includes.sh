@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The dependency rules of docs/design.md, checked in the include lines:
+# The dependency rules of docs/inside/design.md, checked in the include lines:
 #   common <- planner <- coordinator;  common <- worker;  torch only under worker/engine;
 #   generated protocol code only in common/wire, coordinator, worker/daemon and worker/rank; torch and protocol never together.
 # Prints one line a rule: "ok NAME" or "FAIL NAME: where".

@@ -108,14 +108,14 @@ def timeline(results, cluster, ranks):
 
 
 def documented(results, cluster):
-    """What is served and what docs/metrics.md lists is the same."""
-    with open(os.path.join(ROOT, "docs", "metrics.md"), encoding="utf-8") as file:
+    """What is served and what docs/use/metrics.md lists is the same."""
+    with open(os.path.join(ROOT, "docs", "use", "metrics.md"), encoding="utf-8") as file:
         listed = set(re.findall(r"`(motley_\w+)`", file.read()))
     served = set()
     for address in metrics_addresses(cluster).values():
         served |= set(re.findall(r"^# TYPE (motley_\w+) ", fetch(f"http://{address}/metrics"), re.MULTILINE))
-    results.check("every served metric is in docs/metrics.md", served <= listed, f"missing there: {sorted(served - listed)}")
-    results.check("every metric of docs/metrics.md is served", listed <= served, f"not served: {sorted(listed - served)}")
+    results.check("every served metric is in docs/use/metrics.md", served <= listed, f"missing there: {sorted(served - listed)}")
+    results.check("every metric of docs/use/metrics.md is served", listed <= served, f"not served: {sorted(listed - served)}")
 
 
 class ClusterWithCards(TestCluster):

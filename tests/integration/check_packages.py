@@ -18,6 +18,7 @@ from harness import ROOT, Results, TestCluster, expect, job_sections
 from packed_cluster import PackedCluster, why_not
 import containers
 import debian_root
+import packed_second_rank
 import slurm_example
 from patience import patience
 
@@ -55,7 +56,7 @@ def trains_and_exports(cluster):
 # ---- the tarball ----
 def unpacked_tarball(folder):
     output(os.path.join(ROOT, "run"), "pack")
-    tarball, = (name for name in glob.glob(os.path.join(ROOT, "build", "motley-*.tar.gz")) if not name.endswith("-gpu.tar.gz"))
+    tarball, = (name for name in glob.glob(os.path.join(ROOT, "build", "motley-*.tar.gz")) if name.endswith("x86_64.tar.gz"))
     output("tar", "-C", folder, "-xzf", tarball)
     unpacked, = os.listdir(folder)
     expect(os.path.basename(tarball) == f"{unpacked}.tar.gz", f"{tarball} unpacks {unpacked}")
@@ -139,6 +140,10 @@ def says_what_is_bundled(unpacked):
     expect({"libc6", "libgrpc++1.51", "torch"} <= names, f"packages {sorted(names)}")
 
 
+def links_hold(unpacked):
+    output(sys.executable, os.path.join(os.path.dirname(os.path.abspath(__file__)), "check_links.py"), "--installed", unpacked)
+
+
 # ---- the Debian packages ----
 def made_packages():
     output(os.path.join(ROOT, "run"), "package")
@@ -170,6 +175,9 @@ def main():
             results.run("a tarball in parts says so", in_parts, unpacked[0])
             results.run("what is bundled", says_what_is_bundled, unpacked[0])
             results.run("the example for Slurm, with a stand-in for srun", slurm_example.two_allocations, unpacked[0])
+            results.run("links of the pages in the tarball", links_hold, unpacked[0])
+    with tempfile.TemporaryDirectory() as folder:
+        results.run("a tarball with the rank of a second libtorch", packed_second_rank.check, folder)
     packages = {}
     results.run("./run package", lambda: packages.update(made_packages()))
     if packages:

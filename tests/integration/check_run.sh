@@ -42,6 +42,16 @@ suites_by_name() {
     status_is 1 "$clone/run" test run-units "no test of this name" && says "has 'no test of this name' in its name"
 }
 
+# A tarball that cannot be made is refused before anything is compiled, with the command that fetches what it lacks.
+pack_without_its_libraries() {
+  local cache=$folder/empty-cache
+  mkdir -p "$cache"
+  PATH=$(fakes):$PATH MOTLEY_CACHE=$cache status_is 69 "$root/run" pack --gpu && says "'./run setup --gpu' fetches" && ! says "was called" &&
+    PATH=$(fakes):$PATH MOTLEY_CACHE=$cache status_is 69 "$root/run" pack --libtorch 2.7.1 --gpu &&
+    says "'./run setup --libtorch 2.7.1 --gpu' fetches" && ! says "was called" &&
+    PATH=$(fakes):$PATH status_is 64 "$root/run" pack --libtorch 2.7 && says "the known versions are" && ! says "was called"
+}
+
 # Programs that would change something, and only say that they were called.
 fakes() {
   local program
@@ -387,6 +397,7 @@ check "help lists the commands" prints "./run COMMAND" "$root/run" help
 check "--help of every command, and nothing else" help_of_every_command
 check "an unknown flag is a usage error that names the nearest" unknown_flag
 check "./run test NAME runs one suite, and names the nearest of an unknown one" suites_by_name
+check "a tarball without its libraries is refused at once" pack_without_its_libraries
 check "what a long step took is said the next time" durations_of_this_machine
 check "a fresh machine goes on after its first long step" first_step_of_a_fresh_machine
 check "a copied clone compiles its own sources" copied_clone

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""docs/two-machines.md, as it stands: its configuration files and its way to join on two hosts of a network of namespaces, what
+"""docs/use/two-machines.md, as it stands: its configuration files and its way to join on two hosts of a network of namespaces, what
 `motley doctor` says of them, and a job on both."""
 import json
 import os
@@ -16,7 +16,7 @@ from cluster import Daemon
 import netns
 from patience import patience
 
-PAGE = os.path.join(ROOT, "docs", "two-machines.md")
+PAGE = os.path.join(ROOT, "docs", "use", "two-machines.md")
 HOSTS = ["a", "b"]
 STEPS = os.environ.get("MOTLEY_STEPS", "5")   # of the job that is listened to; 600 are ten thousand frames
 

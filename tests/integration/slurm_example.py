@@ -1,4 +1,4 @@
-"""deploy/examples/slurm as docs/without-root.md says, with a stand-in for srun: two nodes join by one token, train, leave when their
+"""deploy/examples/slurm as docs/use/without-root.md says, with a stand-in for srun: two nodes join by one token, train, leave when their
 time is over, and come back with the next allocation under the same names."""
 import os
 import signal

@@ -2,7 +2,7 @@
 """One device of the engine trains tiny models as PyTorch does: loss, norm, and every parameter and moment after every step.
 
 Runs in the oracle's Python. `equivalence_bench --references` writes what the engine computed; random plans are compared with the
-same (docs/training-semantics.md), so that all of them are tied to PyTorch.
+same (docs/use/training-semantics.md), so that all of them are tied to PyTorch.
 usage: check_states.py [FOLDER]       FOLDER: written before; else it is written now, with the programs in $MOTLEY_BIN
 """
 import json

@@ -1,4 +1,4 @@
-"""Which samples form a step, as docs/training-semantics.md says: the formula of common/data/sampling.h in Python."""
+"""Which samples form a step, as docs/use/training-semantics.md says: the formula of common/data/sampling.h in Python."""
 import hashlib
 import os
 

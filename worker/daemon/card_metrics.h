@@ -1,4 +1,4 @@
-// How this node's cards are, as metrics (docs/metrics.md). Thread-safe.
+// How this node's cards are, as metrics (docs/use/metrics.md). Thread-safe.
 #pragma once
 
 #include <map>

@@ -211,7 +211,7 @@ absl::Status CheckCoordinators(const WorkerConfig& config) {
   if (all.size() == 1 || UsesTls(config)) return absl::OkStatus();
   return absl::InvalidArgumentError(
       "worker.coordinator names several addresses, and this worker does not come by TLS: only a certificate tells the cluster's "
-      "coordinator from one that it has replaced. Join by a token (docs/joining.md), or name one address");
+      "coordinator from one that it has replaced. Join by a token (docs/use/joining.md), or name one address");
 }
 
 absl::Status CheckAddresses(const WorkerConfig& config) {

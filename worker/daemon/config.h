@@ -1,4 +1,4 @@
-// The worker's configuration: a strict TOML file (docs/worker.md) and what it says of the node's devices.
+// The worker's configuration: a strict TOML file (docs/use/worker.md) and what it says of the node's devices.
 #pragma once
 
 #include <optional>

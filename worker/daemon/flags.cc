@@ -100,10 +100,10 @@ FlagsResult ParseFlags(int argc, char** argv) {
   bool probe = false, check = false, foreground = false;
   ConfigFlags keys;
   JoinOptions join;
-  app.add_option("--config", path, "TOML file (docs/worker.md); required, except with --coordinator or --probe");
+  app.add_option("--config", path, "TOML file (docs/use/worker.md); required, except with --coordinator or --probe");
   keys.AddTo(app);
   app.add_option("--addresses", addresses, "File in which to say, as JSON, which addresses were taken (with port 0, say)");
-  app.add_flag("--probe", probe, "Print this node's cards as the [[node]] of a cluster file (docs/clusters.md), and end");
+  app.add_flag("--probe", probe, "Print this node's cards as the [[node]] of a cluster file (docs/use/clusters.md), and end");
   app.add_flag("--check", check, "Print what the configuration would offer on this machine now, and end");
   app.add_option("--join", join.token, "Become a node of the cluster whose coordinator gave this token ('motley node token')");
   app.add_option("--join-file", join.token_file, "The same with a file that holds the token, or - for stdin");

@@ -18,8 +18,9 @@ absl::Status Read(const std::string& path, std::string* out) {
   if (!text.ok()) {
     // What may get better by itself, a file system that does not answer say, is no reason to join.
     if (!absl::IsNotFound(text.status()) && !absl::IsInvalidArgument(text.status())) return text.status();
-    return absl::FailedPreconditionError(absl::StrCat(
-        text.status().message(), ": this node has no identity; join the cluster: motley-worker --join TOKEN (docs/joining.md)"));
+    return absl::FailedPreconditionError(
+        absl::StrCat(text.status().message(),
+                     ": this node has no identity; join the cluster: motley-worker --join TOKEN (docs/use/joining.md)"));
   }
   *out = *std::move(text);
   return absl::OkStatus();

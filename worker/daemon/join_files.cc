@@ -35,7 +35,7 @@ std::string WorkerToml(const JoinedNode& node) {
   std::vector<std::string> roots;
   for (const std::string& root : node.roots) roots.push_back(Toml(root));
   std::string text =
-      absl::StrCat("# Written by motley-worker --join. Every key is in docs/worker.md.\n\n[worker]\nname = ", Toml(node.name),
+      absl::StrCat("# Written by motley-worker --join. Every key is in docs/use/worker.md.\n\n[worker]\nname = ", Toml(node.name),
                    "\ncoordinator = ", OneOrMore(node.coordinators), "\nidentity = ", Toml(node.identity),
                    "   # key and certificate of this node\n", "data_address = ", Toml(node.data_address),
                    "   # of the interface over which ranks exchange tensors\n", "metrics = \"127.0.0.1:7072\"\n");

@@ -1,4 +1,5 @@
-// The newest steps of an epoch with their instructions' times, for whoever asks to see one (docs/timelines.md). Not thread-safe.
+// The newest steps of an epoch with their instructions' times, for whoever asks to see one (docs/use/timelines.md). Not
+// thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// motley-worker --probe: this node as a cluster file describes it (docs/clusters.md), for plans without a cluster.
+// motley-worker --probe: this node as a cluster file describes it (docs/use/clusters.md), for plans without a cluster.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // What of the file system a rank may use: the worker's roots, and what its libraries need. The kernel holds it to that, so that a
-// link which somebody swaps while the rank trains leads nowhere. docs/security.md, "Files of jobs".
+// link which somebody swaps while the rank trains leads nowhere. docs/use/security.md, "Files of jobs".
 #pragma once
 
 #include <string>

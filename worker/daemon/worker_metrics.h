@@ -1,4 +1,4 @@
-// The worker's Prometheus metrics (docs/metrics.md). Thread-safe.
+// The worker's Prometheus metrics (docs/use/metrics.md). Thread-safe.
 #pragma once
 
 #include <map>

@@ -1,6 +1,6 @@
 // Gives each step its batch. On a device with a memory of its own the next one is written while a step runs, into pinned memory
-// of the host, from where the compute lane's stream copies it without the host's waiting (docs/cuda.md). Elsewhere a batch is
-// made when it is asked for: there is nothing to copy, and a second batch would be memory that the plan does not count.
+// of the host, from where the compute lane's stream copies it without the host's waiting (docs/inside/cuda.md). Elsewhere a batch
+// is made when it is asked for: there is nothing to copy, and a second batch would be memory that the plan does not count.
 #pragma once
 
 #include <ATen/core/Tensor.h>

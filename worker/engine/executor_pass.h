@@ -106,7 +106,8 @@ class Executor::Pass : public ProgramWork {
   // Zeroed at the first write after a reduction. Its last reduction and this write are ordered by the program.
   const UnitArray& GradientBuffer(int buffer, int unit);
   void Written(int buffer, int64_t elements);
-  // Where the head's backward by input leaves its weights' gradients: one sum of all microbatches that wait (docs/operators.md).
+  // Where the head's backward by input leaves its weights' gradients: one sum of all microbatches that wait
+  // (docs/inside/operators.md).
   const UnitArray& HeadsSum(UnitArray& sum, int unit) const;
   double LossWeight() const;
   // Of a training step alone.

@@ -1,4 +1,4 @@
-// The four lanes of a rank, of the kind that its device and its transports ask for (docs/lanes.md). Private to the engine.
+// The four lanes of a rank, of the kind that its device and its transports ask for (docs/inside/lanes.md). Private to the engine.
 #pragma once
 
 #include <array>

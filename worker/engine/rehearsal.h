@@ -1,7 +1,7 @@
 // Before the first step every kind of work of the compute and the collective lane runs once, with the sizes that steps have. A
 // device may load a kernel when it is first launched, and may wait then until it has nothing else to do (CUDA does: lazy
 // loading). In a step it may have a transfer that waits for a peer, which may wait for this rank. The lanes themselves do it:
-// libraries keep handles and plans for each thread. docs/cuda.md
+// libraries keep handles and plans for each thread. docs/inside/cuda.md
 #pragma once
 
 #include <array>

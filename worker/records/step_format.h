@@ -1,4 +1,4 @@
-// The forms in which a job's step records are kept beside its checkpoints. docs/step-records.md
+// The forms in which a job's step records are kept beside its checkpoints. docs/use/step-records.md
 #pragma once
 
 #include <cstdint>

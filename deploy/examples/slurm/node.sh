@@ -1,5 +1,5 @@
 #!/bin/sh
-# What srun starts once on each node of an allocation: this node's worker (docs/without-root.md). Set before:
+# What srun starts once on each node of an allocation: this node's worker (docs/use/without-root.md). Set before:
 #   MOTLEY          the folder of the tarball, seen by all nodes
 #   MOTLEY_NODES    a folder that all nodes see and nobody else reads: token, and for each node its key and certificate
 #   MOTLEY_WORKERS  host:port of the coordinator's workers.listen

@@ -1,4 +1,4 @@
-// auto: the best plan of the whole language that a bounded search finds. docs/strategies/auto.md.
+// auto: the best plan of the whole language that a bounded search finds. docs/inside/strategies/auto.md.
 //
 //   1 every strategy's own plan (tuned): auto is never worse than the best of them
 //   2 pipelines in turn (auto_turns) and layered ones (auto_stages) over candidate groupings, everything uneven inside: plans

@@ -1,4 +1,5 @@
-// Baton on a setting. The paper (12 pages of poster text) gives three levels and no algorithm; docs/strategies/baton.md has ours:
+// Baton on a setting. The paper (12 pages of poster text) gives three levels and no algorithm; docs/inside/strategies/baton.md
+// has ours:
 //
 //   line-ups     which devices form tensor-parallel units and their order in the pipeline (baton_lineup.h), by how many replicas
 //                and what microbatch; best first by a lower bound that ignores memory, until no bound beats the few best found

@@ -1,6 +1,6 @@
 // Levels two and three of the Baton search (Yi Zhang, Shuibing He, Ping Chen, "Baton: Orchestrating GPU Memory for LLM Training
-// on Heterogeneous Cluster"; the paper gives the idea, docs/strategies/baton.md the algorithm): how a tensor-parallel unit of
-// unlike devices shares a layer, and which operators each of its ranks runs again so that its part fits.
+// on Heterogeneous Cluster"; the paper gives the idea, docs/inside/strategies/baton.md the algorithm): how a tensor-parallel unit
+// of unlike devices shares a layer, and which operators each of its ranks runs again so that its part fits.
 #pragma once
 
 #include <cstdint>

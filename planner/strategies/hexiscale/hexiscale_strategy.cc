@@ -1,5 +1,5 @@
 // hexiscale (arXiv 2409.01143): pipelines of different shape side by side, tensor parallelism inside nodes, 1F1B. The search has
-// its own objective (hexiscale_problem.h); the best layouts by it are simulated. docs/strategies/hexiscale.md says what is
+// its own objective (hexiscale_problem.h); the best layouts by it are simulated. docs/inside/strategies/hexiscale.md says what is
 // published and what is tuned.
 #include <cstddef>
 #include <utility>

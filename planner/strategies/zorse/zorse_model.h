@@ -1,6 +1,6 @@
 // Zorse's latency and memory model (arXiv 2507.10392 section 3.3): what a division into groups, ministages and microbatches
 // costs, in closed form. The paper's appendix 5 is not in its text; the formulas derived for it stand in
-// docs/strategies/zorse.md.
+// docs/inside/strategies/zorse.md.
 //
 // Deviations: batches are split by the measured curves and not by a linear fit; a group's training state may be unevenly owned
 // (tuned); embedding and head count where they lie. Symbols: v = ministages of a group, m = microbatch size.

@@ -3,8 +3,8 @@
 //
 // Phase 1 divides the cluster: SPLIT for every k as published, and the candidates of groupings.h, since the paper's own results
 // (groups by kind) do not come out of SPLIT on real rates. Phase 2 enumerates ministages, microbatch sizes, offload and (tuned)
-// who recomputes in closed form (zorse_model.h); the best few are simulated. docs/strategies/zorse.md says what is published and
-// what is tuned.
+// who recomputes in closed form (zorse_model.h); the best few are simulated. docs/inside/strategies/zorse.md says what is
+// published and what is tuned.
 #include <algorithm>
 #include <cstddef>
 #include <iterator>

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "common/checkpoint/byte_tokenizer.h"
 #include "common/checkpoint/checkpoint.h"
 #include "nlohmann/json.hpp"
 #include "tests/common/base/temp_folder.h"
@@ -54,6 +55,9 @@ void ExpectEveryTensor(const ModelShape& model) {
   auto config = ParseHfConfig(TempFolder::Read(out + "/config.json"), "config.json");
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(*config, model);
+  EXPECT_EQ(TempFolder::Read(out + "/tokenizer.json"), ByteTokenizer());
+  EXPECT_EQ(TempFolder::Read(out + "/tokenizer_config.json"), ByteTokenizerConfig(model.max_positions));
+  EXPECT_EQ(TempFolder::Read(out + "/generation_config.json"), ByteGenerationConfig(model.max_positions));
 }
 
 TEST(ExportHuggingFaceTest, Gpt2WithTiedHead) { ExpectEveryTensor(TinyModel(true)); }

@@ -1,5 +1,6 @@
 // Every call of a save, from its token to its published name, refused once with every errno that file systems have: what the job
-// does then (docs/checkpoints.md, "When a call is refused"), and that nothing is lost by it. What pruning meets is only logged.
+// does then (docs/use/checkpoints.md, "When a call is refused"), and that nothing is lost by it. What pruning meets is only
+// logged.
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>

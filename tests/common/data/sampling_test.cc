@@ -9,7 +9,7 @@
 namespace motley {
 namespace {
 
-// The values of docs/training-semantics.md, computed there by another program.
+// The values of docs/use/training-semantics.md, computed there by another program.
 TEST(SamplingTest, AgreesWithTheDocumentedValues) {
   EXPECT_EQ(Mix64(0), 0xe220a8397b1dcdafULL);
   EXPECT_EQ(HashText(""), 0xc3817c016ba4ff30ULL);

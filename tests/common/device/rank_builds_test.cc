@@ -27,12 +27,13 @@ TEST(RankBuilds, ACardGetsTheNewestBuildThatHasItsKernels) {
 
 TEST(RankBuilds, WhatIsMissingIsSaidWithTheRemedy) {
   EXPECT_EQ(Chosen(61, 13000, kNewest),
-            "no motley-rank at hand has kernels for sm_61; make one that has them: ./run setup --libtorch 2.7.1");
+            "no motley-rank at hand has kernels for sm_61; make one that has them: ./run setup --libtorch 2.7.1 (packages: "
+            "docs/use/lab-cards.md)");
   EXPECT_EQ(Chosen(120, 13000, kOld), "no motley-rank at hand has kernels for sm_120; make one that has them: ./run build");
   EXPECT_THAT(Chosen(37, 13000, kBoth), HasSubstr("no build of motley-rank has kernels for sm_37 (2.11.0: sm_75, sm_80"));
   EXPECT_EQ(Chosen(86, 12020, kNewest),
             "driver 535.129.03 runs CUDA 12.2, and motley-rank of libtorch 2.11.0 needs 13.0: install a driver of branch 580 or "
-            "newer, or ./run setup --libtorch 2.7.1");
+            "newer, or ./run setup --libtorch 2.7.1 (packages: docs/use/lab-cards.md)");
   EXPECT_EQ(Chosen(120, 12080, kBoth),
             "driver 535.129.03 runs CUDA 12.8, and motley-rank of libtorch 2.11.0 needs 13.0: install a driver of branch 580 or "
             "newer");

@@ -8,19 +8,19 @@
 namespace motley {
 namespace {
 
-// The row of the table in docs/job-file.md that describes `path`.
+// The row of the table in docs/use/job-file.md that describes `path`.
 std::string RowOf(const std::string& text, const std::string& path) {
   const size_t begin = text.find("| `" + path + "` |");
   return begin == std::string::npos ? "" : text.substr(begin, text.find('\n', begin) - begin);
 }
 
 TEST(JobFieldsTest, TheDocumentationHasEveryKeyWithItsDefaultAndChoices) {
-  const std::string text = TempFolder::Read(SourceFolder() + "/docs/job-file.md");
+  const std::string text = TempFolder::Read(SourceFolder() + "/docs/use/job-file.md");
   JobConfig config;
   size_t rows = 0;
   for (const JobField& field : JobFields(config)) {
     const std::string row = RowOf(text, field.Path());
-    ASSERT_NE(row, "") << field.Path() << " is not in docs/job-file.md";
+    ASSERT_NE(row, "") << field.Path() << " is not in docs/use/job-file.md";
     const bool required = row.find("| required |") != std::string::npos;
     EXPECT_TRUE(required || row.find(field.ValueText()) != std::string::npos)
         << row << " lacks the default " << field.ValueText();
@@ -29,7 +29,7 @@ TEST(JobFieldsTest, TheDocumentationHasEveryKeyWithItsDefaultAndChoices) {
   }
   size_t in_text = 0;
   for (size_t at = text.find("\n| `"); at != std::string::npos; at = text.find("\n| `", at + 1)) ++in_text;
-  EXPECT_EQ(in_text, rows) << "docs/job-file.md has a key that does not exist";
+  EXPECT_EQ(in_text, rows) << "docs/use/job-file.md has a key that does not exist";
 }
 
 TEST(JobFieldsTest, TypesAndTexts) {

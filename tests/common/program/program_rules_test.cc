@@ -1,4 +1,4 @@
-// Every rule of docs/program.md has a program here or in program_pipeline_rules_test.cc that breaks it.
+// Every rule of docs/inside/program.md has a program here or in program_pipeline_rules_test.cc that breaks it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

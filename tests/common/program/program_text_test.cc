@@ -134,7 +134,7 @@ class GrammarPrinter {
 };
 
 TEST(ProgramTextTest, ThePageHasTheGrammarAndTheMeaningOfEveryOperation) {
-  std::ifstream file(SourceFolder() + "/docs/program.md");
+  std::ifstream file(SourceFolder() + "/docs/inside/program.md");
   std::stringstream page;
   page << file.rdbuf();
   for (const Operation& op : kEveryOperation) {

@@ -11,7 +11,7 @@
 
 namespace motley {
 
-// One layer, recomputed; one microbatch. The first example of docs/program.md.
+// One layer, recomputed; one microbatch. The first example of docs/inside/program.md.
 inline constexpr char kTraining[] =
     "program 3 training rank 0 of 2 units 3 microbatches 2@0\n"
     "holds 0,1,2\n"
@@ -90,7 +90,7 @@ inline constexpr char kEvaluation[] =
     "5 reduce_scalars after=3\n";
 
 // The first of two stages: the embedding and a layer, resident in their homes, on a single rank. GPipe with two microbatches.
-// The second example of docs/program.md.
+// The second example of docs/inside/program.md.
 inline constexpr char kFirstStage[] =
     "program 3 training rank 0 of 2 units 4 microbatches 2@0,2@2\n"
     "holds 0,1\n"

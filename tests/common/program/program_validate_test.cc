@@ -49,7 +49,7 @@ TEST(ProgramValidateTest, HandWrittenProgramsPass) {
 }
 
 TEST(ProgramValidateTest, TheDocumentedExampleIsThisOne) {
-  std::ifstream page(SourceFolder() + "/docs/program.md");
+  std::ifstream page(SourceFolder() + "/docs/inside/program.md");
   std::string line;
   std::vector<std::string> examples;
   bool inside = false;

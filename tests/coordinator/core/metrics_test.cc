@@ -12,9 +12,9 @@
 namespace motley::coordinator {
 namespace {
 
-// The names between backquotes in the first column of docs/metrics.md, section Coordinator.
+// The names between backquotes in the first column of docs/use/metrics.md, section Coordinator.
 std::set<std::string> Documented() {
-  std::ifstream in(SourceFolder() + "/docs/metrics.md");
+  std::ifstream in(SourceFolder() + "/docs/use/metrics.md");
   std::set<std::string> names;
   bool ours = false;
   for (std::string line; std::getline(in, line);) {

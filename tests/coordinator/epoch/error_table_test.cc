@@ -1,4 +1,4 @@
-// The rows of the table in docs/errors.md: what follows each failure, and how long the next epoch waits.
+// The rows of the table in docs/use/errors.md: what follows each failure, and how long the next epoch waits.
 #include "coordinator/epoch/epoch_driver.h"
 #include "coordinator/epoch/second_opinion.h"
 #include "coordinator/epoch/steps.h"

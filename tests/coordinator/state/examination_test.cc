@@ -369,7 +369,7 @@ TEST_F(ExaminationTest, WorkersOfDifferentUsersAreANote) {
       Text(FindingState::kWarning),
       "users: workers run under different numbers of user and group: 872:871 on a and 1 more node; 990:871 on c. In a shared "
       "folder one may not replace what another wrote; give motley-worker the same numbers on all machines "
-      "(docs/two-machines.md)\n");
+      "(docs/use/two-machines.md)\n");
 }
 
 // Whether it is ready for the loss of the coordinator's machine, where somebody has begun to make it so.

@@ -120,7 +120,7 @@ TEST(Links, RingOfUnevenShares) {
                                                                                               {"NIC of a in", 75}}));
 }
 
-// The time of an all-gather is docs/collectives.md's bound: the largest (P - s_i) / r.
+// The time of an all-gather is docs/inside/collectives.md's bound: the largest (P - s_i) / r.
 TEST(Links, OneOwnerCostsNoMoreThanTheWholeArray) {
   const Links links(TwoNodes());
   const std::vector<int> inside = {0, 1};

@@ -51,7 +51,7 @@ TEST(LatencyBook, NegativeInterceptBecomesProportional) {
   EXPECT_THAT(book->repairs(), Contains(HasSubstr("m/l4/512/float32/forward: negative intercept")));
 }
 
-// A list of two numbers is a fit of forward and backward together: see docs/profiles.md.
+// A list of two numbers is a fit of forward and backward together: see docs/inside/profiles.md.
 TEST(LatencyBook, TotalsAreSplit) {
   const auto book = LatencyBook::Parse(kPublished, "f.json");
   const LatencyEntry* fit = book->Find("m", "T4", 512, DType::kFloat16);

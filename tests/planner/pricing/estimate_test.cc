@@ -1,4 +1,4 @@
-// EstimatePlan against Evaluate. docs/simulator.md has the measured distance.
+// EstimatePlan against Evaluate. docs/inside/simulator.md has the measured distance.
 #include <cmath>
 #include <cstdio>
 #include <map>

@@ -1,4 +1,4 @@
-// Reference: docs/lower-bound.md.
+// Reference: docs/inside/lower-bound.md.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

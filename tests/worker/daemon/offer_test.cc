@@ -228,7 +228,9 @@ TEST_F(OfferTest, TheRankIsTheNewestBuildThatRunsOnTheCard) {
   nlohmann::json& card = fake_.Add();
   card["name"] = "Tesla P40";
   card["capability"] = 61;
-  EXPECT_EQ(WhyUnused(), "no motley-rank at hand has kernels for sm_61; make one that has them: ./run setup --libtorch 2.7.1");
+  EXPECT_EQ(WhyUnused(),
+            "no motley-rank at hand has kernels for sm_61; make one that has them: ./run setup --libtorch 2.7.1 (packages: "
+            "docs/use/lab-cards.md)");
   Build("motley-rank-2.7.1");
   {
     const auto offer = Make("");

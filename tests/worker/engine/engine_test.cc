@@ -50,7 +50,7 @@ TEST_F(EngineTest, MoreValidationSamplesThanThereAreIsNamed) {
   EXPECT_NE(end.status().message().find("data.validation_samples"), std::string::npos) << end.status();
 }
 
-// A second thread that computes with several would make a second team: together more threads than cores (docs/worker.md).
+// A second thread that computes with several would make a second team: together more threads than cores (docs/use/worker.md).
 TEST_F(EngineTest, OnlyComputeHasTheDevicesThreads) {
   FakeKv kv;
   FakeHost host(kv);

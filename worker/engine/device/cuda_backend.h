@@ -1,5 +1,5 @@
-// NVIDIA cards: tensors on the one card that the process sees, lanes on streams, memory by PyTorch's allocator (docs/cuda.md).
-// Private to the engine.
+// NVIDIA cards: tensors on the one card that the process sees, lanes on streams, memory by PyTorch's allocator
+// (docs/inside/cuda.md). Private to the engine.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// Named ranges for Nsight Systems, one for each instruction that a lane's thread runs (docs/cuda.md). They come from PyTorch's
-// library for cards, which has NVTX inside. Private to the engine.
+// Named ranges for Nsight Systems, one for each instruction that a lane's thread runs (docs/inside/cuda.md). They come from
+// PyTorch's library for cards, which has NVTX inside. Private to the engine.
 #pragma once
 
 #include <string>

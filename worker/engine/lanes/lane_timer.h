@@ -1,5 +1,5 @@
 // Says how long work takes on a lane of a device: by marks of the lane's stream, or, on a device without streams, by the lane's
-// schedule, which is the host's clock where no speed is declared. docs/profiles.md
+// schedule, which is the host's clock where no speed is declared. docs/inside/profiles.md
 #pragma once
 
 #include <exception>

@@ -1,5 +1,5 @@
 // A stream's lane with a thread of its own that gives the stream its work: where the stream waits for a thread, or has all the
-// launches that it takes, it holds up this thread and not the issuer of all lanes (docs/cuda.md).
+// launches that it takes, it holds up this thread and not the issuer of all lanes (docs/inside/cuda.md).
 #pragma once
 
 #include <functional>

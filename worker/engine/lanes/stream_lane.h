@@ -1,4 +1,4 @@
-// A lane of a device with streams: work is enqueued on the caller's thread, nobody waits for it (docs/cuda.md).
+// A lane of a device with streams: work is enqueued on the caller's thread, nobody waits for it (docs/inside/cuda.md).
 #pragma once
 
 #include <deque>

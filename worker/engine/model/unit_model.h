@@ -4,8 +4,8 @@
 //
 // Flat arrays: `params` and `grads` are in the unit's layout (common/model/parameters.h), or longer and begin with it (a buffer
 // for the largest unit). Of a slice they have its layout, and everything that a unit or segment makes is a term: the group's
-// ranks' add up to what the unit makes (docs/operators.md, "Tensor parallelism"). Backward functions ADD to `grads`, which are
-// float32 where the model computes in a half type. Activations are [samples, seq_len, hidden].
+// ranks' add up to what the unit makes (docs/inside/operators.md, "Tensor parallelism"). Backward functions ADD to `grads`, which
+// are float32 where the model computes in a half type. Activations are [samples, seq_len, hidden].
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,4 +1,4 @@
-// Why NCCL mostly fails on a machine, from what it says and what the machine allows. Pure. docs/nccl.md
+// Why NCCL mostly fails on a machine, from what it says and what the machine allows. Pure. docs/inside/nccl.md
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// One NCCL communicator: made, given calls, watched and ended without ever blocking in NCCL. docs/nccl.md
+// One NCCL communicator: made, given calls, watched and ended without ever blocking in NCCL. docs/inside/nccl.md
 //
 // Threads: one at a time makes calls; Health and Abort may come from any. Threads with communicators of one card take turns at
 // putting calls on its streams: NCCL calls it unsafe to do so in parallel.

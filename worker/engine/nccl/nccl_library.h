@@ -1,4 +1,4 @@
-// Opens NCCL at run time. It stays open: it has threads of its own. docs/nccl.md
+// Opens NCCL at run time. It stays open: it has threads of its own. docs/inside/nccl.md
 #pragma once
 
 #include <string>

@@ -1,4 +1,5 @@
-// What NCCL's log (NCCL_DEBUG=INFO) says of the links that a communicator goes by. NCCL has no call that does. docs/nccl.md
+// What NCCL's log (NCCL_DEBUG=INFO) says of the links that a communicator goes by. NCCL has no call that does.
+// docs/inside/nccl.md
 #pragma once
 
 #include <map>

@@ -1,4 +1,5 @@
-// Times hand-overs between every two nodes and inside each of them, on the ranks and links that will train (docs/profiles.md).
+// Times hand-overs between every two nodes and inside each of them, on the ranks and links that will train
+// (docs/inside/profiles.md).
 #pragma once
 
 #include <set>

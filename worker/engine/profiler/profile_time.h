@@ -1,4 +1,4 @@
-// How long the profile of one device may take, and what was left out of it for that (docs/profiles.md).
+// How long the profile of one device may take, and what was left out of it for that (docs/inside/profiles.md).
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 // Loads a device before it is measured, until it is as fast as in a job that runs for hours. A card computes for seconds at
-// clocks that its power limit and its warmth do not let it keep: a small one loses a third to a half of them (docs/profiles.md).
+// clocks that its power limit and its warmth do not let it keep: a small one loses a third to a half of them
+// (docs/inside/profiles.md).
 #pragma once
 
 #include "worker/engine/profiler/unit_profiler.h"

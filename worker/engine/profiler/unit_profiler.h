@@ -30,7 +30,7 @@ struct ProfiledRank {
 
 // Sizes double (1, 2, 4, ...) until the batch, the device's memory or the time allowed ends them; at least two. A device that
 // has no memory for more than the whole unit's passes is measured by those alone. `end`: when a card should be done; what
-// does not fit before it is left out (unit_time.h, docs/profiles.md), but never one sample's passes.
+// does not fit before it is left out (unit_time.h, docs/inside/profiles.md), but never one sample's passes.
 // May throw c10::Error; c10::OutOfMemoryError when not even one sample of the unit fits the device.
 UnitProfile MeasureUnit(const ProfiledRank& rank, UnitKind kind, double budget_seconds, absl::Duration end);
 

@@ -1,4 +1,4 @@
-// What of a unit's measurements fits the time that is left of a device's profile (docs/profiles.md).
+// What of a unit's measurements fits the time that is left of a device's profile (docs/inside/profiles.md).
 #pragma once
 
 #include <cstddef>

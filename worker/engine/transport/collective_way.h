@@ -1,4 +1,4 @@
-// How NCCL, whose collectives are even, serves owners who are not. Pure. docs/nccl.md
+// How NCCL, whose collectives are even, serves owners who are not. Pure. docs/inside/nccl.md
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // The data traffic of one epoch's ranks: collectives of groups, over arrays that the members own in uneven pieces, and hand-overs
-// from rank to rank (docs/collectives.md).
+// from rank to rank (docs/inside/collectives.md).
 //
 // Threads: one at a time calls the collectives and the gathers, one sends, one receives, all three side by side; Abort may come
 // from any. Every member of a group calls its collectives in the same order with the same owners, and a rank in several groups

@@ -1,5 +1,5 @@
 // The two ends of hand-overs from one rank to another, over one socket that carries nothing else. Private to the engine.
-// docs/collectives.md
+// docs/inside/collectives.md
 //
 // Both ends first say their terms: the hand-over's number, its size, and when they are ready by the emulated schedule. So neither
 // begins without the other, and both know when it began. Then segments come; the receiver acknowledges with the time at which the

@@ -1,5 +1,5 @@
 // How two ranks get a connection that is known to be theirs: sockets of our own, each proven by both ends before any use.
-// Private to the engine. docs/collectives.md
+// Private to the engine. docs/inside/collectives.md
 //
 // Every rank listens on one port and publishes it with a secret among its epoch's keys. The lower rank of a pair calls the
 // higher one and both prove that they know both secrets (meeting_words.h). Whoever connects and does not, or means a channel that

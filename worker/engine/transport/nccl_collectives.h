@@ -1,4 +1,4 @@
-// Collectives with uneven owners over one NCCL communicator. Private to the engine. docs/nccl.md
+// Collectives with uneven owners over one NCCL communicator. Private to the engine. docs/inside/nccl.md
 #pragma once
 
 #include <cstdint>

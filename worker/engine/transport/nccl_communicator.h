@@ -1,5 +1,5 @@
 // The Communicator of a rank on a card: NCCL for the groups and pairs whose members can use it together, a host communicator for
-// the others and for scalars and texts. docs/nccl.md
+// the others and for scalars and texts. docs/inside/nccl.md
 //
 // Threads: as Communicator's.
 #pragma once

@@ -1,4 +1,4 @@
-// What a NCCL communicator runs right after it is made, while nothing else goes on. Private to the engine. docs/nccl.md
+// What a NCCL communicator runs right after it is made, while nothing else goes on. Private to the engine. docs/inside/nccl.md
 #pragma once
 
 #include <cstdint>

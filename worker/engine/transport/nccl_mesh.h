@@ -1,6 +1,6 @@
 // The NCCL communicators of one rank: one for each of its groups and one for each ordered pair of its hand-overs, where the
 // members can use NCCL together. Each is used by one lane, and lanes need no order among each other: the kernels of all of them
-// fit on the card at once. Private to the engine. docs/nccl.md
+// fit on the card at once. Private to the engine. docs/inside/nccl.md
 //
 // Thread-safe once made.
 #pragma once

@@ -1,4 +1,5 @@
-// Whether NCCL works on a card: asked when a worker joins, long before a job depends on it. Private to the engine. docs/nccl.md
+// Whether NCCL works on a card: asked when a worker joins, long before a job depends on it. Private to the engine.
+// docs/inside/nccl.md
 #pragma once
 
 #include <functional>

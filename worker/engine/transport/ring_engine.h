@@ -1,5 +1,5 @@
 // One pass of segments around the ring, both directions at once: the caller's thread receives, an own thread sends.
-// Private to the engine. docs/collectives.md
+// Private to the engine. docs/inside/collectives.md
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// Which segments pass a member of the ring, in which order. Pure arithmetic; docs/collectives.md derives it. Owners are members'
-// places in the ring.
+// Which segments pass a member of the ring, in which order. Pure arithmetic; docs/inside/collectives.md derives it. Owners are
+// members' places in the ring.
 //
 // Each member receives from its left neighbour and sends to its right one. It sends its first owner's block on its own account
 // and then passes on everything that it receives, except the last owner's block, which ends here. Segments are numbered along

@@ -74,7 +74,8 @@ TEST_P(PlantedDefectsTest, AreNoticed) {
           << "rank " << r << ", " << mutant.what << "\n"
           << ToText(planned) << "\n"
           << ToText(programs[r]);
-      // Nothing is written that is not needed: for the numbers, or to bound the rooms of what is received (docs/program.md).
+      // Nothing is written that is not needed: for the numbers, or to bound the rooms of what is received
+      // (docs/inside/program.md).
       const bool bounds_rooms = mutant.what.find(" receive_") != std::string::npos;
       EXPECT_TRUE(verdict != passed || mutant.mistake != Mistake::kDroppedAfter || bounds_rooms)
           << "rank " << r << ", " << mutant.what;

@@ -41,8 +41,8 @@ TEST(InitializeRangeTest, ThreadsDrawWhatOneDraws) {
   EXPECT_TRUE(at::equal(Range(unit, 5, 77, unit.num_elements, at::kDouble, 4), Range(unit, 5, 77, unit.num_elements)));
 }
 
-// Computed by another program from the formula of docs/training-semantics.md. A seed gives the same model wherever an element is
-// stored: these are HuggingFace's rows and columns.
+// Computed by another program from the formula of docs/use/training-semantics.md. A seed gives the same model wherever an element
+// is stored: these are HuggingFace's rows and columns.
 TEST(InitializeRangeTest, ValuesAreThoseOfTheNamedElement) {
   struct Known {
     ModelFamily family;

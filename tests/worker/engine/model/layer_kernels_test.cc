@@ -1,5 +1,5 @@
 // How many kernels a card is given for a layer and one microbatch, both passes: counted from the operators that the layer calls,
-// not measured. docs/cuda.md has the figures.
+// not measured. docs/inside/cuda.md has the figures.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 #include <torch/version.h>

@@ -1,5 +1,5 @@
 // NCCL over host memory, for ranks that are threads of one process: a shared library with NCCL's names, opened the way the real
-// one is. Real data moves. docs/nccl.md
+// one is. Real data moves. docs/inside/nccl.md
 //
 // Calls between ncclGroupStart and ncclGroupEnd are collected and enqueued at the end, together; others by themselves. No call
 // waits for other members. fakeNcclAwaitEnqueued does, whose thread stands for the stream: until the other members have come to
