@@ -1,4 +1,3 @@
-#include "tests/common/base/patience.h"
 #include "worker/daemon/session.h"
 
 #include <gmock/gmock.h>
@@ -13,6 +12,7 @@
 #include <optional>
 
 #include "common/wire/session.h"
+#include "tests/common/base/patience.h"
 #include "worker/daemon/flags.h"
 
 namespace motley::worker {

@@ -4,8 +4,8 @@
 
 #include <optional>
 
-#include "tests/worker/daemon/fake_cards.h"
 #include "tests/common/base/patience.h"
+#include "tests/worker/daemon/fake_cards.h"
 #include "tests/worker/daemon/test_assignment.h"
 #include "worker/daemon/supervisor.h"
 

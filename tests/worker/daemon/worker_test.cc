@@ -1,4 +1,3 @@
-#include "tests/common/base/patience.h"
 #include "worker/daemon/worker.h"
 
 #include <gmock/gmock.h>
@@ -10,6 +9,7 @@
 
 #include "common/base/landlock.h"
 #include "common/wire/session.h"
+#include "tests/common/base/patience.h"
 #include "tests/worker/daemon/fake_cards.h"
 
 namespace motley::worker {

@@ -104,8 +104,8 @@ TEST_P(TensorParallelEquivalenceTest, PlansTrainLikeOneDevice) {
   for (int n = number * kPlansOfOne; n < (number + 1) * kPlansOfOne; ++n) Check(n, /*half=*/false, DrawTensorParallelJob);
 }
 
-INSTANTIATE_TEST_SUITE_P(Plans, TensorParallelEquivalenceTest,
-                         testing::Combine(testing::Values(Devices::kHosts), Numbers(3, 8)), TestName);
+INSTANTIATE_TEST_SUITE_P(Plans, TensorParallelEquivalenceTest, testing::Combine(testing::Values(Devices::kHosts), Numbers(3, 8)),
+                         TestName);
 INSTANTIATE_TEST_SUITE_P(SomePlans, TensorParallelEquivalenceTest,
                          testing::Combine(testing::Values(Devices::kCards, Devices::kCardsOverTcp, Devices::kCardsAndHosts),
                                           Numbers(1, 2)),
@@ -134,8 +134,7 @@ TEST_P(SeveralPipelinesEquivalenceTest, PlansTrainLikeOneDevice) {
 INSTANTIATE_TEST_SUITE_P(Plans, SeveralPipelinesEquivalenceTest,
                          testing::Combine(testing::Values(Devices::kHosts), Numbers(2, 10)), TestName);
 INSTANTIATE_TEST_SUITE_P(SomePlans, SeveralPipelinesEquivalenceTest,
-                         testing::Combine(testing::Values(Devices::kCards, Devices::kCardsAndHosts), Numbers(1, 2)),
-                         TestName);
+                         testing::Combine(testing::Values(Devices::kCards, Devices::kCardsAndHosts), Numbers(1, 2)), TestName);
 
 class SeveralPipelinesHalfEquivalenceTest : public HalfEquivalenceTest {};
 
