@@ -110,9 +110,17 @@ absl::Status Server::Parts::Bind() {
   }
   if (const std::string path = WorkersSocketPath(config); !path.empty()) {
     if (!config.workers_socket) MakeFolderForPeople(path.substr(0, path.rfind('/')));
-    MOTLEY_ASSIGN_OR_RETURN(ListeningSocket socket, ListeningSocket::Unix(path));
-    workers_socket_address = socket.address();
-    own_workers_sockets.push_back(std::move(socket));
+    absl::StatusOr<ListeningSocket> socket = ListeningSocket::Unix(path);
+    // Another coordinator's, in one folder with this one's: where nobody asked for one it is no reason not to start.
+    const bool goes_without = !config.workers_socket && absl::IsUnavailable(socket.status());
+    if (!socket.ok() && !goes_without) return socket.status();
+    if (goes_without) {
+      LogWarning(
+          absl::StrCat("no socket for workers of this machine: ", socket.status().message(), "; workers.socket names one"));
+    } else {
+      workers_socket_address = socket->address();
+      own_workers_sockets.push_back(*std::move(socket));
+    }
   }
   MOTLEY_ASSIGN_OR_RETURN(ListeningSocket socket, ListeningSocket::Tcp("workers.listen", config.workers_listen));
   workers_address = socket.address();
@@ -189,9 +197,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Config& config) {
   std::vector<std::string> people = {parts.people_address};
   if (!parts.socket_address.empty() && parts.socket_address != parts.people_address) people.push_back(parts.socket_address);
   LogInfo(absl::StrCat("listening on ", absl::StrJoin(people, " and "), " for people, on ", parts.workers_address,
-                       WorkersUseTls(config) ? " (TLS)" : "", " for workers, metrics on ",
-                       server->metrics_address().empty() ? "none" : server->metrics_address(), ", state in ",
-                       config.state_folder));
+                       WorkersUseTls(config) ? " (TLS)" : "",
+                       parts.workers_socket_address.empty() ? "" : " and " + parts.workers_socket_address,
+                       " for workers, metrics on ", server->metrics_address().empty() ? "none" : server->metrics_address(),
+                       ", state in ", config.state_folder));
   WarnOfPlaintext(config, parts.workers_address);
   return server;
 }

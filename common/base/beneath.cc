@@ -149,6 +149,17 @@ absl::Status FileRoots::Validate(const std::vector<std::string>& roots) {
   return absl::OkStatus();
 }
 
+std::vector<std::string> FileRoots::Missing() const {
+  std::vector<std::string> missing;
+  for (const std::string& root : roots_) {
+    const FileDescriptor folder(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (folder.get() >= 0) continue;
+    const absl::Status status = FileError(errno, "open the root of files.roots", root);
+    missing.push_back(absl::StrCat(status.message(), "; jobs find nothing beneath it until it is there"));
+  }
+  return missing;
+}
+
 absl::StatusOr<std::string> FileRoots::RootOf(std::string_view name, const std::string& path) const {
   if (roots_.empty()) {
     return absl::FailedPreconditionError(

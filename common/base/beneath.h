@@ -42,6 +42,9 @@ class FileRoots {
   // Each absolute and without ".."; existence is asked at use, because a file system may be mounted later.
   static absl::Status Validate(const std::vector<std::string>& roots);
 
+  // A sentence for each that is no folder now: files beneath it are not found until it is one.
+  std::vector<std::string> Missing() const;
+
   // The path's letters lie beneath a root; looks at no file. The errors of Open but NOT_FOUND.
   absl::Status Covers(std::string_view name, const std::string& path) const;
   // `path` lies beneath a root, links included. FAILED_PRECONDITION without roots: names the key to set. PERMISSION_DENIED

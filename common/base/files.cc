@@ -1,10 +1,12 @@
 #include "common/base/files.h"
 
 #include <fcntl.h>
+#include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
@@ -12,6 +14,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/clean_text.h"
 #include "common/base/fault.h"
 #include "common/base/status_macros.h"
 
@@ -58,14 +61,24 @@ bool IsWrongPath(int error) {
   }
 }
 
+// Whom a right was refused: a service has a user of its own, whom its reader may not think of.
+std::string WhoIsRefused(int error) {
+  if (error != EACCES && error != EPERM) return "";
+  const uid_t uid = ::geteuid();
+  passwd entry = {}, *found = nullptr;
+  std::array<char, 4096> text;
+  const bool known = ::getpwuid_r(uid, &entry, text.data(), text.size(), &found) == 0 && found != nullptr;
+  return known ? absl::StrCat(" (as user ", CleanLine(found->pw_name), ")") : absl::StrCat(" (as user ", uid, ")");
+}
+
 // The file system knows no such call (fsync on some FUSE and 9p mounts, a rename across mounts). Another machine's may.
 bool IsOddMount(int error) { return error == EINVAL || error == ENOSYS || error == EXDEV; }
 
 }  // namespace
 
 absl::Status FileError(int error, std::string_view action, const std::string& path) {
-  const absl::Status status(
-      CodeOf(error), absl::StrCat("cannot ", std::string(action), " ", path, ": ", std::generic_category().message(error)));
+  const absl::Status status(CodeOf(error), absl::StrCat("cannot ", std::string(action), " ", path, ": ",
+                                                        std::generic_category().message(error), WhoIsRefused(error)));
   if (IsWrongPath(error)) return status;
   return WithFault(status, IsOddMount(error) ? Fault::kNode : Fault::kStorage);
 }

@@ -92,7 +92,10 @@ absl::StatusOr<std::vector<FileDescriptor>> RestrictFiles(const std::vector<File
     MOTLEY_RETURN_IF_ERROR(AddRule(ruleset, place, grant, handled.handled_access_fs));
     places.push_back(std::move(place));
   }
-  if (!RestrictSelf(ruleset)) return FileError(errno, "hold this process to", absl::StrCat(grants.size(), " places"));
+  if (!RestrictSelf(ruleset)) {
+    const int why = errno;
+    return FileError(why, "hold this process to", absl::StrCat(grants.size(), " places"));
+  }
   return places;
 }
 

@@ -19,7 +19,8 @@ absl::Status BeforeOperation(const CheckpointFence& fence, const std::string& op
 absl::Status MoveCheckpoint(const std::string& from, const std::string& to, const CheckpointFence& fence) {
   MOTLEY_RETURN_IF_ERROR(BeforeOperation(fence, absl::StrCat("rename ", from, " to ", to)));
   if (::rename(from.c_str(), to.c_str()) == 0) return absl::OkStatus();
-  return FileError(errno, absl::StrCat("rename to ", to), from);
+  const int why = errno;  // read before the text is made, which may change it
+  return FileError(why, absl::StrCat("rename to ", to), from);
 }
 
 absl::Status DiscardCheckpoint(const std::string& folder, int64_t step, const CheckpointFence& fence) {

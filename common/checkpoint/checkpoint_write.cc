@@ -1,9 +1,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
+#include <system_error>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/fault.h"
 #include "common/base/files.h"
@@ -61,10 +64,15 @@ absl::Status Explain(const absl::Status& status, const std::string& folder, int6
   std::error_code error;
   const fs::space_info space = fs::space(folder, error);
   const std::string free = error ? "" : absl::StrCat(", ", space.available, " bytes are free");
-  const bool quota = !error && space.available > static_cast<uint64_t>(bytes);
-  return WithFault(absl::ResourceExhaustedError(absl::StrCat(
-                       "checkpoint folder ", folder, quota ? " takes no more (a quota?): " : " is full: ", bytes,
-                       " bytes to write", free, " (", reason, "); free space there or choose another checkpoint.folder")),
+  const bool quota = absl::StrContains(reason, std::generic_category().message(EDQUOT));
+  // The other ranks of the save write beside this one, and have ended or failed when it is asked.
+  const bool has_room = !error && space.available > static_cast<uint64_t>(bytes);
+  return WithFault(absl::ResourceExhaustedError(absl::StrCat("checkpoint folder ", folder,
+                                                             quota      ? " takes no more (a quota): "
+                                                             : has_room ? " is full when all ranks write there (or has a quota): "
+                                                                        : " is full: ",
+                                                             bytes, " bytes to write", free, " (", reason,
+                                                             "); free space there or choose another checkpoint.folder")),
                    FaultOf(status));
 }
 

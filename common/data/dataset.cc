@@ -96,10 +96,13 @@ absl::Status CheckDataSize(int64_t bytes, int64_t seq_len, double validation_fra
   const int64_t validation_bytes = ValidationBytes(bytes, validation_fraction);
   if (TrainingSamples(bytes, seq_len, validation_fraction) >= 1 && SamplesIn(validation_bytes, seq_len) >= wanted)
     return absl::OkStatus();
+  const std::string fewer = wanted > 1 ? absl::StrCat(" (data.validation_samples; with 1 of them ",
+                                                      NeededBytes(seq_len, validation_fraction, 1), " bytes are enough)")
+                                       : "";
   return absl::FailedPreconditionError(
       absl::StrCat("the data has ", bytes, " bytes; at least ", NeededBytes(seq_len, validation_fraction, wanted),
                    " are needed for training.seq_len ", seq_len, " with data.validation_fraction ", validation_fraction, " and ",
-                   wanted, " validation samples"));
+                   wanted, " validation samples", fewer));
 }
 
 absl::StatusOr<DataSummary> SummarizeData(const FileDescriptor& opened, const std::string& path, const OpenBeyond& beyond) {

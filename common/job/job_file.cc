@@ -175,6 +175,25 @@ void Loader::ReadSection(const std::string& section, const toml::table& table) {
   for (const auto& [key, node] : table) ReadValue(section, std::string(key.str()), node);
 }
 
+// "2k" in that line, from 1, is no number of TOML: what to write instead. Empty: there is none.
+std::string WrittenOut(std::string_view text, size_t line) {
+  for (size_t i = 1; i < line && text.find('\n') != std::string_view::npos; ++i) text.remove_prefix(text.find('\n') + 1);
+  text = text.substr(0, text.find_first_of("\n#"));
+  const size_t equals = text.find('=');
+  if (equals == std::string_view::npos) return "";
+  const std::string value(absl::StripAsciiWhitespace(std::string(text.substr(equals + 1))));
+  int64_t number = 0;
+  constexpr std::string_view kUnits = "kmg";
+  const size_t unit = value.empty() ? kUnits.npos : kUnits.find(absl::ascii_tolower(static_cast<unsigned char>(value.back())));
+  constexpr int64_t kLargest = 1 << 20;  // times a giga it still is a number
+  if (unit == kUnits.npos || !absl::SimpleAtoi(value.substr(0, value.size() - 1), &number) || number < 0 || number > kLargest) {
+    return "";
+  }
+  int64_t binary = number, decimal = number;
+  for (size_t i = 0; i <= unit; ++i) binary *= 1024, decimal *= 1000;
+  return absl::StrCat("; numbers are written out: ", binary, " (or ", decimal, ") instead of ", value);
+}
+
 void Loader::ReadText(std::string_view text) {
   try {
     const toml::table root = toml::parse(text, path_);
@@ -194,7 +213,8 @@ void Loader::ReadText(std::string_view text) {
     }
   } catch (const toml::parse_error& error) {
     read_ = false;
-    Problem(absl::StrCat(path_, ":", error.source().begin.line), absl::StrCat("not TOML: ", std::string(error.description())));
+    const toml::source_index line = error.source().begin.line;
+    Problem(absl::StrCat(path_, ":", line), absl::StrCat("not TOML: ", std::string(error.description()), WrittenOut(text, line)));
   }
 }
 

@@ -1,6 +1,7 @@
 #include "common/model/layer_passes.h"
 
-#include <cstdlib>
+#include <map>
+#include <mutex>
 #include <span>
 #include <utility>
 
@@ -18,9 +19,8 @@ LayerPass Freeing(LayerPass pass, ValueSet values_stay, ValueSet gradients_stay)
   return pass;
 }
 
-LayerPasses Make(const FamilyTraits& traits) {
+LayerPasses Make(std::span<const LayerOperator> operators) {
   LayerPasses passes;
-  const std::span<const LayerOperator> operators = LayerOperatorsOf(traits);
   for (const LayerOperator& op : operators) {
     passes.forward.push_back({&op, OpFunction::kForward, op.reads | op.makes, ValueSet()});
   }
@@ -44,19 +44,15 @@ LayerPasses Make(const FamilyTraits& traits) {
 
 }  // namespace
 
-// Families differ in positions alone (LayerOperatorsOf).
+// Made once for each table of operators, which is all that they follow from: which traits choose a table is LayerOperatorsOf's.
 const LayerPasses& PassesOf(const FamilyTraits& traits) {
-  switch (traits.positions) {
-    case PositionKind::kLearned: {
-      static const LayerPasses* const passes = new LayerPasses(Make(traits));
-      return *passes;
-    }
-    case PositionKind::kRotary: {
-      static const LayerPasses* const passes = new LayerPasses(Make(traits));
-      return *passes;
-    }
-  }
-  std::abort();
+  static std::mutex mutex;
+  static auto* const made = new std::map<const LayerOperator*, LayerPasses>();
+  const std::span<const LayerOperator> operators = LayerOperatorsOf(traits);
+  const std::lock_guard<std::mutex> lock(mutex);
+  const auto [at, is_new] = made->try_emplace(operators.data());
+  if (is_new) at->second = Make(operators);
+  return at->second;
 }
 
 }  // namespace motley

@@ -11,17 +11,18 @@ namespace motley {
 struct StepStats {
   int64_t step = 0;  // 1-based: optimizer steps done
   Epoch epoch;
-  double loss = 0, grad_norm = 0, lr = 0;
+  double loss = 0, grad_norm = 0;  // NaN or infinite where a step was skipped
+  double lr = 0;
   double tokens_per_second = 0;
   int64_t peak_memory_bytes = 0;  // of the device that is fullest relative to its own capacity
   double peak_memory_share = 0;
   double step_seconds = 0, predicted_step_seconds = 0;
   double elapsed_seconds = 0;  // since the job began
   double remaining_seconds = 0;
-  std::optional<double> validation_loss;
-  double lateness_seconds = 0;  // how late the host made emulated devices, the worst rank
-  double loss_scale = 0;        // of float16: what the loss was multiplied by in this step; 0 = nothing
-  bool skipped = false;         // a scaled gradient overflowed: nothing was applied. What was not finite is 0 here
+  std::optional<double> validation_loss;  // NaN or infinite where the weights have diverged
+  double lateness_seconds = 0;            // how late the host made emulated devices, the worst rank
+  double loss_scale = 0;                  // of float16: what the loss was multiplied by in this step; 0 = nothing
+  bool skipped = false;                   // a scaled gradient overflowed: nothing was applied
 };
 
 }  // namespace motley

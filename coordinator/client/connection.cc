@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -21,6 +22,7 @@ constexpr absl::Duration kKeepalive = absl::Seconds(20);
 constexpr absl::Duration kKeepaliveAnswer = absl::Seconds(10);
 constexpr absl::Duration kFirstPause = absl::Milliseconds(50);
 constexpr absl::Duration kLongestPause = absl::Seconds(2);
+constexpr std::string_view kHttpStatus = "Received http2 header with status: ";
 
 absl::Status Unreachable(const std::string& address, const std::string& why) {
   return absl::UnavailableError(
@@ -79,9 +81,16 @@ absl::Status AwaitFirst(const std::shared_ptr<grpc::Channel>& channel, const std
 
 absl::Status FromGrpc(const grpc::Status& status) {
   if (status.ok()) return absl::OkStatus();
-  std::string message = status.error_message();
-  if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED) {
-    message = absl::StrCat("the coordinator does not know this request; is it another version? ", message);
+  const std::string message = status.error_message();
+  // What gRPC makes of an answer that is HTTP's and not its own.
+  if (const size_t at = message.find(kHttpStatus); at != std::string::npos) {
+    return absl::UnavailableError(absl::StrCat("who answers there is no coordinator: it says HTTP status ",
+                                               message.substr(at + kHttpStatus.size()),
+                                               "; is the port right, or does a proxy or a login page answer in its place?"));
+  }
+  // gRPC's own refusal of a method that the server lacks has no text; the coordinator's always has one.
+  if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED && message.empty()) {
+    return absl::UnimplementedError("the coordinator does not know this request; is it another version?");
   }
   // The numbers of the two enumerations are the same.
   return absl::Status(static_cast<absl::StatusCode>(status.error_code()), message);

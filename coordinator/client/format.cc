@@ -9,6 +9,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "common/base/clean_text.h"
+#include "common/session/loss_text.h"
 #include "coordinator/client/screen.h"
 
 namespace motley::client {
@@ -61,7 +62,8 @@ bool HasEnded(v1::JobState state) {
 
 std::string LiveLine(const v1::StepRecord& s, int64_t steps, size_t width) {
   const auto line = [&](const char* of_plan) {
-    std::string text = absl::StrFormat("step %d/%d  loss %.2f  %s", s.step(), steps, s.loss(), FormatRate(s.tokens_per_second()));
+    std::string text =
+        absl::StrFormat("step %d/%d  loss %s  %s", s.step(), steps, LossText(s.loss(), 2), FormatRate(s.tokens_per_second()));
     if (s.predicted_step_seconds() > 0) {
       absl::StrAppend(&text, absl::StrFormat("  %+.1f %%", (s.step_seconds() / s.predicted_step_seconds() - 1) * 100), of_plan);
     }
@@ -85,8 +87,8 @@ std::string LiveLine(const v1::StepRecord& s, int64_t steps, size_t width) {
 constexpr double kShownLatenessSeconds = 0.05;
 
 std::string StepLine(const v1::StepRecord& s, int64_t steps) {
-  std::string line = absl::StrFormat("step %d/%d  loss %.4f  |g| %.3g  lr %.2e  %s  memory %.0f %%  step %s", s.step(), steps,
-                                     s.loss(), s.grad_norm(), s.lr(), FormatRate(s.tokens_per_second()),
+  std::string line = absl::StrFormat("step %d/%d  loss %s  |g| %s  lr %.2e  %s  memory %.0f %%  step %s", s.step(), steps,
+                                     LossText(s.loss()), NormText(s.grad_norm()), s.lr(), FormatRate(s.tokens_per_second()),
                                      s.peak_memory_share() * 100, FormatSeconds(s.step_seconds()));
   if (s.predicted_step_seconds() > 0) {
     absl::StrAppend(&line, absl::StrFormat(" (predicted %s, %+.1f %%)", FormatSeconds(s.predicted_step_seconds()),
@@ -95,7 +97,7 @@ std::string StepLine(const v1::StepRecord& s, int64_t steps) {
   absl::StrAppend(&line, "  elapsed ", FormatSeconds(s.elapsed_seconds()), "  left ", FormatSeconds(s.remaining_seconds()));
   if (s.lateness_seconds() > kShownLatenessSeconds) absl::StrAppend(&line, "  host late ", FormatSeconds(s.lateness_seconds()));
   if (s.loss_scale() > 0) absl::StrAppend(&line, s.skipped() ? "  skipped at loss scale " : "  loss scale ", s.loss_scale());
-  if (s.has_validation_loss()) absl::StrAppend(&line, absl::StrFormat("  validation loss %.4f", s.validation_loss()));
+  if (s.has_validation_loss()) absl::StrAppend(&line, "  validation loss ", LossText(s.validation_loss()));
   return line;
 }
 

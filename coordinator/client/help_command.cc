@@ -17,7 +17,7 @@ Exit Help(Context& context, const CLI::App& root, const std::vector<std::string>
     for (const CommandText& sub : command->commands) {
       if (sub.name == word) found = &sub;
     }
-    if (found == nullptr) return {kUsage, UnknownCommand(word, *command)};
+    if (found == nullptr) return {kUsage, UnknownCommand(word, *command, tree)};
     command = found;
   }
   context.out << HelpOf(*command, context.screen.width == 0 ? kHelpWidth : context.screen.width);

@@ -5,7 +5,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
+#include "common/session/loss_text.h"
 #include "coordinator/client/format.h"
 #include "coordinator/client/json.h"
 #include "coordinator/client/pages.h"
@@ -68,7 +68,7 @@ Exit List(Context& context, const ListFlags& flags) {
   for (const v1::Job& job : jobs) {
     table.Add(
         row({job.id(), job.spec().name(), FormatState(job.state()), absl::StrCat(job.step(), "/", job.spec().training().steps()),
-             job.has_last_step() ? absl::StrFormat("%.4f", job.last_step().loss()) : "-", absl::StrCat(job.epoch()),
+             job.has_last_step() ? LossText(job.last_step().loss()) : "-", absl::StrCat(job.epoch()),
              FormatTime(job.submitted_unix_ms()), job.reason()},
             job.owner()));
   }

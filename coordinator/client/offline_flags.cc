@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <cmath>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -45,7 +46,8 @@ Exit ParseRequest(const OfflineFlags& flags, planner::PlanRequest* request) {
   }
   request->fidelity = flags.fidelity == "published" ? planner::Fidelity::kPublished : planner::Fidelity::kTuned;
   request->zero_stage = flags.zero_stage;
-  request->exclude = flags.exclude;
+  request->exclude.clear();
+  for (const std::string& place : flags.exclude) request->exclude.emplace_back(absl::StripAsciiWhitespace(place));
   request->max_tp = flags.max_tp;
   request->runnable = flags.runnable.value_or(request->runnable);
   if (flags.recompute == "auto") request->recompute = planner::RecomputePolicy::kAuto;
@@ -191,8 +193,9 @@ void AddRequestFlags(CLI::App& app, OfflineFlags* flags) {
   app.add_option("--pin", flags->pins, "stage0=n1: this node or device must be in that stage; may be given again")
       ->type_name("STAGE=PLACE")
       ->allow_extra_args(false);
-  app.add_option("--exclude", flags->exclude, "a node or device that is not used; may be given again")
+  app.add_option("--exclude", flags->exclude, "a node or device that is not used, or several with commas; may be given again")
       ->type_name("PLACE")
+      ->delimiter(',')
       ->allow_extra_args(false);
   app.add_option("--max-tp", flags->max_tp, "most devices of one tensor-parallel unit")
       ->type_name("N")

@@ -1,11 +1,13 @@
 #include "coordinator/client/progress.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/clean_text.h"
+#include "common/session/loss_text.h"
 #include "coordinator/client/format.h"
 
 namespace motley::client {
@@ -57,8 +59,8 @@ void Progress::ShowJob(const v1::Job& job) {
 void Progress::ShowStep(const v1::StepRecord& step) {
   if (screen_.live) {
     if (step.has_validation_loss()) {
-      Line(absl::StrFormat("step %d/%d  loss %.4f  validation loss %.4f", step.step(), steps_, step.loss(),
-                           step.validation_loss()));
+      Line(absl::StrFormat("step %d/%d  loss %s  validation loss %s", step.step(), steps_, LossText(step.loss()),
+                           LossText(step.validation_loss())));
     }
     return Live(LiveLine(step, steps_, screen_.width));
   }
@@ -103,9 +105,12 @@ void Progress::Show(const v1::JobUpdate& update) {
 Exit EndOf(const v1::Job& job, std::ostream& out, const Screen& screen) {
   std::string sentence = absl::StrCat("job ", job.id(), " ", FormatState(job.state()), " at step ", job.step(), " of ",
                                       job.spec().training().steps());
-  if (job.has_last_step()) absl::StrAppend(&sentence, absl::StrFormat(", loss %.4f", job.last_step().loss()));
+  if (job.has_last_step()) absl::StrAppend(&sentence, ", loss ", LossText(job.last_step().loss()));
   if (!job.newest_checkpoint().empty()) absl::StrAppend(&sentence, ", checkpoint ", CleanLine(job.newest_checkpoint()));
   if (job.state() == v1::JOB_STATE_SUCCEEDED) {
+    const bool diverged =
+        job.has_last_step() && job.last_step().has_validation_loss() && !std::isfinite(job.last_step().validation_loss());
+    if (diverged) absl::StrAppend(&sentence, ": ", CleanLine(job.reason()));
     out << Fold(sentence, screen.width, kIndent) << std::endl;
     return {};
   }

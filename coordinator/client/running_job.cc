@@ -2,6 +2,7 @@
 
 #include <sysexits.h>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/clean_text.h"
 #include "coordinator/client/format.h"
@@ -33,6 +34,11 @@ Exit FromFailure(const v1::Job& job) {
   return FromServer(absl::Status(code, text));
 }
 
+// Nothing is to be heard of it before the other job has ended. The coordinator's sentence begins so (state/queue).
+bool IsBehindOthers(const v1::Job& job) {
+  return job.state() == v1::JOB_STATE_QUEUED && absl::StartsWith(job.reason(), "waits for job ");
+}
+
 // Who asks now is told behind whom, and how long that may take.
 void SayPlace(Context& context, Connection& connection, const std::string& id) {
   const absl::StatusOr<v1::Job> now = GetJob(connection, id);
@@ -45,7 +51,8 @@ void SayPlace(Context& context, Connection& connection, const std::string& id) {
 Exit Begin(Context& context, Connection& connection, const v1::Job& job, int64_t cursor) {
   Watch watch = WatchOf(context, job, cursor);
   watch.deadline = absl::Now() + kVerdictWait;
-  const absl::StatusOr<v1::Job> verdict = WatchToFirstVerdict(connection, job, watch);
+  const absl::StatusOr<v1::Job> verdict =
+      IsBehindOthers(job) ? absl::StatusOr<v1::Job>(job) : WatchToFirstVerdict(connection, job, watch);
   // The job is there whatever became of the connection since.
   const v1::Job& newest = verdict.ok() ? *verdict : job;
   if (context.json) PrintDocument(context.out, ToJson(newest));

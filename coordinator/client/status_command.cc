@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "common/base/clean_text.h"
 #include "common/session/host_lateness.h"
+#include "common/session/loss_text.h"
 #include "common/wire/transport.h"
 #include "coordinator/client/format.h"
 #include "coordinator/client/json.h"
@@ -26,8 +27,9 @@ std::string Grouped(int64_t value) {
 
 void PrintStep(const v1::Job& job, std::ostream& out) {
   const v1::StepRecord& s = job.last_step();
-  out << absl::StrFormat("loss        %.4f, gradient norm %.3g, learning rate %.2e\n", s.loss(), s.grad_norm(), s.lr());
-  if (s.has_validation_loss()) out << absl::StrFormat("validation  loss %.4f\n", s.validation_loss());
+  out << absl::StrFormat("loss        %s, gradient norm %s, learning rate %.2e\n", LossText(s.loss()), NormText(s.grad_norm()),
+                         s.lr());
+  if (s.has_validation_loss()) out << "validation  loss " << LossText(s.validation_loss()) << "\n";
   out << "speed       " << FormatRate(s.tokens_per_second()) << ", " << FormatSeconds(s.step_seconds()) << " a step";
   if (s.predicted_step_seconds() > 0) {
     out << absl::StrFormat(" (predicted %s, %+.1f %%)", FormatSeconds(s.predicted_step_seconds()),
@@ -87,8 +89,10 @@ void Print(const v1::GetJobResponse& response, std::ostream& out, const Screen& 
                       FormatSeconds(job.last_step().remaining_seconds()), " left"));
   }
   PrintTransports(wire::FromProto(response.transports()), out, screen);
-  out << "submitted   " << FormatTime(job.submitted_unix_ms()) << (job.owner().empty() ? "" : " by " + CleanLine(job.owner()))
-      << "\n";
+  // Whoever resumes a job puts it at the queue's end: the time of its submission is this one then.
+  const bool resumed = job.started_unix_ms() > 0 && job.submitted_unix_ms() > job.started_unix_ms();
+  out << (resumed ? "resumed     " : "submitted   ") << FormatTime(job.submitted_unix_ms())
+      << (job.owner().empty() ? "" : " by " + CleanLine(job.owner())) << "\n";
   out << "started     " << FormatTime(job.started_unix_ms()) << "\n";
   out << "finished    " << FormatTime(job.finished_unix_ms()) << "\n";
   line(absl::StrCat("checkpoint  ", job.newest_checkpoint().empty() ? "none yet" : CleanLine(job.newest_checkpoint())));

@@ -59,7 +59,7 @@ Exit SayExists(Context& context, const v1::Job& job) {
   }
   const char* more = job.state() == v1::JOB_STATE_SUCCEEDED ? " --set training.steps=N" : "";
   return {kJobDidNotSucceed, absl::StrCat("job ", job.id(), " exists: ", at, "\nto go on with it: motley resume ", job.id(), more,
-                                          "; to begin anew: another --job-id")};
+                                          "; to begin anew: another --id")};
 }
 
 Exit Submit(Context& context, const SubmitFlags& flags) {

@@ -1,5 +1,8 @@
 #include "coordinator/client/wrong_usage.h"
 
+#include <string_view>
+#include <utility>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -7,13 +10,38 @@
 
 namespace motley::client {
 
-std::string UnknownCommand(const std::string& word, const CommandText& command) {
+namespace {
+
+// What other programs call it.
+constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
+    {"cancel", "stop"}, {"kill", "stop"}, {"rm", "delete"},  {"remove", "delete"}, {"ls", "list"},
+    {"ps", "list"},     {"jobs", "list"}, {"run", "submit"}, {"start", "submit"},  {"tail", "logs"},
+};
+
+// "node forget" where the word is a command, but not here; or what is called otherwise; empty: neither.
+std::string CommandElsewhere(const std::string& word, const CommandText& command, const CommandText& root) {
+  for (const CommandText& group : root.commands) {
+    for (const CommandText& each : group.commands) {
+      if (each.name == word) return absl::StrCat(group.name, " ", each.name);
+    }
+  }
+  if (command.path != root.path) return "";
+  for (const auto& [other, ours] : kOtherNames) {
+    if (word == other) return std::string(ours);
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string UnknownCommand(const std::string& word, const CommandText& command, const CommandText& root) {
   std::vector<std::string> known;
   for (const CommandText& sub : command.commands) known.push_back(sub.name);
-  const std::string nearest = NearestWord(word, known);
+  std::string nearest = CommandElsewhere(word, command, root);
+  if (nearest.empty()) nearest = NearestWord(word, known);
   std::string hint = absl::StrCat("did you mean '", nearest, "'?");
   if (nearest.empty()) hint = absl::StrCat("known are ", absl::StrJoin(known, ", "));
-  if (known.empty()) hint = absl::StrCat("'", command.path, "' has none");
+  if (nearest.empty() && known.empty()) hint = absl::StrCat("'", command.path, "' has none");
   return absl::StrCat("unknown command '", word, "'; ", hint);
 }
 
@@ -30,7 +58,7 @@ std::string Unexpected(const std::vector<std::string>& words, const CommandText&
     return absl::StrCat("'", command.path, "' has no option ", word,
                         nearest.empty() ? absl::StrCat("; ", SeeHelp(command)) : absl::StrCat("; did you mean ", nearest, "?"));
   }
-  if (!command.commands.empty()) return UnknownCommand(words.front(), command);
+  if (!command.commands.empty()) return UnknownCommand(words.front(), command, root);
   return absl::StrCat("'", command.path, "' has no use for '", absl::StrJoin(words, "' '"),
                       "'; it is called as: ", UsageOf(command));
 }

@@ -182,6 +182,10 @@ absl::Status CheckListeners(const Config& config) {
 }
 
 std::string PathInSocketFolder(const Config& config, const char* name) {
+  if (config.socket && !config.socket->empty()) {
+    const size_t slash = config.socket->rfind('/');
+    return slash == std::string::npos ? name : absl::StrCat(config.socket->substr(0, slash + 1), name);
+  }
   const std::string folder =
       access(kRunFolder, W_OK) == 0 ? std::string(kRunFolder) : absl::StrCat(config.state_folder, "/", kPeopleFolder);
   return absl::StrCat(folder, "/", name);

@@ -70,8 +70,8 @@ absl::Status ParseConfig(std::string_view text, const std::string& source, Confi
 // Where people find the coordinator: config.socket, or /run/motley/coordinator.sock where that folder is there and writable (the
 // service's), else people/coordinator.sock in the state folder. Empty: no socket.
 std::string SocketPath(const Config& config);
-// Where workers of the same machine find it: config.workers_socket, or workers.sock in the same places, unless that path is
-// longer than a socket's may be. Empty: no socket.
+// Where workers of the same machine find it: config.workers_socket, or workers.sock beside config.socket, or in the same places
+// where that is not set, unless its path is longer than a socket's may be. Empty: no socket.
 std::string WorkersSocketPath(const Config& config);
 // Whether workers on workers.listen show certificates.
 bool WorkersUseTls(const Config& config);

@@ -35,6 +35,8 @@ void RecordFailure(Core& core, const Failure& failure, std::vector<EventRecord>*
   event.node = failure.device.empty() ? failure.node : NodeOf(failure.device);
   event.device = failure.device;
   event.epoch = core.state.jobs.at(run.job).epoch;
+  // All ranks find the step's sums not finite; the message says on which one it began.
+  if (failure.kind == FailureKind::kNonFinite) event.node = NodeName(), event.device = DeviceId();
   if (failure.kind != FailureKind::kNodeLost) {
     event.kind = failure.kind == FailureKind::kHung                                             ? kind::kRankHung
                  : failure.kind == FailureKind::kDied || failure.kind == FailureKind::kPeerLost ? kind::kRankLost
@@ -52,10 +54,11 @@ void RecordFailure(Core& core, const Failure& failure, std::vector<EventRecord>*
   }
   if (remedy != Remedy::kRestart || !(blamed.empty() || blamed.contains(event.node))) return;
   if (++run.deaths[failure.device] < core.config.driver.max_deaths) return;
-  run.left_out[failure.device] = absl::StrCat("its rank died ", Count(run.deaths[failure.device], "time"), " in a row");
+  run.left_out[failure.device] = absl::StrCat("its rank died ", Count(run.deaths[failure.device], "time"), " in a row",
+                                              failure.message.empty() ? "" : absl::StrCat(", the last time: ", failure.message));
   event.kind = kind::kDeviceLeftOut;
   event.message = absl::StrCat("the job goes on without ", failure.device.value(), ": ", run.left_out[failure.device],
-                               "; restart its worker to give it another chance");
+                               "; mend that, then start its worker anew: that gives it another chance");
   events->push_back(event);
 }
 

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "common/base/count.h"
 #include "common/base/logging.h"
+#include "common/session/loss_text.h"
 #include "coordinator/epoch/storage_blame.h"
 
 namespace motley::coordinator {
@@ -60,10 +61,10 @@ void SetMetrics(Core& core, const JobRecord& job, const StepStats& stats) {
 void LogStep(Core& core, const JobRecord& job, const StepStats& stats) {
   const int64_t every = std::max<int64_t>(1, job.config.metrics.log_freq);
   if (stats.step % every != 0 && stats.step != job.config.training.steps && !stats.validation_loss && !stats.skipped) return;
-  std::string line = absl::StrFormat("step %d/%d  loss %.4f  |g| %.3g  lr %.2e  %.0f tokens/s  step %.3f s", stats.step,
-                                     job.config.training.steps, stats.loss, stats.grad_norm, stats.lr, stats.tokens_per_second,
-                                     stats.step_seconds);
-  if (stats.validation_loss) absl::StrAppend(&line, absl::StrFormat("  validation loss %.4f", *stats.validation_loss));
+  std::string line =
+      absl::StrFormat("step %d/%d  loss %s  |g| %s  lr %.2e  %.0f tokens/s  step %.3f s", stats.step, job.config.training.steps,
+                      LossText(stats.loss), NormText(stats.grad_norm), stats.lr, stats.tokens_per_second, stats.step_seconds);
+  if (stats.validation_loss) absl::StrAppend(&line, "  validation loss ", LossText(*stats.validation_loss));
   if (stats.loss_scale > 0)
     absl::StrAppend(&line, stats.skipped ? "  skipped at loss scale " : "  loss scale ", stats.loss_scale);
   core.journal.AddLog(job.id, "training", std::move(line), core.journal.UnixMs());

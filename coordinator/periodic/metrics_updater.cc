@@ -30,6 +30,14 @@ void UpdateMetrics(Core& core) {
   const JobRecord& job = core.state.jobs.at(core.state.run->job);
   core.metrics.step.Set({{"job_id", job.id.value()}}, static_cast<double>(job.step));
   core.metrics.steps_target.Set({{"job_id", job.id.value()}}, static_cast<double>(job.config.training.steps));
+  // What has not happened yet is zero, so that a curve begins where the job does.
+  for (CounterFamily* of_job : {&core.metrics.pause_seconds, &core.metrics.steps_repeated, &core.metrics.checkpoints,
+                                &core.metrics.checkpoint_failures}) {
+    of_job->Add({{"job_id", job.id.value()}}, 0);
+  }
+  for (const char* cause : {"joined", "drained", "node_lost"}) {  // the commonest
+    core.metrics.replans.Add({{"job_id", job.id.value()}, {"cause", cause}}, 0);
+  }
   core.metrics.epoch.Set({{"job_id", job.id.value()}}, static_cast<double>(job.epoch.value()));
 }
 

@@ -16,9 +16,13 @@ absl::Status DeleteJob(Core& core, const v1::DeleteJobRequest& request, v1::Dele
                                                       std::string(JobPhaseName(job->phase)), "; stop it first: motley stop ",
                                                       job->id.value()));
   }
-  const std::string folder = CheckpointFolder(*job);
+  // One that has made a step may have written a checkpoint whose word was lost.
+  const bool never_wrote = job->newest_checkpoint.empty() && job->step == 0;
+  const std::string folder = never_wrote ? "" : CheckpointFolder(*job);
   MOTLEY_RETURN_IF_ERROR(
-      Forget(core, {job->id}, absl::StrCat("job ", job->id.value(), " was deleted; its checkpoints stay in ", folder)));
+      Forget(core, {job->id},
+             absl::StrCat("job ", job->id.value(), " was deleted",
+                          folder.empty() ? ", which had no checkpoint" : "; its checkpoints stay in " + folder)));
   response->set_checkpoint_folder(folder);
   return absl::OkStatus();
 }

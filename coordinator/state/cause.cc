@@ -67,7 +67,7 @@ std::string Describe(const Failure& failure) {
       }
       return absl::StrCat("the rank on ", failure.device.value(), " failed", tail);
     case FailureKind::kNonFinite:
-      return absl::StrCat("training diverged on ", failure.device.value(), tail);
+      return absl::StrCat("training diverged", tail);  // which says where it was first; whoever is heard first found it later
     case FailureKind::kProfile:
       return absl::StrCat("profiling on node ", failure.node.value(), " failed", tail);
     case FailureKind::kPeerLost:

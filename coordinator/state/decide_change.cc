@@ -1,6 +1,7 @@
 // DescribeChange and AnyAdded.
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -13,6 +14,19 @@ namespace {
 
 bool IsAmong(const DeviceDescription& device, const std::vector<DeviceDescription>& devices) {
   return std::ranges::any_of(devices, [&](const DeviceDescription& other) { return IsSameToPlan(device, other); });
+}
+
+// Of a node of which a device was used and is not to be used now.
+std::string WhyNotUsed(const DecideView& v, const NodeName& name) {
+  const auto node = v.state.nodes.find(name);
+  if (node == v.state.nodes.end() || !node->second.connected) return "lost";
+  if (node->second.drained) return "drained";
+  if (node->second.leaves_at) return "told to end";
+  if (node->second.held) return "held";
+  for (const DeviceDescription& device : v.run.considered) {
+    if (NodeOf(device.id) == name && v.run.left_out.contains(device.id)) return "left out";
+  }
+  return "not to be used now";
 }
 
 }  // namespace
@@ -39,7 +53,10 @@ std::string DescribeChange(const DecideView& v) {
   if (!changed.empty())
     parts.push_back(absl::StrCat(absl::StrJoin(changed, ", "), changed.size() == 1 ? " offers" : " offer", " other devices now"));
   if (!added.empty()) parts.push_back(absl::StrCat(absl::StrJoin(added, ", "), " can be used now"));
-  if (!removed.empty()) parts.push_back(absl::StrCat(absl::StrJoin(removed, ", "), " is drained, lost or left out"));
+  std::map<std::string, std::vector<std::string>> by_why;
+  for (const std::string& name : removed) by_why[WhyNotUsed(v, NodeName(name))].push_back(name);
+  for (const auto& [why, names] : by_why)
+    parts.push_back(absl::StrCat(absl::StrJoin(names, ", "), names.size() == 1 ? " is " : " are ", why));
   return absl::StrJoin(parts, " and ");
 }
 

@@ -51,6 +51,12 @@ std::optional<Decision> StorageVerdict(const DecideView& v) {
                                   v.job.config.data.path, answer.report.data_bytes, answer.report.data_digest,
                                   digest_node.empty() ? "when the job began" : absl::StrCat("on node ", digest_node),
                                   bytes < 0 ? "" : absl::StrFormat("%d bytes, ", bytes), digest);
+      // The job's data was changed, and not a newcomer's copy of it.
+      if (digest_node.empty() && !(v.run.has_run && v.run.storage.size() > 1)) {
+        absl::StrAppend(
+            &complaint, "; put it back, or begin a new job",
+            v.job.newest_checkpoint.empty() ? "" : absl::StrCat(" with checkpoint.initial = '", v.job.id.value(), "'"));
+      }
     }
     if (complaint.empty()) {
       const JobConfig& config = v.job.config;

@@ -1,10 +1,12 @@
 #include "coordinator/state/job.h"
 
 #include <array>
+#include <cmath>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "common/data/dataset.h"
+#include "common/session/loss_text.h"
 
 namespace motley::coordinator {
 namespace {
@@ -29,7 +31,12 @@ int64_t TrainingTokens(const JobStatus& job, const JobConfig& config) {
 
 std::string AllStepsDone(const JobRecord& job) {
   const int64_t steps = job.config.training.steps;
-  return steps == 1 ? "its one step is done" : absl::StrCat("all ", steps, " steps are done");
+  const std::string done = steps == 1 ? "its one step is done" : absl::StrCat("all ", steps, " steps are done");
+  const double validation = job.last_step.step == steps ? job.last_step.validation_loss.value_or(0) : 0;
+  if (std::isfinite(validation)) return done;
+  return absl::StrCat(done, ", but the last validation loss is ", LossText(validation),
+                      ": the weights have diverged, or are too large for training.mixed_precision_param; lower optimizer.lr and "
+                      "train anew, or from an older checkpoint (checkpoint.initial)");
 }
 
 std::string CheckpointFolder(const JobRecord& job) {

@@ -13,7 +13,7 @@
 namespace motley::coordinator {
 
 enum class JobPhase { kQueued, kWaiting, kProfiling, kPlanning, kStarting, kRunning, kReplanning, kSucceeded, kFailed, kStopped };
-inline constexpr int kNumJobPhases = 10;
+inline constexpr int kNumJobPhases = static_cast<int>(JobPhase::kStopped) + 1;
 
 std::string_view JobPhaseName(JobPhase phase);  // "queued"
 absl::StatusOr<JobPhase> ParseJobPhase(std::string_view name);
@@ -47,7 +47,7 @@ struct JobRecord : JobStatus {
 // Of the data without its validation part; 0 while no node has looked.
 int64_t TrainingTokens(const JobStatus& job, const JobConfig& config);
 
-// Why a job has succeeded: "all 40 steps are done".
+// Why a job has succeeded: "all 40 steps are done", and what is to be known of the weights all the same.
 std::string AllStepsDone(const JobRecord& job);
 
 // Where the job's checkpoints are: a folder of its own below the one that the user names, so that two jobs never mix.

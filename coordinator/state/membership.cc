@@ -183,7 +183,14 @@ std::string WhyNoDevice(const ClusterState& state, const JobRun& run) {
     }
   }
   lost.insert(lost.end(), left.begin(), left.end());
-  remedies.push_back(lost.empty() ? "start motley-worker on a node" : absl::StrCat("start motley-worker again on ", Some(lost)));
+  std::set<std::string> left_out;
+  for (const auto& [device, why] : run.left_out) left_out.insert(NodeOf(device).value());
+  if (!left_out.empty()) {
+    remedies.push_back(absl::StrCat("mend that and start motley-worker anew on ",
+                                    Some(std::vector<std::string>(left_out.begin(), left_out.end()))));
+  }
+  if (!lost.empty()) remedies.push_back(absl::StrCat("start motley-worker again on ", Some(lost)));
+  if (remedies.empty() || (lost.empty() && left_out.empty())) remedies.push_back("start motley-worker on a node");
   return absl::StrCat("no device can be used (", absl::StrJoin(parts, "; "), "); ", absl::StrJoin(remedies, ", or "),
                       "; the job then goes on by itself");
 }

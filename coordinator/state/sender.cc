@@ -18,11 +18,23 @@ namespace {
 
 Standing Foreign(std::string why) { return {Standing::kForeign, std::move(why)}; }
 
-bool AllFinite(const StepReport& report) {
+// What clocks measured and schedules gave. What training gave, losses and norms, may be any number: the step was made all the
+// same.
+bool IsPossible(const StepReport& report) {
   const StepStats& stats = report.stats;
-  return std::isfinite(stats.loss) && std::isfinite(stats.grad_norm) && std::isfinite(stats.lr) &&
-         std::isfinite(stats.validation_loss.value_or(0)) && std::isfinite(stats.step_seconds) &&
-         std::isfinite(stats.loss_scale) && std::isfinite(report.lateness_seconds);
+  const LaneSeconds& lanes = report.lanes;
+  std::vector<double> numbers = {stats.lr,
+                                 stats.step_seconds,
+                                 stats.loss_scale,
+                                 stats.lateness_seconds,
+                                 report.lateness_seconds,
+                                 lanes.collective,
+                                 lanes.hand_over,
+                                 lanes.bubble,
+                                 lanes.host,
+                                 lanes.copy};
+  numbers.insert(numbers.end(), lanes.busy.begin(), lanes.busy.end());
+  return std::all_of(numbers.begin(), numbers.end(), [](double number) { return std::isfinite(number); });
 }
 
 struct JudgeReport {
@@ -87,7 +99,7 @@ struct JudgeReport {
     const JobRecord& job = state.jobs.at(report.job);
     const int64_t step = report.stats.step, last = job.config.training.steps;
     if (step < 1 || step > last) return Foreign(absl::StrCat("step ", step, " of a job of ", Count(last, "step")));
-    if (!AllFinite(report)) return Foreign(absl::StrCat("step ", step, " with a number that is not finite"));
+    if (!IsPossible(report)) return Foreign(absl::StrCat("step ", step, " with a time or rate that is not finite"));
     if (report.rank != 0) return {};
     // A worker that dials again repeats the newest step, which may be all that a restarted coordinator hears of it.
     if (step == job.step && !TrainsNow()) return {};

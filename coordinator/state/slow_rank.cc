@@ -8,14 +8,16 @@
 namespace motley::coordinator {
 namespace {
 
-// A job is slow when its steps take so much longer than predicted, on average over the window; a step is, likewise.
-constexpr double kSlow = 1.25;
+// A job is slow when its steps take so much longer than predicted, on average over the window; a step is, likewise. One that is
+// called slow is so until it is clearly not, or a job near the border would change its mind all the time.
+constexpr double kSlow = 1.25, kStaysSlow = 1.15;
 // A rank holds up a step when every other rank waits for this part of what the step takes longer, and itself for hardly any of
 // it.
 constexpr double kOthersWait = 0.5, kItselfWaits = 0.3;
-// It is slow when it holds up so many steps of the window, and so many for each one that others hold up: what a host does to
-// one rank or another, now and then, names nobody.
-constexpr int kHeldUp = 6, kForOneByOthers = 9;
+// It is slow when it holds up such a part of the window's steps, and so many for each one that others hold up: what a host does
+// to one rank or another, now and then, names nobody.
+constexpr double kHeldUp = 0.4, kStaysHeldUp = 0.35;
+constexpr int kForOneByOthers = 9, kStaysForOneByOthers = 6;
 constexpr size_t kOpenSteps = 4;
 
 // A collective begins for a rank when that rank is there, so the one that comes last has the shortest.
@@ -30,6 +32,7 @@ void SlowRankWatch::Begin(std::vector<DeviceId> devices, std::vector<LaneSeconds
   devices_ = std::move(devices);
   for (const LaneSeconds& lanes : predicted) predicted_wait_.push_back(WaitedSeconds(lanes));
   predicted_step_seconds_ = predicted_step_seconds;
+  held_up_.resize(devices_.size());
 }
 
 void SlowRankWatch::OnReport(int rank, int64_t step, double step_seconds, const LaneSeconds& lanes) {
@@ -44,9 +47,8 @@ void SlowRankWatch::OnReport(int rank, int64_t step, double step_seconds, const 
   reports.waited[rank] = WaitedSeconds(lanes) - predicted_wait_[rank];
   reports.seconds = std::max(reports.seconds, step_seconds);
   if (--reports.missing == 0) {
-    window_.push_back({reports.seconds, WhoHoldsUp(reports)});
+    Add({reports.seconds, WhoHoldsUp(reports)});
     open_.erase(open_.begin(), open_.upper_bound(step));
-    if (window_.size() > kWindow) window_.pop_front();
     Judge();
   }
   while (open_.size() > kOpenSteps) open_.erase(open_.begin());
@@ -63,22 +65,36 @@ std::optional<size_t> SlowRankWatch::WhoHoldsUp(const Reports& reports) const {
   return others_wait ? std::optional<size_t>(least - reports.waited.begin()) : std::nullopt;
 }
 
-void SlowRankWatch::Judge() {
-  slow_.reset();
-  if (window_.size() < kWindow) return;
-  double seconds = 0;
-  int all = 0;
-  std::vector<int> held_up(devices_.size(), 0);
-  for (const Step& step : window_) {
-    seconds += step.seconds;
-    if (!step.held_up_by) continue;
-    ++held_up[*step.held_up_by];
-    ++all;
+// What is left of the window is as short as it may be.
+void SlowRankWatch::Add(const Step& step) {
+  const auto count = [this](const Step& of, int by) {
+    window_seconds_ += by * of.seconds;
+    if (!of.held_up_by) return;
+    held_up_[*of.held_up_by] += by;
+    all_held_up_ += by;
+  };
+  window_.push_back(step);
+  count(step, 1);
+  while (window_.size() > kWindow && window_seconds_ - window_.front().seconds >= kWindowSeconds) {
+    count(window_.front(), -1);
+    window_.pop_front();
   }
-  const size_t worst = std::max_element(held_up.begin(), held_up.end()) - held_up.begin();
-  if (seconds < kSlow * kWindow * predicted_step_seconds_) return;
-  if (held_up[worst] < kHeldUp || held_up[worst] < kForOneByOthers * (all - held_up[worst])) return;
-  slow_ = Slow{devices_[worst], held_up[worst], seconds / kWindow};
+}
+
+bool SlowRankWatch::IsSlow(size_t rank) const {
+  const bool is_named = slow_ && slow_->device == devices_[rank];
+  const auto steps = static_cast<double>(window_.size());
+  const int by_others = all_held_up_ - held_up_[rank];
+  return window_seconds_ >= (is_named ? kStaysSlow : kSlow) * steps * predicted_step_seconds_ &&
+         held_up_[rank] >= (is_named ? kStaysHeldUp : kHeldUp) * steps &&
+         held_up_[rank] >= (is_named ? kStaysForOneByOthers : kForOneByOthers) * by_others;
+}
+
+void SlowRankWatch::Judge() {
+  const size_t worst = std::max_element(held_up_.begin(), held_up_.end()) - held_up_.begin();
+  if (window_.size() < kWindow || window_seconds_ < kWindowSeconds || !IsSlow(worst)) return slow_.reset();
+  const auto steps = static_cast<int>(window_.size());
+  slow_ = Slow{devices_[worst], held_up_[worst], steps, window_seconds_ / steps};
 }
 
 std::string SlowRankWatch::Sentence(const JobId& job) const {
@@ -88,7 +104,7 @@ std::string SlowRankWatch::Sentence(const JobId& job) const {
       "%s slows the job down: in %d of %d steps all others waited for it, and steps take %.3g s, predicted %.3g s; `motley plan "
       "%s "
       "--exclude %s` shows the plan without it, `motley nodes drain %s` takes its node out",
-      device, slow_->steps, kWindow, slow_->step_seconds, predicted_step_seconds_, job.value(), device,
+      device, slow_->steps, slow_->of, slow_->step_seconds, predicted_step_seconds_, job.value(), device,
       NodeOf(slow_->device).value());
 }
 

@@ -22,10 +22,12 @@ class SlowRankWatch {
   void OnReport(int rank, int64_t step, double step_seconds, const LaneSeconds& lanes);
 
   const std::vector<DeviceId>& devices() const { return devices_; }  // that are watched
-  // Over the newest kWindow steps; it stays named until it is not slow any more.
+  // Over the newest steps, at least kWindow of them and at least kWindowSeconds; it stays named until it is clearly not slow any
+  // more.
   struct Slow {
     DeviceId device;
     int steps = 0;            // in which all others waited for it
+    int of = 0;               // steps that were looked at
     double step_seconds = 0;  // of the job, meanwhile
   };
   const std::optional<Slow>& slow() const { return slow_; }
@@ -33,6 +35,8 @@ class SlowRankWatch {
   std::string Sentence(const JobId& job) const;
 
   static constexpr size_t kWindow = 15;
+  // Short steps are noisy: fifteen of them may be a second of what a host does now and then.
+  static constexpr double kWindowSeconds = 30;
 
  private:
   struct Step {
@@ -45,6 +49,8 @@ class SlowRankWatch {
     size_t missing = 0;
   };
   std::optional<size_t> WhoHoldsUp(const Reports& reports) const;
+  void Add(const Step& step);
+  bool IsSlow(size_t rank) const;
   void Judge();
 
   std::vector<DeviceId> devices_;
@@ -52,6 +58,9 @@ class SlowRankWatch {
   double predicted_step_seconds_ = 0;
   std::map<int64_t, Reports> open_;  // steps of which reports are missing, the newest few
   std::deque<Step> window_;
+  double window_seconds_ = 0;  // of all its steps
+  std::vector<int> held_up_;   // of its steps, by rank
+  int all_held_up_ = 0;
   std::optional<Slow> slow_;
 };
 

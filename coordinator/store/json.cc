@@ -1,5 +1,9 @@
 #include "coordinator/store/json.h"
 
+#include <cmath>
+#include <limits>
+
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/clean_text.h"
 #include "common/base/parse_json.h"
@@ -50,6 +54,15 @@ auto Read(const char* what, const std::string& text, F read) -> absl::StatusOr<d
   }
 }
 
+// JSON has no word for a number that is not finite, and would have null for it.
+json LossNumber(double number) { return std::isfinite(number) ? json(number) : json(absl::StrCat(number)); }
+double FromLossNumber(const json& in) {
+  double number = 0;
+  if (in.is_string() && absl::SimpleAtod(in.get_ref<const std::string&>(), &number)) return number;
+  if (in.is_null()) return std::numeric_limits<double>::quiet_NaN();  // as builds before this one stored it
+  return in.is_number() ? in.get<double>() : 0;
+}
+
 }  // namespace
 
 std::string ConfigToJson(const JobConfig& config) {
@@ -79,8 +92,8 @@ absl::StatusOr<JobConfig> ConfigFromJson(const std::string& text) {
 std::string StepToJson(const StepStats& s) {
   json out = {{"step", s.step},
               {"epoch", s.epoch.value()},
-              {"loss", s.loss},
-              {"grad_norm", s.grad_norm},
+              {"loss", LossNumber(s.loss)},
+              {"grad_norm", LossNumber(s.grad_norm)},
               {"lr", s.lr},
               {"tokens_per_second", s.tokens_per_second},
               {"peak_memory_bytes", s.peak_memory_bytes},
@@ -90,7 +103,7 @@ std::string StepToJson(const StepStats& s) {
               {"elapsed_seconds", s.elapsed_seconds},
               {"remaining_seconds", s.remaining_seconds},
               {"lateness_seconds", s.lateness_seconds}};
-  if (s.validation_loss) out["validation_loss"] = *s.validation_loss;
+  if (s.validation_loss) out["validation_loss"] = LossNumber(*s.validation_loss);
   if (s.loss_scale > 0) out["loss_scale"] = s.loss_scale;
   if (s.skipped) out["skipped"] = true;
   return out.dump();
@@ -98,8 +111,7 @@ std::string StepToJson(const StepStats& s) {
 
 absl::StatusOr<StepStats> StepFromJson(const std::string& text) {
   return Read("step", text, [](const json& in) {
-    // A loss that was not finite is stored as null.
-    auto number = [&](const char* key) { return in.contains(key) && in[key].is_number() ? in[key].get<double>() : 0.0; };
+    auto number = [&](const char* key) { return in.contains(key) ? FromLossNumber(in[key]) : 0.0; };
     StepStats s;
     s.step = in.value("step", int64_t{0});
     s.epoch = Epoch(in.value("epoch", int64_t{0}));

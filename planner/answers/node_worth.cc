@@ -1,6 +1,7 @@
 #include "planner/answers/node_worth.h"
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <tuple>
 #include <utility>
@@ -170,6 +171,7 @@ std::string RateText(const Plan& best, double step_seconds) {
 
 std::string LossText(const Plan& best, double step_seconds) {
   const double part = 100 * (best.predicted.step_seconds / step_seconds - 1);
+  if (std::abs(part) < 0.05) return "no difference";
   if (part > 0) return absl::StrFormat("%.1f %% more: the search found a faster plan there", part);
   return absl::StrFormat("%.1f %% fewer", -part);
 }

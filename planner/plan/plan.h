@@ -1,8 +1,8 @@
 // The plan language: who computes what, who stores what, and what was predicted. A plain value, no torch, no proto.
 // docs/use/plan-language.md has the grammar of its text and JSON forms.
 //
-// The nesting of pipelines, stages and units is the general one. Validate checks the language; ValidateForEngine says what the
-// engine does not run yet (it runs one pipeline of stages of single-device units).
+// Pipelines of stages of units of ranks, all of any number. Validate checks the language; ValidateForEngine says what of it the
+// engine does not run yet: offload, and cuts of tensor-parallel units that no model's heads allow (plan_engine_limits.h).
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// A device's peak of activations in closed form, as a maximum of terms
+// A term of a device's peak of activations in closed form. The peak is the largest of
 //   sum over microbatches of each(m)  +  once(largest m)
-// so that a search can price thousands of splits.
+// so that a search can price thousands of splits (option_table.cc adds them up).
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,5 @@ namespace motley::planner {
 struct MemoryTerm {
   std::vector<int64_t> each, once;  // by microbatch size, 0 at size 0
 };
-
-// `batch` samples in microbatches of `microbatch`, as a plan has them: all equal, the last may be smaller.
-int64_t PeakOfTerms(const std::vector<MemoryTerm>& terms, int64_t batch, int64_t microbatch);
 
 }  // namespace motley::planner

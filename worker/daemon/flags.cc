@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <iostream>
 
+#include "common/base/beneath.h"
 #include "common/base/build_info.h"
 #include "common/base/landlock.h"
 #include "common/rpc/tls_credentials.h"
@@ -18,6 +19,7 @@
 #include "worker/daemon/offer.h"
 #include "worker/daemon/probe.h"
 #include "worker/daemon/rank_files.h"
+#include "worker/daemon/rank_trial.h"
 
 namespace motley::worker {
 namespace {
@@ -45,6 +47,13 @@ int Check(const WorkerConfig& config) {
   }
   for (const std::string& line : Describe(*offer)) std::cout << line << "\n";
   std::cout << DescribeHold(LandlockVersion()) << "\n";
+  for (const std::string& line : FileRoots(config.file_roots).Missing()) std::cout << line << "\n";
+  for (const std::string& binary : RankBinaries(offer->devices)) {
+    if (const absl::Status status = TryRank(binary); !status.ok()) {
+      std::cerr << "motley-worker: " << status.message() << "\n";
+      return ExitCode(status);
+    }
+  }
   return 0;
 }
 

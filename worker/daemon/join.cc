@@ -4,6 +4,7 @@
 #include <netdb.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -38,6 +39,12 @@ std::shared_ptr<grpc::Channel> OpenTo(const std::string& address, const std::sha
   return OpenChannel(address, arguments, credentials);
 }
 
+struct Cluster {
+  Certificate authority, coordinator;
+};
+
+std::string DateAndTime(absl::Time time) { return absl::FormatTime("%Y-%m-%d %H:%M UTC", time, absl::UTCTimeZone()); }
+
 // What the server's certificates say against the token. Called on gRPC's threads.
 class Judge {
  public:
@@ -52,8 +59,7 @@ class Judge {
           "authority, or somebody stands between");
       return *verdict_;
     }
-    authority_ = authority.ToPem();
-    shown_ = shown.front();
+    cluster_ = {authority, shown.front()};
     verdict_ = absl::OkStatus();
     return absl::OkStatus();
   }
@@ -61,26 +67,16 @@ class Judge {
     absl::MutexLock lock(&mutex_);
     return verdict_;
   }
-  std::string authority() const {
+  Cluster cluster() const {
     absl::MutexLock lock(&mutex_);
-    return authority_;
-  }
-  Certificate coordinator() const {
-    absl::MutexLock lock(&mutex_);
-    return *shown_;
+    return *cluster_;
   }
 
  private:
   const JoinToken token_;
   mutable absl::Mutex mutex_;
   std::optional<absl::Status> verdict_ ABSL_GUARDED_BY(mutex_);
-  std::string authority_ ABSL_GUARDED_BY(mutex_);
-  std::optional<Certificate> shown_ ABSL_GUARDED_BY(mutex_);
-};
-
-struct Cluster {
-  std::string authority;  // PEM
-  Certificate coordinator;
+  std::optional<Cluster> cluster_ ABSL_GUARDED_BY(mutex_);
 };
 
 absl::StatusOr<Cluster> LearnCluster(const JoinRequest& request, absl::Duration patience) {
@@ -97,7 +93,9 @@ absl::StatusOr<Cluster> LearnCluster(const JoinRequest& request, absl::Duration 
                                                ": is it workers.listen of the coordinator, and is ", "a firewall in between?"));
   }
   MOTLEY_RETURN_IF_ERROR(*verdict);
-  return Cluster{judge->authority(), judge->coordinator()};
+  Cluster cluster = judge->cluster();
+  MOTLEY_RETURN_IF_ERROR(CheckClock(cluster.coordinator, cluster.authority, absl::Now()));
+  return cluster;
 }
 
 absl::StatusOr<v1::JoinResponse> Ask(const JoinRequest& request, const std::string& authority, const std::string& signing_request,
@@ -116,6 +114,17 @@ absl::StatusOr<v1::JoinResponse> Ask(const JoinRequest& request, const std::stri
 }
 
 }  // namespace
+
+absl::Status CheckClock(const Certificate& coordinator, const Certificate& authority, absl::Time now) {
+  const absl::Time from = std::max(coordinator.not_before(), authority.not_before());
+  const absl::Time until = std::min(coordinator.not_after(), authority.not_after());
+  if (now >= from && now < until) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat(now < from ? absl::StrCat("the coordinator's certificate is valid from ", DateAndTime(from), " on")
+                              : absl::StrCat("the coordinator's certificate was valid until ", DateAndTime(until)),
+                   ", and this machine's clock says ", DateAndTime(now), ": set the clock",
+                   now < from ? "" : ", or the coordinator's, where that is the one that is wrong"));
+}
 
 absl::StatusOr<std::string> LocalEndOfWay(const std::string& address) {
   MOTLEY_ASSIGN_OR_RETURN(const HostPort there, ParseHostPort("--coordinator", address, 1));
@@ -143,7 +152,7 @@ absl::StatusOr<absl::Time> JoinCluster(const JoinRequest& request, const Identit
   MOTLEY_ASSIGN_OR_RETURN(const Cluster cluster, LearnCluster(request, patience));
   MOTLEY_ASSIGN_OR_RETURN(const PrivateKey key, folder.LoadOrMakeKey());
   MOTLEY_ASSIGN_OR_RETURN(const std::string signing_request, key.SigningRequest());
-  MOTLEY_ASSIGN_OR_RETURN(const v1::JoinResponse answer, Ask(request, cluster.authority, signing_request, patience));
+  MOTLEY_ASSIGN_OR_RETURN(const v1::JoinResponse answer, Ask(request, cluster.authority.ToPem(), signing_request, patience));
   MOTLEY_ASSIGN_OR_RETURN(std::string pem, key.ToPem());
   const NodeIdentity identity = {std::move(pem), answer.certificate(), answer.authorities()};
   MOTLEY_RETURN_IF_ERROR(CheckIdentity(identity, request.node, absl::Now()));

@@ -20,7 +20,8 @@ constexpr int kChildLinkClock = 4;
 constexpr int kFirstFreeFd = 10;  // above all that the child renumbers
 constexpr off_t kLinkClockBytes = 1 << 16;
 
-absl::Status Errno(const std::string& what) { return absl::ErrnoToStatus(errno, what); }
+// No string, whose making may change errno.
+absl::Status Errno(const char* what) { return absl::ErrnoToStatus(errno, what); }
 
 // Only async-signal-safe calls: other threads of the daemon may hold any lock at the fork.
 [[noreturn]] void ExecChild(const char* program, char* const* argv, char* const* environment, int socket, int output,
@@ -52,7 +53,8 @@ absl::StatusOr<UniqueFd> HighCopy(int fd) {
 
 absl::Status CheckProgram(const std::string& program) {
   if (access(program.c_str(), X_OK) == 0) return absl::OkStatus();
-  return Errno(absl::StrCat("cannot run '", program, "' (worker.rank_binary names the rank's program)"));
+  const int why = errno;
+  return absl::ErrnoToStatus(why, absl::StrCat("cannot run '", program, "' (worker.rank_binary names the rank's program)"));
 }
 
 }  // namespace

@@ -150,7 +150,7 @@ void Supervisor::OnExit(RankRun& run, Rank& rank, const std::string& how) {
   LogError(text);
   metrics_.RankExited("died");
   Report(run, rank, RankEventKind::kDied, text);
-  FailProfile(run, rank, absl::StrCat("the rank's process ", how));
+  FailProfile(run, rank, text);
 }
 
 void Supervisor::CheckHung(RankRun& run, Rank& rank) {

@@ -3,9 +3,11 @@
 #include <unistd.h>
 
 #include <random>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/beneath.h"
 #include "common/base/landlock.h"
 #include "common/base/logging.h"
 #include "common/base/status_macros.h"
@@ -30,6 +32,13 @@ std::string SayHold(const absl::StatusOr<int>& landlock_version) {
   return std::string(landlock_version.status().message());
 }
 
+// On a thread that nobody waits for: a share whose server is away may hold it for ever.
+void SayMissing(const std::vector<std::string>& roots) {
+  std::thread([roots = FileRoots(roots)] {
+    for (const std::string& line : roots.Missing()) LogWarning(line);
+  }).detach();
+}
+
 }  // namespace
 
 StoreMark Remembered(const StoreMark& known, const StoreMark& told) {
@@ -41,6 +50,7 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(const WorkerConfig& config
   absl::StatusOr<std::unique_ptr<NvmlLibrary>> nvml = NvmlLibrary::Open();
   MOTLEY_ASSIGN_OR_RETURN(Offer offer, MakeOffer(config, LookForCards(nvml, NvidiaFolder())));
   for (const std::string& line : motley::worker::Describe(offer)) LogInfo(line);
+  SayMissing(config.file_roots);
   std::string files_not_held = SayHold(LandlockVersion());
   std::vector<DeviceDescription> devices;
   for (const OfferedDevice& device : offer.devices) devices.push_back(device.description);
@@ -54,6 +64,7 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(const WorkerConfig& config
   if (!config.metrics.empty()) {
     MOTLEY_ASSIGN_OR_RETURN(self->metrics_server_, MetricsServer::Start(config.metrics, self->registry_));
   }
+  self->rank_trial_ = std::make_unique<RankTrial>(RankBinaries(offer.devices));
   self->claims_ = std::move(offer.claims);
   if (!self->claims_.empty()) self->WatchCards(*std::move(nvml), offer.devices);
   SupervisorConfig supervisor;

@@ -17,6 +17,7 @@
 #include "worker/daemon/known_term.h"
 #include "worker/daemon/nvml_library.h"
 #include "worker/daemon/outbox.h"
+#include "worker/daemon/rank_trial.h"
 #include "worker/daemon/reach.h"
 #include "worker/daemon/reach_listener.h"
 #include "worker/daemon/session.h"
@@ -69,6 +70,7 @@ class Worker {
   Outbox outbox_;
   std::unique_ptr<WorkerMetrics> metrics_;
   std::unique_ptr<MetricsServer> metrics_server_;
+  std::unique_ptr<RankTrial> rank_trial_;
   std::unique_ptr<NvmlLibrary> nvml_;  // null where there is none, or no card is offered
   std::vector<CardClaim> claims_;
   std::unique_ptr<CardMetrics> card_metrics_;

@@ -229,8 +229,6 @@ void Trainer::TakeVerdict(const StepOutcome& outcome, StepResult& result) {
   result.skipped = !outcome.overflow.empty();
   if (!result.skipped) return loss_scale.Applied();
   loss_scale.Skipped();
-  if (!std::isfinite(result.loss)) result.loss = 0;
-  if (!std::isfinite(result.grad_norm)) result.grad_norm = 0;
   if (assignment_.rank != 0) return;
   host_.OnLog(absl::StrCat("step ", result.step, " is skipped: float16 overflowed in ", outcome.overflow, ". The loss scale is ",
                            loss_scale.scale(), " now, after ", result.loss_scale));

@@ -19,17 +19,18 @@ int main(int argc, char** argv) {
   int fd = -1;
   motley::engine::EngineOptions engine_options;
   motley::worker::RankRoots roots;
-  bool nccl = false;
+  bool nccl = false, check = false;
   CLI::Option* const asks = app.add_flag(
       "--nccl", nccl, "Print the version of the NCCL that it would open, if it works here (tried on a card), and end");
-  app.add_option("--fd", fd, "Socket to the worker (inherited)")->excludes(asks);
+  CLI::Option* const tries = app.add_flag("--check", check, "See whether it starts here with its libtorch, and end");
+  app.add_option("--fd", fd, "Socket to the worker (inherited)")->excludes(asks)->excludes(tries);
   app.add_option("--link-clock-fd", engine_options.link_clock_fd,
                  "Memory in which the node's emulated links keep their time (inherited)");
   app.add_option("--read-root", roots.read, "A folder beneath which it may read files of jobs")->allow_extra_args(false);
   app.add_option("--write-root", roots.write, "The one beneath which it may write checkpoints")->allow_extra_args(false);
   try {
     app.parse(argc, argv);
-    if (!nccl && fd < 0) throw CLI::RequiredError("--fd");
+    if (!nccl && !check && fd < 0) throw CLI::RequiredError("--fd");
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 64;
   }
@@ -37,6 +38,7 @@ int main(int argc, char** argv) {
     std::cerr << "motley-rank: " << status.message() << "\n";
     return 70;
   }
+  if (check) return 0;
   if (nccl) {
     const absl::StatusOr<std::string> version = motley::engine::NcclVersion();
     (version.ok() ? std::cout : std::cerr) << (version.ok() ? *version : std::string(version.status().message())) << std::endl;

@@ -1,4 +1,6 @@
 // Step records as text: JSON Lines and CSV, one line a step, the same columns in both.
+#include <cmath>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -8,20 +10,25 @@
 namespace motley::worker {
 namespace {
 
-// The shortest text that reads back as the same number; "" for a value that the record has not.
-std::string NumberText(const StepColumn& column, const StepRecord& record) {
+// The shortest text that reads back as the same number; `absent` for a value that the record has not.
+std::string NumberText(const StepColumn& column, const StepRecord& record, const char* absent) {
   const std::optional<double> value = column.value(record);
-  if (!value) return "";
+  if (!value) return absent;
   return column.integer ? absl::StrCat(static_cast<int64_t>(*value)) : nlohmann::json(*value).dump();
+}
+
+// JSON has null for what is not finite, too; in CSV it has the words that readers of numbers know.
+std::string CsvText(const StepColumn& column, const StepRecord& record) {
+  const std::optional<double> value = column.value(record);
+  return value && !std::isfinite(*value) ? absl::StrCat(*value) : NumberText(column, record, "");
 }
 
 std::string JsonLine(const StepRecord& record) {
   return absl::StrCat("{",
                       absl::StrJoin(StepColumns(), ", ",
                                     [&](std::string* out, const StepColumn& column) {
-                                      const std::string number = NumberText(column, record);
                                       absl::StrAppend(out, "\"", std::string(column.key),
-                                                      "\": ", number.empty() ? "null" : number);
+                                                      "\": ", NumberText(column, record, "null"));
                                     }),
                       "}\n");
 }
@@ -32,7 +39,7 @@ std::string CsvHead(int64_t, double) {
 
 std::string CsvLine(const StepRecord& record) {
   return absl::StrJoin(StepColumns(), ",",
-                       [&](std::string* out, const StepColumn& column) { out->append(NumberText(column, record)); }) +
+                       [&](std::string* out, const StepColumn& column) { out->append(CsvText(column, record)); }) +
          "\n";
 }
 

@@ -158,6 +158,16 @@ TEST(FileRootsTest, WithoutRootsTheKeyIsNamed) {
   EXPECT_THAT(Message(status), HasSubstr("data.path: this node gives no folder to jobs; set roots in [files]"));
 }
 
+TEST(FileRootsTest, RootsThatAreNotThereAreSaid) {
+  TempFolder folder;
+  const std::string file = folder.Write("data/text", "x");
+  const std::vector<std::string> missing = FileRoots({folder / "data", folder / "none", file}).Missing();
+  ASSERT_EQ(missing.size(), 2u);
+  EXPECT_EQ(missing[0], "cannot open the root of files.roots " + (folder / "none") +
+                            ": No such file or directory; jobs find nothing beneath it until it is there");
+  EXPECT_THAT(missing[1], HasSubstr(file + ": Not a directory"));
+}
+
 TEST(FileRootsTest, RootsAreAbsoluteAndNotEverything) {
   EXPECT_TRUE(FileRoots::Validate({"/data", "/mnt/checkpoints/"}).ok());
   for (const char* bad : {"data", "/", "//", "/a/../b", ""}) EXPECT_FALSE(FileRoots::Validate({bad}).ok()) << bad;

@@ -1,6 +1,7 @@
 #include "common/base/files.h"
 
 #include <gtest/gtest.h>
+#include <pwd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -9,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <system_error>
 
 #include "common/base/fault.h"
 #include "tests/common/base/temp_folder.h"
@@ -28,6 +30,12 @@ TEST(FilesTest, WritableIsAskedWithoutWriting) {
 TEST(FilesTest, ErrorsNameActionPathAndCause) {
   EXPECT_EQ(FileError(ENOENT, "read", "/x"), absl::NotFoundError("cannot read /x: No such file or directory"));
   EXPECT_EQ(FileError(EACCES, "read", "/x").code(), absl::StatusCode::kPermissionDenied);
+  const passwd* const self = getpwuid(geteuid());
+  const std::string user = self != nullptr ? self->pw_name : std::to_string(geteuid());
+  for (const int error : {EACCES, EPERM}) {
+    EXPECT_EQ(FileError(error, "make the folder", "/x").message(),
+              "cannot make the folder /x: " + std::generic_category().message(error) + " (as user " + user + ")");
+  }
   EXPECT_EQ(FileError(EFBIG, "write", "/x").code(), absl::StatusCode::kOutOfRange);
   for (const int error : {ENOSPC, EDQUOT})
     EXPECT_EQ(FileError(error, "write", "/x").code(), absl::StatusCode::kResourceExhausted);

@@ -227,6 +227,10 @@ TEST(DatasetTest, TooShortSaysHowManyBytesAreNeeded) {
   const absl::Status status = OpenDataset(path, 16, 0.25).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_NE(Message(status).find("the data has 10 bytes; at least 68 are needed"), std::string::npos) << status;
+  const std::string lever = Message(CheckDataSize(1000, 64, 0.05, 32));
+  EXPECT_NE(lever.find("32 validation samples (data.validation_samples; with 1 of them 1300 bytes are enough)"),
+            std::string::npos)
+      << lever;
   for (const double fraction : {0.0, 0.05, 0.1, 0.5, 0.9}) {
     for (const int64_t samples : {0, 1, 32}) {
       const std::string text = Message(CheckDataSize(0, 128, fraction, samples));

@@ -18,5 +18,11 @@ TEST(DeviceKinds, NamesGoBothWays) {
   EXPECT_EQ(ParseDeviceKind("tpu").status().message(), "kind 'tpu' is not known; use cpu, emulated, cuda");
 }
 
+// The list is made from the switch that has the rows, in the order of the enumeration.
+TEST(DeviceKinds, AllThatHaveARowAreListed) {
+  ASSERT_EQ(DeviceKinds().size(), static_cast<size_t>(DeviceKind::kCuda) + 1);
+  for (size_t i = 0; i < DeviceKinds().size(); ++i) EXPECT_EQ(DeviceKinds()[i].kind, static_cast<DeviceKind>(i));
+}
+
 }  // namespace
 }  // namespace motley

@@ -98,6 +98,13 @@ TEST(JobFileTest, WhatIsNotTomlIsAllThatIsSaid) {
   EXPECT_THAT(std::string(broken.message()), testing::Not(testing::HasSubstr("\n")));
 }
 
+TEST(JobFileTest, ANumberWithAUnitIsToBeWrittenOut) {
+  const auto said = [](const std::string& text) { return std::string(ParseJobFile(text, "job.toml", {}).status().message()); };
+  EXPECT_THAT(said("[training]\nseq_len = 2k  # tokens\n"),
+              testing::MatchesRegex("job.toml:2: not TOML: [^\n]*; numbers are written out: 2048 .or 2000. instead of 2k"));
+  EXPECT_THAT(said("[training]\nseq_len = 2x\n"), testing::Not(testing::HasSubstr("written out")));
+}
+
 TEST(JobFileTest, TypesHaveTwoSpellings) {
   const std::string text =
       std::string("[training]\ndtype = \"fp32\"\nmixed_precision_param = \"bf16\"\nmixed_precision_reduce = \"fp32\"\n") + kPaths;

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/build_info.h"
@@ -42,6 +44,15 @@ TEST(CliTest, WrongOptionsNameTheNearest) {
   const Ran more = RunAlone({"status", "a", "b"});
   EXPECT_EQ(more.code, 64);
   EXPECT_EQ(more.err, "motley: 'motley status' has no use for 'b'; it is called as: motley status [OPTIONS] JOB\n");
+  for (const auto& [typed, meant] :
+       std::vector<std::pair<std::vector<std::string>, std::string>>{{{"drain", "a"}, "nodes drain"},
+                                                                     {{"forget", "a"}, "node forget"},
+                                                                     {{"nodes", "forget", "c"}, "node forget"},
+                                                                     {{"node", "undrain", "c"}, "nodes undrain"},
+                                                                     {{"cancel", "j"}, "stop"},
+                                                                     {{"help", "nodes", "token"}, "node token"}}) {
+    EXPECT_NE(RunAlone(typed).err.find("did you mean '" + meant + "'?"), std::string::npos) << RunAlone(typed).err;
+  }
   EXPECT_EQ(RunAlone({"help", "sumbit"}).err, "motley: unknown command 'sumbit'; did you mean 'submit'?\n");
   EXPECT_NE(RunAlone({"status"}).err.find("see 'motley help status'"), std::string::npos);
 }
@@ -83,6 +94,22 @@ TEST(CliTest, AProxyOfTheEnvironmentIsNotAsked) {
     EXPECT_EQ(RunAlone({"--coordinator", server.address(), "list"}).code, 0) << variable;
     unsetenv(variable);
   }
+}
+
+TEST(CliTest, OnlyARefusalOfGrpcItselfIsAnotherVersions) {
+  const absl::Status own = FromGrpc({grpc::StatusCode::UNIMPLEMENTED, "planner.plan_json: each rank needs a key-value head"});
+  EXPECT_EQ(own.message(), "planner.plan_json: each rank needs a key-value head");
+  EXPECT_EQ(own.code(), absl::StatusCode::kUnimplemented);
+  const absl::Status lacks = FromGrpc({grpc::StatusCode::UNIMPLEMENTED, ""});
+  EXPECT_EQ(lacks.message(), "the coordinator does not know this request; is it another version?");
+}
+
+TEST(CliTest, APageOfHttpIsNoCoordinator) {
+  const absl::Status portal = FromGrpc({grpc::StatusCode::UNIMPLEMENTED, "Received http2 header with status: 404"});
+  EXPECT_EQ(portal.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(portal.message(),
+            "who answers there is no coordinator: it says HTTP status 404; is the port right, or does a proxy or a login page "
+            "answer in its place?");
 }
 
 // A port where the connection is taken and nobody speaks.

@@ -66,7 +66,7 @@ class FakeMotley : public v1::Motley::Service {
     job.set_id(request->job_id());
     *job.mutable_spec() = request->spec();
     response->set_created(job.state() == v1::JOB_STATE_UNSPECIFIED);
-    if (response->created()) job.set_state(v1::JOB_STATE_QUEUED);
+    if (response->created()) job.set_state(v1::JOB_STATE_QUEUED), job.set_reason(reason_of_new);
     if (lose_answers > 0 && lose_answers-- > 0) return {grpc::StatusCode::UNAVAILABLE, "lost on its way"};
     *response->mutable_job() = job;
     return grpc::Status::OK;
@@ -93,8 +93,10 @@ class FakeMotley : public v1::Motley::Service {
   grpc::Status DeleteJob(grpc::ServerContext*, const v1::DeleteJobRequest* request, v1::DeleteJobResponse* response) override {
     std::lock_guard lock(mutex);
     if (!refusal.ok()) return refusal;
-    if (jobs.erase(request->job_id()) == 0) return {grpc::StatusCode::NOT_FOUND, "no job '" + request->job_id() + "'"};
-    response->set_checkpoint_folder("/checkpoints/" + request->job_id());
+    const bool wrote = !jobs[request->job_id()].newest_checkpoint().empty(), is_there = !jobs[request->job_id()].id().empty();
+    jobs.erase(request->job_id());
+    if (!is_there) return {grpc::StatusCode::NOT_FOUND, "no job '" + request->job_id() + "'"};
+    if (wrote) response->set_checkpoint_folder("/checkpoints/" + request->job_id());
     if (lose_answers > 0 && lose_answers-- > 0) return {grpc::StatusCode::UNAVAILABLE, "lost on its way"};
     return grpc::Status::OK;
   }
@@ -270,7 +272,8 @@ class FakeMotley : public v1::Motley::Service {
   std::vector<v1::SubmitJobRequest> submitted;
   std::vector<v1::ResumeJobRequest> resumed;
   std::vector<v1::ListJobsRequest> listed;
-  int lose_answers = 0;  // to so many calls that were done
+  int lose_answers = 0;       // to so many calls that were done
+  std::string reason_of_new;  // of jobs that are submitted
   std::vector<int64_t> watch_cursors;
 
  private:

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <regex>
 
 namespace motley::client {
@@ -45,6 +46,18 @@ TEST(FormatTest, StepLineShowsEverything) {
   EXPECT_NE(StepLine(step, 200).find("left 1 min 40 s  loss scale 65536"), std::string::npos);
   step.set_skipped(true);
   EXPECT_NE(StepLine(step, 200).find("left 1 min 40 s  skipped at loss scale 65536"), std::string::npos);
+}
+
+TEST(FormatTest, ALossThatIsNotFiniteHasItsName) {
+  v1::StepRecord step;
+  step.set_step(12);
+  step.set_loss(-std::numeric_limits<double>::quiet_NaN());
+  step.set_grad_norm(std::numeric_limits<double>::infinity());
+  step.set_has_validation_loss(true);
+  step.set_validation_loss(step.loss());
+  EXPECT_EQ(StepLine(step, 200).rfind("step 12/200  loss NaN  |g| inf  lr", 0), 0u) << StepLine(step, 200);
+  EXPECT_NE(StepLine(step, 200).find("validation loss NaN"), std::string::npos);
+  EXPECT_NE(LiveLine(step, 200, 60).find("loss NaN  "), std::string::npos);
 }
 
 TEST(FormatTest, TimesHaveTheirZone) {

@@ -103,6 +103,18 @@ TEST(WaitTest, AnEarlierEndOfAResumedJobIsNotItsEnd) {
   EXPECT_EQ(fake.watch_cursors.size(), 2u) << "the first stream had shown the old end and what came after it";
 }
 
+TEST(StatusTest, AJobThatWasResumedSaysWhen) {
+  FakeMotley fake;
+  v1::Job& job = AddStopped(fake);
+  job.set_submitted_unix_ms(1000);
+  job.set_started_unix_ms(2000);
+  EXPECT_NE(Motley(fake, {"status", "j"}).out.find("\nsubmitted   "), std::string::npos);
+  job.set_submitted_unix_ms(3000);
+  const std::string out = Motley(fake, {"status", "j"}).out;
+  EXPECT_NE(out.find("\nresumed     "), std::string::npos) << out;
+  EXPECT_EQ(out.find("submitted"), std::string::npos) << out;
+}
+
 TEST(DeleteTest, NamesWhatStays) {
   FakeMotley fake;
   AddStopped(fake);
@@ -112,6 +124,8 @@ TEST(DeleteTest, NamesWhatStays) {
             "job j is deleted\nits checkpoints stay in /checkpoints/j; a new job of this id would go on from "
             "them, and 'motley export --checkpoint' exports them\n");
   EXPECT_EQ(Motley(fake, {"delete", "j"}).code, 66);
+  AddStopped(fake).clear_newest_checkpoint();
+  EXPECT_EQ(Motley(fake, {"delete", "j"}).out, "job j is deleted\n") << "it never wrote one";
   AddStopped(fake);
   fake.lose_answers = 1;
   EXPECT_EQ(Motley(fake, {"delete", "j"}).code, 0) << "its own retry finds nothing any more";

@@ -209,6 +209,7 @@ TEST_F(OfflineTest, WrongContentsAre65) {
   folder_.Write("mixed.toml", kCluster);
   EXPECT_EQ(Plan({"--profiles", folder_.Write("p.json", "{")}).code, 65);
   EXPECT_EQ(Plan({"--exclude", "n1", "--exclude", "n2"}).code, 65);
+  EXPECT_EQ(Plan({"--exclude", "n1, n2"}).code, 65) << "both, as planner.exclude has them";
   EXPECT_EQ(Plan({"--pin", "stage0=n1", "--pin", "stage1=n1"}).code, 65);
   EXPECT_EQ(Plan({"--pin", "stage99=n1"}).code, 65);
   const Ran longer = Run({"plan", "--cluster", cluster_, "--model", model_, "--global-batch", "8", "--seq-len", "512"});

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <sstream>
 
 namespace motley::client {
@@ -74,6 +75,23 @@ TEST_F(ProgressTest, ATerminalHasOneLineThatMoves) {
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << text;
   EXPECT_NE(text.find("]  step 1/4"), std::string::npos) << text;
   EXPECT_EQ(text.substr(text.size() - 4), "\r\x1b[K") << "it is taken away before what comes next";
+}
+
+TEST_F(ProgressTest, ASuccessWhoseValidationLossIsNotFiniteSaysWhatThatMeans) {
+  v1::Job job;
+  job.set_id("j");
+  job.set_state(v1::JOB_STATE_SUCCEEDED);
+  job.set_step(4);
+  job.mutable_spec()->mutable_training()->set_steps(4);
+  job.set_reason("all 4 steps are done, but the last validation loss is NaN: the weights have diverged");
+  job.mutable_last_step()->set_loss(2);
+  EXPECT_EQ(EndOf(job, out_).code, 0);
+  EXPECT_EQ(out_.str(), "job j succeeded at step 4 of 4, loss 2.0000\n");
+  out_.str("");
+  job.mutable_last_step()->set_has_validation_loss(true);
+  job.mutable_last_step()->set_validation_loss(std::numeric_limits<double>::quiet_NaN());
+  EXPECT_EQ(EndOf(job, out_, {.width = 200}).code, 0);
+  EXPECT_EQ(out_.str(), "job j succeeded at step 4 of 4, loss 2.0000: " + job.reason() + "\n");
 }
 
 }  // namespace

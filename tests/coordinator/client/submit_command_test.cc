@@ -96,7 +96,7 @@ TEST_F(SubmitTest, ASecondSubmitOfAnEndedJobSaysSoAndHowToGoOn) {
   EXPECT_EQ(stopped.out, "");
   EXPECT_EQ(stopped.err,
             "motley: job j exists: stopped at step 2 of 3\n"
-            "motley: to go on with it: motley resume j; to begin anew: another --job-id\n");
+            "motley: to go on with it: motley resume j; to begin anew: another --id\n");
   job.set_state(v1::JOB_STATE_SUCCEEDED);
   const Ran done = Motley(fake_, {"submit", file_, "--job-id", "j"});
   EXPECT_NE(done.err.find("motley resume j --set training.steps=N"), std::string::npos) << done.err;
@@ -142,6 +142,15 @@ TEST_F(SubmitTest, AJobThatWaitsSaysForWhat) {
   const Ran ran = Motley(fake_, {"submit", file_, "--job-id", "j"});
   EXPECT_EQ(ran.code, 0) << ran.err;
   EXPECT_EQ(ran.out, "submitted job j\nit waits: no worker is connected\n");
+}
+
+// By what was asked, and not by a clock: nothing is to be heard of it before the other job has ended.
+TEST_F(SubmitTest, AJobBehindAnotherIsNotWatchedForAVerdict) {
+  fake_.reason_of_new = "waits for job other, which has the cluster: one job trains at a time";
+  const Ran ran = Motley(fake_, {"submit", file_, "--id", "j"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(ran.out, "submitted job j\nit is queued: waits for job other, which has the cluster: one job trains at a time\n");
+  EXPECT_TRUE(fake_.watch_cursors.empty());
 }
 
 TEST_F(SubmitTest, WaitShowsStepsAndTheEnd) {

@@ -126,6 +126,12 @@ TEST(CoordinatorConfig, TheWorkersSocketLiesBesideThePeoples) {
   config.state_folder = "/s";
   const std::string people = SocketPath(config), workers = WorkersSocketPath(config);
   EXPECT_EQ(people.substr(0, people.rfind('/')), workers.substr(0, workers.rfind('/')));
+  config.socket = "/elsewhere/c.sock";
+  EXPECT_EQ(WorkersSocketPath(config), "/elsewhere/workers.sock");
+  config.socket = "c.sock";
+  EXPECT_EQ(WorkersSocketPath(config), "workers.sock");
+  config.socket = "";
+  EXPECT_EQ(WorkersSocketPath(config), workers) << "people have none";
   config.workers_socket = "";
   EXPECT_EQ(WorkersSocketPath(config), "");
 }

@@ -71,7 +71,8 @@ TEST_F(Replan, ADeviceWhoseRankDiesThreeTimesIsLeftOut) {
   const auto ranks = n1->WaitForStart(epoch);
   ASSERT_FALSE(ranks.empty());
   EXPECT_EQ(ranks[0].device_ids_size(), 1);
-  EXPECT_NE(WaitForEvent("a", "device_left_out").find("n2/gpu0: its rank died 3 times in a row"), std::string::npos);
+  EXPECT_NE(WaitForEvent("a", "device_left_out").find("n2/gpu0: its rank died 3 times in a row, the last time: signal 11"),
+            std::string::npos);
 }
 
 TEST_F(Replan, DrainSavesFirstAndUndrainBringsTheNodeBack) {

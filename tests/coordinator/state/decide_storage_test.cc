@@ -1,4 +1,6 @@
 // What the storage check of a set-up leads to.
+#include <gmock/gmock.h>
+
 #include "tests/coordinator/state/decide_fixture.h"
 
 namespace motley::coordinator {
@@ -22,6 +24,22 @@ TEST_F(DecideTest, OtherDataOnOneNodeFailsANewJobAndLeavesTheNodeOutOfAnOldOne) 
   decision = Now();
   ASSERT_TRUE(std::holds_alternative<LeaveOutNode>(decision.action));
   EXPECT_EQ(std::get<LeaveOutNode>(decision.action).node, NodeName("n2"));
+}
+
+TEST_F(DecideTest, OtherDataAtResumeSaysTheWayOn) {
+  Enter(Stage::kStorage);
+  StorageAnswer& answer = run().storage[NodeName("n1")];
+  answer.asked = answer.answered = true;
+  answer.report.data_digest = "now";
+  answer.report.data_bytes = kEnoughBytes;
+  job().data_digest = "then";
+  EXPECT_THAT(Now().reason, testing::EndsWith("(digest then); put it back, or begin a new job"));
+  job().newest_checkpoint = "/c/j/step-00000004-gen-3";
+  const Decision decision = Now();
+  EXPECT_TRUE(std::holds_alternative<Finish>(decision.action));
+  EXPECT_THAT(decision.reason, testing::EndsWith("than when the job began (digest then); put it back, or begin a new job with "
+                                                 "checkpoint.initial = '" +
+                                                 job().id.value() + "'"));
 }
 
 TEST_F(DecideTest, AFolderThatIsNotSharedIsNamed) {

@@ -1,6 +1,8 @@
 // Scenarios of the driver's decision: a state is built by hand, time is a number.
 #include <gmock/gmock.h>
 
+#include <limits>
+
 #include "tests/coordinator/state/decide_fixture.h"
 
 namespace motley::coordinator {
@@ -116,6 +118,24 @@ TEST_F(DecideTest, DrainSavesAndReplansWithoutWaiting) {
   ASSERT_TRUE(std::holds_alternative<EndEpoch>(decision.action));
   EXPECT_TRUE(std::get<EndEpoch>(decision.action).save);
   EXPECT_EQ(std::get<EndEpoch>(decision.action).cause_label, "drained");
+  EXPECT_EQ(decision.reason, "n2 is drained");
+}
+
+TEST_F(DecideTest, WhatBecameOfANodeThatIsNotUsedAnyMoreIsSaid) {
+  AddNode("n3");
+  AddNode("n4");
+  Enter(Stage::kProfiling);
+  node("n2").held = node("n4").held = true;
+  run().left_out[DeviceId("n3/gpu0")] = "its rank died 3 times in a row";
+  EXPECT_EQ(Now().reason, "profiling begins again: n2, n4 are held and n3 is left out");
+}
+
+TEST_F(DecideTest, DivergenceNamesTheDeviceWhereItWasFirst) {
+  Enter(Stage::kRunning);
+  Fail(FailureKind::kNonFinite, "n2/gpu0",
+       "step 3: loss or gradient is NaN or infinite, first in the forward of layer 0 on n1/gpu0");
+  EXPECT_EQ(Now().reason,
+            "training diverged: step 3: loss or gradient is NaN or infinite, first in the forward of layer 0 on n1/gpu0");
 }
 
 TEST_F(DecideTest, JoinsAreBatched) {
@@ -195,6 +215,18 @@ TEST_F(DecideTest, AllStepsDoneIsSuccess) {
   const Decision decision = Now();
   ASSERT_TRUE(std::holds_alternative<Finish>(decision.action));
   EXPECT_EQ(std::get<Finish>(decision.action).phase, JobPhase::kSucceeded);
+}
+
+TEST_F(DecideTest, ALastValidationLossThatIsNotFiniteIsSuccessWithANote) {
+  Enter(Stage::kRunning);
+  End("n1/gpu0");
+  End("n2/gpu0");
+  job().step = job().last_step.step = 100;
+  job().last_step.validation_loss = std::numeric_limits<double>::quiet_NaN();
+  const Decision decision = Now();
+  ASSERT_TRUE(std::holds_alternative<Finish>(decision.action));
+  EXPECT_EQ(std::get<Finish>(decision.action).phase, JobPhase::kSucceeded);
+  EXPECT_THAT(decision.reason, testing::StartsWith("all 100 steps are done, but the last validation loss is NaN: "));
 }
 
 TEST_F(DecideTest, StopSavesWhileRunningAndIsAtOnceBefore) {

@@ -62,9 +62,30 @@ TEST_F(SenderTest, AStepFollowsTheOneBeforeAndComesFromItsRanksNode) {
   EXPECT_EQ(Of("n1", Step(0, 4)), Standing::kForeign) << "twice";
   EXPECT_EQ(Of("n1", Step(0, 0)), Standing::kForeign);
   EXPECT_EQ(Of("n1", Step(0, 6)), Standing::kGap);
+}
+
+// The step was made, and the next one follows it.
+TEST_F(SenderTest, AStepWhoseLossIsNotFiniteIsAStep) {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   StepReport report = Step(0, 5);
-  report.stats.loss = std::numeric_limits<double>::quiet_NaN();
+  report.stats.validation_loss = kNan;
+  EXPECT_EQ(Of("n1", report), Standing::kOwn);
+  report.stats.loss = std::numeric_limits<double>::infinity();
+  report.stats.grad_norm = kNan;
+  EXPECT_EQ(Of("n1", report), Standing::kOwn);
+}
+
+TEST_F(SenderTest, ATimeThatIsNotFiniteIsNone) {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  StepReport report = Step(0, 5);
+  report.stats.step_seconds = kNan;
   EXPECT_EQ(Of("n1", report), Standing::kForeign);
+  report = Step(1, 5);
+  report.lanes.bubble = kNan;
+  EXPECT_EQ(Of("n2", report), Standing::kForeign);
+  report = Step(1, 5);
+  report.lanes.busy.back() = kNan;
+  EXPECT_EQ(Of("n2", report), Standing::kForeign);
 }
 
 TEST_F(SenderTest, AfterABrokenSessionAStepOnlyHasToBeLater) {

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
 namespace motley::coordinator {
 namespace {
 
@@ -79,6 +82,25 @@ TEST(StoreJson, StepsRoundTripWithTheirLossScale) {
   EXPECT_EQ(back->step, 7);
   EXPECT_EQ(back->loss_scale, 4096);
   EXPECT_TRUE(back->skipped);
+}
+
+TEST(StoreJson, NumbersThatAreNotFiniteComeBackAsTheyWere) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  StepStats step;
+  step.step = 7;
+  step.loss = std::numeric_limits<double>::quiet_NaN();
+  step.grad_norm = kInfinity;
+  step.validation_loss = -kInfinity;
+  const auto back = StepFromJson(StepToJson(step));
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_TRUE(std::isnan(back->loss));
+  EXPECT_EQ(back->grad_norm, kInfinity);
+  EXPECT_EQ(back->validation_loss, -kInfinity);
+  const auto older = StepFromJson(R"({"step": 7, "loss": null, "validation_loss": null})");
+  ASSERT_TRUE(older.ok()) << older.status();
+  EXPECT_TRUE(std::isnan(older->loss));
+  EXPECT_TRUE(std::isnan(*older->validation_loss));
+  EXPECT_EQ(older->grad_norm, 0);
 }
 
 }  // namespace

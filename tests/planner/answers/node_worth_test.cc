@@ -97,6 +97,17 @@ TEST(NodeWorthTest, SaysItForPeople) {
   EXPECT_THAT(text, HasSubstr("best single machine: ws, "));
 }
 
+TEST(NodeWorthTest, WhatMakesNoDifferenceIsSaidSo) {
+  Plan best;
+  best.predicted.step_seconds = 1;
+  best.predicted.tokens_per_second = 139700;
+  Worth worth;
+  worth.without = {{{NodeName("old")}, absl::OkStatus(), 1.0004}, {{NodeName("new")}, absl::OkStatus(), 1.25}};
+  const std::string text = ToText(worth, best);
+  EXPECT_THAT(text, HasSubstr("without old: 139.6k tokens/s, no difference\n"));
+  EXPECT_THAT(text, HasSubstr("without new: 111.8k tokens/s, 20.0 % fewer\n"));
+}
+
 TEST(NodeWorthTest, WhereANodeIsNeededTheReasonStandsThere) {
   const auto setting = SettingOf(R"toml(
 name = "two"

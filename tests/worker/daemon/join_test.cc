@@ -97,6 +97,35 @@ TEST_F(JoinTest, ShowsItsTokenToNobodyInBetween) {
   EXPECT_FALSE(identity_.Load().ok());
 }
 
+// To a machine whose clock is three hours behind the certificate is of times to come.
+TEST_F(JoinTest, AClockThatIsHoursBehindIsSaid) {
+  const JoiningCoordinator coordinator(authority_, [&](const std::string& request) {
+    return authority_.IssueCoordinator(Term{1, "0123456789abcdef"}, request, absl::Now() + absl::Hours(3),
+                                       JoiningCoordinator::kLifetime);
+  });
+  const absl::Status status = JoinAt(coordinator.address()).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("the coordinator's certificate is valid from 20"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("UTC: set the clock"));
+  EXPECT_TRUE(coordinator.requests().empty()) << "the token was not shown";
+}
+
+TEST_F(JoinTest, BothTimesAreSaidWhicheverIsWrong) {
+  const absl::Time now = absl::FromUnixSeconds(1'800'000'000);  // 2027-01-15 08:00
+  const CertificateAuthority authority = CertificateAuthority::Make(now).value();
+  const PrivateKey key = PrivateKey::Make().value();
+  const Certificate coordinator =
+      authority.IssueCoordinator(Term{1, "0123456789abcdef"}, key.SigningRequest().value(), now, absl::Hours(24)).value();
+  const auto check = [&](absl::Time at) { return CheckClock(coordinator, authority.certificate(), at); };
+  EXPECT_EQ(check(now), absl::OkStatus());
+  EXPECT_EQ(check(now - absl::Hours(3)).message(),
+            "the coordinator's certificate is valid from 2027-01-15 07:00 UTC on, and this machine's clock says 2027-01-15 05:00 "
+            "UTC: set the clock");
+  EXPECT_EQ(check(now + absl::Hours(25)).message(),
+            "the coordinator's certificate was valid until 2027-01-16 08:00 UTC, and this machine's clock says 2027-01-16 09:00 "
+            "UTC: set the clock, or the coordinator's, where that is the one that is wrong");
+}
+
 TEST_F(JoinTest, RefusalsReachWhoAsked) {
   JoiningCoordinator coordinator(authority_);
   const auto refuse = [&](grpc::StatusCode code, const char* words) {

@@ -1,4 +1,5 @@
-// The test program's main: with --fd it is a fake rank, with the worker's word a storage check, otherwise it runs the tests.
+// The test program's main: with --fd or a question to ranks it is a fake rank, with the worker's word a storage check, otherwise
+// it runs the tests.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -13,6 +14,8 @@ int main(int argc, char** argv) {
   using namespace motley;
   std::signal(SIGPIPE, SIG_IGN);
   if (argc > 1 && std::strcmp(argv[1], worker::kStorageChildWord) == 0) return worker::StorageChildMain(argc, argv);
+  if (argc > 1 && std::strcmp(argv[1], "--check") == 0) return 0;
+  if (argc > 1 && std::strcmp(argv[1], "--nccl") == 0) return 69;
   if (argc > 2 && std::strcmp(argv[1], "--fd") == 0) {
     worker::RankSession::Options options;
     options.on_orphaned = [] { _exit(75); };

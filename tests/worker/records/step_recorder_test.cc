@@ -9,6 +9,7 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
@@ -110,6 +111,21 @@ TEST_F(StepRecorderTest, JsonLinesHaveTheSameKeysAndNullForWhatIsNotThere) {
       "{\"step\": 7, \"generation\": 3, \"unix_seconds\": 1000.0, \"loss\": 2.5, \"validation_loss\": null, \"grad_norm\": 1.0, "
       "\"lr\": 0.001, \"loss_scale\": null, \"skipped\": null, \"tokens\": 224, \"tokens_per_second\": 64.0, \"step_seconds\": "
       "0.5, \"predicted_step_seconds\": 0.25}\n");
+}
+
+TEST_F(StepRecorderTest, ANumberThatIsNotFiniteIsNullInJsonAndAWordInCsv) {
+  StepStats step = Step(7);
+  step.loss = std::numeric_limits<double>::quiet_NaN();
+  step.grad_norm = std::numeric_limits<double>::infinity();
+  step.validation_loss = -step.grad_norm;
+  for (const char* form : {"csv", "jsonl"}) {
+    auto recorder = Recorder(Assignment(form));
+    recorder->Add(step);
+    recorder.reset();
+  }
+  EXPECT_THAT(Text("steps/generation-00000003.csv"), HasSubstr("\n7,3,1000.0,nan,-inf,inf,0.001,,,224,64.0,0.5,0.25\n"));
+  EXPECT_THAT(Text("steps/generation-00000003.jsonl"),
+              HasSubstr("\"loss\": null, \"validation_loss\": null, \"grad_norm\": null, \"lr\": 0.001"));
 }
 
 TEST_F(StepRecorderTest, AnOlderEpochMakesNoFileOnceANewerExists) {

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <string>
 
 #include "absl/strings/escaping.h"
@@ -32,6 +33,15 @@ TEST(TensorBoardFormat, RecordHasATagForEachValueThatTheStepHas) {
   EXPECT_NE(without.find("training/loss"), std::string::npos);
   EXPECT_EQ(without.find("training/validation_loss"), std::string::npos);
   EXPECT_NE(with.find("training/validation_loss"), std::string::npos);
+}
+
+TEST(TensorBoardFormat, ANumberThatIsNotFiniteIsWrittenAsItIs) {
+  StepRecord record = Record();
+  record.stats.validation_loss = std::numeric_limits<double>::infinity();
+  const std::string bytes = kTensorBoardFormat.record(record);
+  const size_t at = bytes.find("training/validation_loss");
+  ASSERT_NE(at, std::string::npos);
+  EXPECT_NE(bytes.find(absl::HexStringToBytes("0000807f"), at), std::string::npos) << "infinity in 32 bits";
 }
 
 TEST(TensorBoardFormat, FilesSortByGeneration) {
