@@ -15,7 +15,9 @@ namespace {
 constexpr double kTera = 1e12, kGiga = 1e9;
 
 std::string Number(double value) { return absl::StrFormat("%.6g", value); }
-std::string Teraflops(double flops) { return flops > 0 ? Number(flops / kTera) : "-"; }
+// Of the list, whose rows fit a terminal.
+std::string Brief(double value) { return absl::StrFormat("%.4g", value); }
+std::string Teraflops(double flops) { return flops > 0 ? Brief(flops / kTera) : "-"; }
 std::string Gigabytes(double bytes_per_second) { return Number(bytes_per_second / kGiga); }
 std::string Memory(const GpuSpec& gpu) {
   return absl::StrCat(Number(static_cast<double>(gpu.memory_bytes) / static_cast<double>(int64_t{1} << 30)), " GiB");
@@ -52,8 +54,8 @@ Exit ListCards(Context& context) {
   Table table({"CARD", "FP32", "TF32", "FP16", "BF16", "MEMORY", "RATE", "LINK", "PCIE"});
   for (const GpuSpec& gpu : GpuTable()) {
     table.Add({std::string(gpu.name), Teraflops(gpu.fp32_flops), Teraflops(gpu.tf32_flops), Teraflops(gpu.fp16_flops),
-               Teraflops(gpu.bf16_flops), Memory(gpu), Gigabytes(gpu.memory_bytes_per_second),
-               Gigabytes(gpu.link_bytes_per_second), Gigabytes(gpu.pcie_bytes_per_second)});
+               Teraflops(gpu.bf16_flops), Memory(gpu), Brief(gpu.memory_bytes_per_second / kGiga),
+               Brief(gpu.link_bytes_per_second / kGiga), Brief(gpu.pcie_bytes_per_second / kGiga)});
     list.push_back(CardJson(gpu));
   }
   if (context.json) {

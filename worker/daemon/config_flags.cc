@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/written_path.h"
 
 namespace motley::worker {
 namespace {
@@ -63,7 +64,9 @@ void ConfigFlags::Apply(WorkerConfig& config) const {
   if (!node.empty()) config.name = node;
   if (!coordinators.empty()) config.coordinators = coordinators;
   if (!data_address.empty()) config.data_address = data_address;
-  if (!identity.empty()) config.identity = std::filesystem::absolute(identity).string();
+  // What is no path stays as it was written: Validate says so.
+  const bool path = WhyNoPath(identity, Patterns::kTake).empty();
+  if (!identity.empty()) config.identity = path ? std::filesystem::absolute(identity).string() : identity;
   if (!roots.empty()) config.file_roots = roots;
   if (!metrics.empty()) config.metrics = metrics;
   if (no_metrics) config.metrics.clear();

@@ -66,10 +66,12 @@ TEST(ModelNotes, PublishedModelsArePlanned) {
 
 TEST(ModelNotes, WhatIsWrongOfAConfigIsSaidAtOnce) {
   const TempFolder folder;
-  const std::string model = folder.Write("config.json", R"({"model_type": "gpt2", "n_layer": 0})");
+  const std::string model =
+      folder.Write("config.json", R"({"model_type": "gpt2", "n_layer": 0, "n_embd": "wide", "n_head": 1.5})");
   const Ran ran = MotleyAlone({"estimate", "--cluster", "cephalo-a", "--model", model});
   EXPECT_EQ(ran.code, 65);
-  for (const char* problem : {": n_embd is missing", ": n_layer must be at least 1, got 0", ": n_head is missing"}) {
+  for (const char* problem :
+       {": n_embd must be an integer", ": n_layer must be at least 1, got 0", ": n_head must be an integer"}) {
     EXPECT_THAT(ran.err, HasSubstr(absl::StrCat(model, problem)));
   }
 }

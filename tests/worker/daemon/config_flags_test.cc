@@ -52,6 +52,14 @@ TEST_F(ConfigFlagsTest, WhatIsNotGivenIsTheFiles) {
   EXPECT_FALSE(flags.config->insecure);
 }
 
+TEST_F(ConfigFlagsTest, AHomeBehindAFlagIsNoFolder) {
+  for (const char* flag : {"--identity=~/id", "--root=~/text", "--rank-binary=$HOME/rank"}) {
+    const FlagsResult flags = Parse({"--config", file_, flag});
+    EXPECT_FALSE(flags.config) << flag;
+    EXPECT_EQ(flags.exit_code, EX_CONFIG) << flag;
+  }
+}
+
 TEST_F(ConfigFlagsTest, WhatIsGivenReplacesTheFiles) {
   const FlagsResult flags = Parse({"--config",
                                    file_,
