@@ -130,7 +130,7 @@ def closed_to_others():
                 expect(not opened, f"open to every account: {opened}")
             state = cluster.path("coordinator-state")
             # The way to the workers' socket is the group's, as to the people's; the rest is the coordinator's alone.
-            workers = os.path.join(state, "people", "workers.sock")
+            workers = os.path.join(os.path.dirname(cluster.socket), "workers.sock")
             expect(mode_of(os.path.dirname(workers)) == 0o750 and mode_of(workers) == 0o660, "the modes of the workers' socket")
             others = [name for name in os.listdir(state) if name != "people"]
             expect(not any(mode_of(os.path.join(state, name)) & 0o077 for name in others), f"state: {others}")
