@@ -6,6 +6,7 @@
 #include <net/if.h>
 #include <netinet/in.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <memory>
 #include <optional>
@@ -83,26 +84,6 @@ bool BindToCard(int fd, const std::string& card) {
   return setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, card.c_str(), static_cast<socklen_t>(card.size() + 1)) == 0;
 }
 
-// By which card the packet came that made an accepted connection; 0: the kernel does not say.
-unsigned CardOfArrival(int fd, bool is_v4) {
-  const int level = is_v4 ? IPPROTO_IP : IPPROTO_IPV6, on = 1, off = 0, ask = is_v4 ? IP_PKTINFO : IPV6_RECVPKTINFO;
-  alignas(cmsghdr) char buffer[256];
-  socklen_t size = sizeof(buffer);
-  setsockopt(fd, level, ask, &on, sizeof(on));
-  const bool said = getsockopt(fd, level, is_v4 ? IP_PKTOPTIONS : IPV6_2292PKTOPTIONS, buffer, &size) == 0;
-  setsockopt(fd, level, ask, &off, sizeof(off));
-  if (!said) return 0;
-  msghdr message{};
-  message.msg_control = buffer;
-  message.msg_controllen = size;
-  for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr; part = CMSG_NXTHDR(&message, part)) {
-    if (part->cmsg_level != level || part->cmsg_type != (is_v4 ? IP_PKTINFO : IPV6_PKTINFO)) continue;
-    if (is_v4) return static_cast<unsigned>(reinterpret_cast<const in_pktinfo*>(CMSG_DATA(part))->ipi_ifindex);
-    return reinterpret_cast<const in6_pktinfo*>(CMSG_DATA(part))->ipi6_ifindex;
-  }
-  return 0;
-}
-
 }  // namespace
 
 bool IsOfThisMachine(const std::string& address) {
@@ -120,12 +101,26 @@ std::string LeaveFrom(int fd, const std::string& own, const sockaddr_storage& pe
   return absl::StrCat("cannot be held to card ", found->card, " of ", own, ": ", strerror(errno));
 }
 
-void StayOnCardOf(int fd, const std::string& own) {
-  const std::string bytes = ParsedBytes(own);
-  const std::optional<OwnAddress> found = FindOwnAddress(bytes);
-  if (!found || found->is_loopback) return;
-  if (CardOfArrival(fd, bytes.size() == sizeof(in_addr)) == if_nametoindex(found->card.c_str()))
-    (void)BindToCard(fd, found->card);
+void SharePort(int fd) {
+  const int on = 1;
+  (void)setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on));
+}
+
+int ListenOnCardOf(const std::string& own, int listener, int backlog) {
+  const std::optional<OwnAddress> found = FindOwnAddress(ParsedBytes(own));
+  if (!found || found->is_loopback) return -1;
+  sockaddr_storage address{};
+  socklen_t size = sizeof(address);
+  if (getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size) != 0) return -1;
+  const int fd = socket(address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0) return -1;
+  SharePort(fd);
+  if (BindToCard(fd, found->card) && bind(fd, reinterpret_cast<const sockaddr*>(&address), size) == 0 &&
+      listen(fd, backlog) == 0) {
+    return fd;
+  }
+  close(fd);
+  return -1;
 }
 
 }  // namespace motley

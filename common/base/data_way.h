@@ -17,7 +17,11 @@ bool IsOfThisMachine(const std::string& address);
 // subnet of its card, by that card. Nothing is done where the one of both is loopback and the other is not, or of another family.
 // Empty, or what the system said against it, for people: the kernel then chooses.
 std::string LeaveFrom(int fd, const std::string& own, const sockaddr_storage& peer);
-// The same of a connection that was accepted, if it came in by that card; one that came by another stays as it is.
-void StayOnCardOf(int fd, const std::string& own);
+
+// The other end's part. A listener answers by the card that the kernel likes, where a caller that is held to another one hears
+// nothing. So two sockets listen at one port: one for what comes by the card of `own`, whose answers and connections stay on it,
+// and one for all else. SharePort comes before the first one's bind(). -1: there is no such card, or the kernel does not want it.
+void SharePort(int fd);
+int ListenOnCardOf(const std::string& own, int listener, int backlog);
 
 }  // namespace motley

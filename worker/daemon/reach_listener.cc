@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/data_way.h"
 #include "worker/daemon/numeric_address.h"
 
 namespace motley::worker {
@@ -21,8 +22,10 @@ constexpr int kNoDescriptorPauseMs = 100;
 
 }  // namespace
 
-ReachListener::ReachListener(UniqueFd socket, UniqueFd wake, int port, const NodeName& name, const Clock& clock)
+ReachListener::ReachListener(UniqueFd socket, UniqueFd card_socket, UniqueFd wake, int port, const NodeName& name,
+                             const Clock& clock)
     : socket_(std::move(socket)),
+      card_socket_(std::move(card_socket)),
       wake_(std::move(wake)),
       port_(port),
       line_(absl::StrCat(kGreeting, name.value(), "\n")),
@@ -39,6 +42,7 @@ absl::StatusOr<std::unique_ptr<ReachListener>> ReachListener::Start(const std::s
   };
   UniqueFd fd(socket(info.list->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   UniqueFd wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (fd.valid()) SharePort(fd.get());
   if (!fd.valid() || !wake.valid() || bind(fd.get(), info.list->ai_addr, info.list->ai_addrlen) != 0 ||
       listen(fd.get(), SOMAXCONN) != 0) {
     return failed();
@@ -48,7 +52,8 @@ absl::StatusOr<std::unique_ptr<ReachListener>> ReachListener::Start(const std::s
   if (getsockname(fd.get(), reinterpret_cast<sockaddr*>(&bound), &size) != 0) return failed();
   // The port stands at the same place for both families.
   const int port = ntohs(reinterpret_cast<const sockaddr_in*>(&bound)->sin_port);
-  return std::unique_ptr<ReachListener>(new ReachListener(std::move(fd), std::move(wake), port, name, clock));
+  UniqueFd on_card(ListenOnCardOf(address, fd.get(), SOMAXCONN));
+  return std::unique_ptr<ReachListener>(new ReachListener(std::move(fd), std::move(on_card), std::move(wake), port, name, clock));
 }
 
 ReachListener::~ReachListener() {
@@ -61,19 +66,24 @@ void ReachListener::Loop() {
   bool no_descriptor = false;
   while (true) {
     // Out of descriptors the socket stays readable: it is left alone for a moment.
-    std::vector<pollfd> fds = {{wake_.get(), POLLIN, 0}, {no_descriptor ? -1 : socket_.get(), POLLIN, 0}};
+    const auto open = [&](const UniqueFd& socket) { return no_descriptor || !socket.valid() ? -1 : socket.get(); };
+    std::vector<pollfd> fds = {{wake_.get(), POLLIN, 0}, {open(socket_), POLLIN, 0}, {open(card_socket_), POLLIN, 0}};
     const int bursts_wait = bursts_.AppendTo(&fds);
     const int pause = bursts_wait < 0 ? kNoDescriptorPauseMs : std::min(bursts_wait, kNoDescriptorPauseMs);
     poll(fds.data(), fds.size(), no_descriptor ? pause : bursts_wait);
     if (fds[0].revents != 0) return;
-    bursts_.Serve(fds.data() + 2);
-    UniqueFd peer(accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    no_descriptor = !peer.valid() && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM);
-    if (!peer.valid()) continue;
-    // A new connection's buffer takes the line at once.
-    (void)!send(peer.get(), line_.data(), line_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    bursts_.Add(std::move(peer));
+    bursts_.Serve(fds.data() + 3);
+    no_descriptor = !Accept(socket_) || (card_socket_.valid() && !Accept(card_socket_));
   }
+}
+
+bool ReachListener::Accept(const UniqueFd& listener) {
+  UniqueFd peer(accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (!peer.valid()) return errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM;
+  // A new connection's buffer takes the line at once.
+  (void)!send(peer.get(), line_.data(), line_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  bursts_.Add(std::move(peer));
+  return true;
 }
 
 }  // namespace motley::worker

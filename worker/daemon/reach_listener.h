@@ -31,10 +31,13 @@ class ReachListener {
   void AllowBursts(std::string secret) { bursts_.Allow(std::move(secret), absl::Minutes(1)); }
 
  private:
-  ReachListener(UniqueFd socket, UniqueFd wake, int port, const NodeName& name, const Clock& clock);
+  ReachListener(UniqueFd socket, UniqueFd card_socket, UniqueFd wake, int port, const NodeName& name, const Clock& clock);
   void Loop();
+  // Somebody, if there is one. False: there is no descriptor left.
+  bool Accept(const UniqueFd& listener);
 
-  const UniqueFd socket_, wake_;  // eventfd
+  const UniqueFd socket_, card_socket_;  // the second for what comes by the address's card; may be none (common/base/data_way.h)
+  const UniqueFd wake_;                  // eventfd
   const int port_;
   const std::string line_;
   BurstTaker bursts_;

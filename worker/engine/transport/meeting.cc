@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <deque>
@@ -113,8 +114,8 @@ struct Pair {
 // One Meet under way. Single-threaded.
 class MeetingRun {
  public:
-  MeetingRun(int rank, const MeetingPoint& point, int listener, const std::vector<MeetingPeer>& peers)
-      : rank_(rank), point_(point), listener_(listener) {
+  MeetingRun(int rank, const MeetingPoint& point, std::array<int, 2> listeners, const std::vector<MeetingPeer>& peers)
+      : rank_(rank), point_(point), listeners_(listeners) {
     for (const MeetingPeer& peer : peers) {
       const bool we_call = rank < peer.rank;
       pairs_.push_back(Pair{.peer = peer, .we_call = we_call, .seen = we_call ? "not called yet" : "it did not connect"});
@@ -134,7 +135,7 @@ class MeetingRun {
       if (pair.we_call && pair.met.get() < 0 && now >= pair.until) StartCall(pair, now);
     }
     WaitForEvents(at_most);
-    Accept();
+    for (const int listener : listeners_) Accept(listener);
     for (auto caller = callers_.begin(); caller != callers_.end();) caller = Hear(*caller) ? caller + 1 : callers_.erase(caller);
     for (Pair& pair : pairs_) {
       if (pair.call.get() >= 0) ContinueCall(pair);
@@ -157,7 +158,6 @@ class MeetingRun {
     for (Pair& pair : pairs_) {
       if (!pair.way.empty())
         met.notes.insert(absl::StrCat("bytes to ", pair.peer.device.value(), " go as the kernel chooses: ", pair.way));
-      if (!pair.we_call) StayOnCardOf(pair.met.get(), point_.address);
       Tune(pair.met.get());
       met.sockets[{pair.peer.rank, pair.peer.channel}] = std::move(pair.met);
     }
@@ -167,7 +167,8 @@ class MeetingRun {
 
  private:
   void WaitForEvents(absl::Duration at_most) {
-    std::vector<pollfd> events = {{listener_, POLLIN, 0}};
+    std::vector<pollfd> events;
+    for (const int listener : listeners_) events.push_back({listener, POLLIN, 0});  // poll passes a negative one over
     for (const Caller& caller : callers_) events.push_back({caller.socket.get(), POLLIN, 0});
     for (const Pair& pair : pairs_) {
       if (pair.call.get() >= 0) events.push_back({pair.call.get(), static_cast<short>(pair.hello_sent ? POLLIN : POLLOUT), 0});
@@ -175,9 +176,9 @@ class MeetingRun {
     poll(events.data(), events.size(), static_cast<int>(absl::ToInt64Milliseconds(at_most)));
   }
 
-  void Accept() {
+  void Accept(int listener) {
     for (;;) {
-      FileDescriptor socket(accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+      FileDescriptor socket(accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
       if (socket.get() < 0) return;  // nobody, or no descriptor left: the next turn tries again
       callers_.push_back({.socket = std::move(socket), .since = clock_.Now(), .got = ""});
       if (!Hear(callers_.back())) callers_.pop_back();
@@ -284,7 +285,7 @@ class MeetingRun {
 
   const int rank_;
   const MeetingPoint& point_;
-  const int listener_;
+  const std::array<int, 2> listeners_;
   SystemClock clock_;
   std::vector<Pair> pairs_;
   std::deque<Caller> callers_;  // oldest first
@@ -302,6 +303,7 @@ absl::StatusOr<Meeting> Meeting::Open(int rank, const DeviceId& device, const st
   MOTLEY_ASSIGN_OR_RETURN(auto to_bind, SocketAddress(address, 0));
   FileDescriptor listener(socket(to_bind.first.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (listener.get() < 0) return failed("opening a socket");
+  SharePort(listener.get());
   if (bind(listener.get(), reinterpret_cast<const sockaddr*>(&to_bind.first), to_bind.second) != 0) {
     return failed("binding a port");
   }
@@ -311,14 +313,15 @@ absl::StatusOr<Meeting> Meeting::Open(int rank, const DeviceId& device, const st
   // The port has the same place in both families.
   const int port = ntohs(reinterpret_cast<const sockaddr_in*>(&to_bind.first)->sin_port);
   MOTLEY_ASSIGN_OR_RETURN(std::string secret, RandomBytes(kSecretBytes));
-  return Meeting(rank, device, std::move(listener), {address, port, std::move(secret)});
+  FileDescriptor card_listener(ListenOnCardOf(address, listener.get(), kBacklog));
+  return Meeting(rank, device, std::move(listener), std::move(card_listener), {address, port, std::move(secret)});
 }
 
 absl::StatusOr<Met> Meeting::Meet(const std::vector<MeetingPeer>& peers, absl::Duration limit,
                                   const std::function<bool()>& stopped) {
   const SystemClock clock;
   const absl::Duration deadline = clock.Now() + limit;
-  MeetingRun run(rank_, point_, listener_.get(), peers);
+  MeetingRun run(rank_, point_, {listener_.get(), card_listener_.get()}, peers);
   while (!run.done()) {
     if (stopped != nullptr && stopped()) return absl::CancelledError("told to stop while meeting the peers");
     const absl::Duration left = deadline - clock.Now();

@@ -57,12 +57,17 @@ class Meeting {
   absl::StatusOr<Met> Meet(const std::vector<MeetingPeer>& peers, absl::Duration limit, const std::function<bool()>& stopped);
 
  private:
-  Meeting(int rank, DeviceId device, FileDescriptor listener, MeetingPoint point)
-      : rank_(rank), device_(std::move(device)), listener_(std::move(listener)), point_(std::move(point)) {}
+  Meeting(int rank, DeviceId device, FileDescriptor listener, FileDescriptor card_listener, MeetingPoint point)
+      : rank_(rank),
+        device_(std::move(device)),
+        listener_(std::move(listener)),
+        card_listener_(std::move(card_listener)),
+        point_(std::move(point)) {}
 
   int rank_;
   DeviceId device_;
-  FileDescriptor listener_;
+  FileDescriptor listener_,
+      card_listener_;  // the second for what comes by the address's card (common/base/data_way.h); may be none
   MeetingPoint point_;
 };
 
