@@ -211,7 +211,7 @@ void PapersBench::Memory() {
 int main(int argc, char** argv) {
   using motley::bench::Report;
   std::string data = Report::Flag(argc, argv, "--data");
-  if (data.empty()) data = SourceFolder() + "/../shared/data";
+  if (data.empty()) data = motley::SourceFolder() + "/../shared/data";
   std::vector<motley::planner::LatencyBook> books;
   for (const char* name : {"/cephalo/model_latencies.json", "/zorse/model_latencies.json"}) {
     auto book = motley::planner::LatencyBook::Load(data + name);
