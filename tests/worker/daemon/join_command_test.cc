@@ -132,10 +132,11 @@ TEST_F(JoinCommandTest, AConfigurationThatLeavesTheNameToTheHostIsOfTheHost) {
 
 TEST_F(JoinCommandTest, WrongFlagsAreRefusedBeforeTheTokenIsUsed) {
   const JoinOptions good = options_;
-  const auto refusal = [&](auto JoinOptions::*flag, const auto& value) {
+  const auto refusal = [&](auto JoinOptions::*flag, const auto& value,
+                           absl::StatusCode code = absl::StatusCode::kInvalidArgument) {
     options_ = good;
     options_.*flag = value;
-    return WordsBefore(absl::StatusCode::kInvalidArgument);
+    return WordsBefore(code);
   };
   using Roots = std::vector<std::string>;
   using Addresses = std::vector<std::string>;
@@ -146,7 +147,8 @@ TEST_F(JoinCommandTest, WrongFlagsAreRefusedBeforeTheTokenIsUsed) {
               HasSubstr("--coordinator"));
   EXPECT_THAT(refusal(&JoinOptions::data_address, "localhost"), HasSubstr("--data-address"));
   EXPECT_THAT(refusal(&JoinOptions::data_address, "0.0.0.0"), HasSubstr("--data-address = '0.0.0.0' stands for every address"));
-  EXPECT_THAT(refusal(&JoinOptions::data_address, "203.0.113.7"), HasSubstr("is not an address of this machine"));
+  EXPECT_THAT(refusal(&JoinOptions::data_address, "203.0.113.7", absl::StatusCode::kFailedPrecondition),
+              HasSubstr("is not an address of this machine"));
   EXPECT_THAT(refusal(&JoinOptions::roots, Roots{"/data", "relative"}), HasSubstr("'relative'"));
   EXPECT_THAT(refusal(&JoinOptions::roots, Roots{"/"}), HasSubstr("'/'"));
   EXPECT_THAT(refusal(&JoinOptions::roots, Roots{"/a/../b"}), HasSubstr("'..'"));
