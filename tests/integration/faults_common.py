@@ -1,5 +1,4 @@
 """What the fault cases share: a slow device, a job on it, and how to see that it goes on."""
-import os
 import threading
 import time
 

@@ -7,6 +7,7 @@ import time
 from harness import BIN, expect, make_text
 from faults_common import PACED, Progress, holds, last_step, paced_job, row, stop_job
 from netns import NetworkCluster
+from patience import patience
 
 STABLE = {"n1": [PACED], "n2": [PACED]}
 PLACE = "new"          # the host on which newcomers start
