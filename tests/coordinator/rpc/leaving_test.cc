@@ -1,4 +1,6 @@
 // Workers and coordinators that are told to end: the job saves first, and what is repeated is told truly.
+#include <thread>
+
 #include "tests/coordinator/rpc/cluster.h"
 
 namespace motley::coordinator {
@@ -74,7 +76,7 @@ TEST_F(Leave, ANodeWhoseWorkerEndedByItselfHasLeftAndIsForgottenAtAWord) {
   Tell(*n3, 0);
   n3->Drop();
   n3->WaitForEnd();
-  while (NodeOf("n3").state() == "ready" || NodeOf("n3").state() == "leaving") absl::SleepFor(absl::Milliseconds(10));
+  while (NodeOf("n3").state() == "ready" || NodeOf("n3").state() == "leaving") std::this_thread::yield();
   EXPECT_EQ(NodeOf("n3").state(), "left");
   EXPECT_EQ(NodeOf("n3").reason(), "its worker was told to end");
   EXPECT_TRUE(Forget("n3").ok()) << "it came by the machine's own port, and is no member";
