@@ -14,6 +14,7 @@ from faults_common import expect_holds
 from faults_curve import curve, flipped_reads
 from faults_disks import full_disk, lost_share
 from faults_first_start import first_starts, first_starts_at_length
+from faults_hanging import hanging
 from faults_kills import kills
 from faults_members import membership
 from faults_newcomers import newcomers, silent_in_swap
@@ -74,6 +75,7 @@ def daily(results):
     results.run("a control plane cut one way, and healed", on_a_network, lambda: partitions(CUT_SECONDS, [((CONTROL,), FROM)]))
     results.run("another machine takes over, the old coordinator comes back", on_a_network, lambda: take_overs(1, every=2, seed=7))
     first_starts(results)
+    results.run("a share and a log that hang", hanging)
     results.run("one node upgraded", lambda: expect_holds(*one_node()))
     results.run("a newcomer that is silent in the swap", lambda: netns.why_not() or silent_in_swap())
 
