@@ -4,6 +4,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -18,6 +19,7 @@
 #include "coordinator/epoch/epoch_driver.h"
 #include "coordinator/epoch/planner_input.h"
 #include "coordinator/epoch/setup.h"
+#include "coordinator/state/awaited.h"
 #include "planner/live/planner.h"
 
 namespace motley::coordinator {
@@ -121,7 +123,33 @@ struct CheckpointWish {
   std::set<std::string> damaged;
   JobId job;
   bool is_new = false;  // it has never started a rank
+  bool tries_without_small = false;
 };
+
+// The devices of least memory without which there is a plan; none: there is no plan without such devices either. For a trial
+// their collectives are as good as those that were measured with them.
+std::vector<DeviceId> TooSmall(planner::PlannerInput input) {
+  constexpr int kMostSizes = 8;  // each is a whole search
+  std::vector<DeviceId> small;
+  if (!input.collectives.points.empty()) input.measured = std::exchange(input.collectives, CollectiveProfile());
+  input.predicts_links = true;
+  for (int size = 0; size < kMostSizes; ++size) {
+    int64_t least = 0;  // those without a limit have none
+    for (const DeviceDescription& device : input.devices) {
+      if (device.memory_bytes > 0 && (least == 0 || device.memory_bytes < least)) least = device.memory_bytes;
+    }
+    if (least == 0) return {};
+    for (size_t d = input.devices.size(); d-- > 0;) {
+      if (input.devices[d].memory_bytes != least) continue;
+      small.push_back(input.devices[d].id);
+      input.devices.erase(input.devices.begin() + static_cast<std::ptrdiff_t>(d));
+      input.compute.erase(input.compute.begin() + static_cast<std::ptrdiff_t>(d));
+    }
+    if (input.devices.empty()) return {};
+    if (planner::MakePlan(input).ok()) return small;
+  }
+  return {};
+}
 
 // Runs beside the loop, on values of its own.
 Prepared Prepare(planner::PlannerInput input, const CheckpointWish& wish) {
@@ -162,8 +190,16 @@ Prepared Prepare(planner::PlannerInput input, const CheckpointWish& wish) {
   absl::StatusOr<planner::PlanResult> result = planner::MakePlan(input);
   prepared.status = OnOneLine(result.status());
   prepared.of_planner = true;
+  if (absl::IsResourceExhausted(result.status()) && wish.tries_without_small) prepared.too_small = TooSmall(std::move(input));
   if (result.ok()) prepared.plan = *std::move(result);
   return prepared;
+}
+
+// Where nobody else is waited for, or to blame, should there be no plan.
+bool MayLeaveOutSmall(const ClusterState& state, const JobRun& run, const JobRecord& job) {
+  const bool had_plan = run.has_run || job.started_unix_ms > 0;
+  return job.config.planner.plan_json.empty() && UnprovenNodes(state, run).empty() &&
+         (!had_plan || PartnersAway(state, run).empty());
 }
 
 // On disk before the planner begins: should it take the coordinator with it, the next one knows (members/recovery).
@@ -214,7 +250,9 @@ absl::Status BeginPlanning(Core& core) {
   core.executor.Run(
       [prepared, input = *std::move(input),
        wish = CheckpointWish{CheckpointFolder(job), job.newest_checkpoint, job.data_digest, run.damaged, job.id,
-                             job.started_unix_ms == 0}] { *prepared = Prepare(input, wish); },
+                             job.started_unix_ms == 0, MayLeaveOutSmall(core.state, run, job)}] {
+        *prepared = Prepare(input, wish);
+      },
       [&core, prepared, ticket = run.planning_ticket, id = job.id] {
         ForgetPlanning(core, id);
         // The set of devices may have changed meanwhile, or the job ended.

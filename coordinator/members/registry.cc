@@ -8,6 +8,7 @@
 #include "common/base/data_way.h"
 #include "common/base/status_macros.h"
 #include "coordinator/epoch/epoch_driver.h"
+#include "coordinator/epoch/leave_out.h"
 #include "coordinator/epoch/prober.h"
 #include "coordinator/members/joining.h"
 #include "coordinator/members/older_store.h"
@@ -26,7 +27,7 @@ void MeetRun(Core& core, const NodeDescription& node, bool new_incarnation) {
   const JobRecord& job = core.state.jobs.at(run.job);
   if (job.epoch.value() > 0)
     core.Send(node.name, StopCommand{run.job, job.epoch, false, "the session with the coordinator was broken"});
-  if (!new_incarnation) return;
+  if (!new_incarnation) return RemindOfLeftOut(core, node.name);
   for (const DeviceDescription& device : node.devices) {
     run.left_out.erase(device.id);
     run.deaths.erase(device.id);
