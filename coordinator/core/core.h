@@ -13,6 +13,7 @@
 #include "common/session/session.h"
 #include "coordinator/core/cluster_authority.h"
 #include "coordinator/core/config.h"
+#include "coordinator/core/counted_time.h"
 #include "coordinator/core/executor.h"
 #include "coordinator/core/journal.h"
 #include "coordinator/core/metrics.h"
@@ -59,6 +60,7 @@ struct Core {
         executor(executor),
         metrics(registry),
         journal(config, clock, store, metrics, std::move(post)),
+        counted(config.state_folder + "/coordinator.time", clock),
         numbers(store.secret(), store.mark().store_id) {}
 
   const Config& config;
@@ -67,6 +69,7 @@ struct Core {
   Executor& executor;
   Metrics metrics;
   Journal journal;
+  CountedTime counted;  // loaded at start
   const NumberKey numbers;
   ClusterState state;
   std::optional<ClusterAuthority> authority;  // loaded at start (members/joining)

@@ -4,6 +4,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -18,6 +19,7 @@
 #include "coordinator/epoch/epoch_driver.h"
 #include "coordinator/epoch/planner_input.h"
 #include "coordinator/epoch/setup.h"
+#include "coordinator/state/awaited.h"
 #include "coordinator/state/decide.h"
 #include "planner/live/planner.h"
 
@@ -122,7 +124,33 @@ struct CheckpointWish {
   std::set<std::string> damaged;
   JobId job;
   bool is_new = false;  // it has never started a rank
+  bool tries_without_small = false;
 };
+
+// The devices of least memory without which there is a plan; none: there is no plan without such devices either. For a trial
+// their collectives are as good as those that were measured with them.
+std::vector<DeviceId> TooSmall(planner::PlannerInput input) {
+  constexpr int kMostSizes = 8;  // each is a whole search
+  std::vector<DeviceId> small;
+  if (!input.collectives.points.empty()) input.measured = std::exchange(input.collectives, CollectiveProfile());
+  input.predicts_links = true;
+  for (int size = 0; size < kMostSizes; ++size) {
+    int64_t least = 0;  // those without a limit have none
+    for (const DeviceDescription& device : input.devices) {
+      if (device.memory_bytes > 0 && (least == 0 || device.memory_bytes < least)) least = device.memory_bytes;
+    }
+    if (least == 0) return {};
+    for (size_t d = input.devices.size(); d-- > 0;) {
+      if (input.devices[d].memory_bytes != least) continue;
+      small.push_back(input.devices[d].id);
+      input.devices.erase(input.devices.begin() + static_cast<std::ptrdiff_t>(d));
+      input.compute.erase(input.compute.begin() + static_cast<std::ptrdiff_t>(d));
+    }
+    if (input.devices.empty()) return {};
+    if (planner::MakePlan(input).ok()) return small;
+  }
+  return {};
+}
 
 // Beside the loop, on values of its own: whose folder does not answer never comes back.
 Prepared Look(const planner::PlannerInput& input, const CheckpointWish& wish) {
@@ -163,12 +191,20 @@ Prepared Look(const planner::PlannerInput& input, const CheckpointWish& wish) {
 }
 
 // Beside the loop, too.
-void PlanFrom(planner::PlannerInput input, Prepared* prepared) {
+void PlanFrom(planner::PlannerInput input, bool tries_without_small, Prepared* prepared) {
   input.epoch = prepared->epoch;
   absl::StatusOr<planner::PlanResult> result = planner::MakePlan(input);
   prepared->status = OnOneLine(result.status());
   prepared->of_planner = true;
+  if (absl::IsResourceExhausted(result.status()) && tries_without_small) prepared->too_small = TooSmall(std::move(input));
   if (result.ok()) prepared->plan = *std::move(result);
+}
+
+// Where nobody else is waited for, or to blame, should there be no plan.
+bool MayLeaveOutSmall(const ClusterState& state, const JobRun& run, const JobRecord& job) {
+  const bool had_plan = run.has_run || job.started_unix_ms > 0;
+  return job.config.planner.plan_json.empty() && UnprovenNodes(state, run).empty() &&
+         (!had_plan || PartnersAway(state, run).empty());
 }
 
 // On disk before the planner begins: should it take the coordinator with it, the next one knows (members/recovery).
@@ -208,7 +244,8 @@ void Answer(Core& core, PlanningTask& task) {
 }
 
 void BeginPlan(Core& core, const std::shared_ptr<PlanningTask>& task) {
-  core.executor.Run([task] { PlanFrom(std::move(task->input), &task->prepared); }, [&core, task] { Answer(core, *task); });
+  core.executor.Run([task] { PlanFrom(std::move(task->input), task->wish.tries_without_small, &task->prepared); },
+                    [&core, task] { Answer(core, *task); });
 }
 
 // On a thread of its own, which nobody waits for: a share that does not answer holds up no other job, and not the process's end.
@@ -269,8 +306,13 @@ absl::Status BeginPlanning(Core& core) {
   const auto task = std::make_shared<PlanningTask>();
   task->job = job.id;
   task->ticket = run.planning_ticket;
-  task->wish = CheckpointWish{CheckpointFolder(job),   job.newest_checkpoint, job.data_digest, run.damaged, job.id,
-                              job.started_unix_ms == 0};
+  task->wish = CheckpointWish{CheckpointFolder(job),
+                              job.newest_checkpoint,
+                              job.data_digest,
+                              run.damaged,
+                              job.id,
+                              job.started_unix_ms == 0,
+                              MayLeaveOutSmall(core.state, run, job)};
   task->input = *std::move(input);
   BeginLook(core, task);
   return absl::OkStatus();

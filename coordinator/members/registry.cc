@@ -8,7 +8,9 @@
 #include "common/base/data_way.h"
 #include "common/base/status_macros.h"
 #include "coordinator/epoch/epoch_driver.h"
+#include "coordinator/epoch/leave_out.h"
 #include "coordinator/epoch/prober.h"
+#include "coordinator/members/clones.h"
 #include "coordinator/members/joining.h"
 #include "coordinator/members/older_store.h"
 #include "coordinator/members/term.h"
@@ -26,7 +28,7 @@ void MeetRun(Core& core, const NodeDescription& node, bool new_incarnation) {
   const JobRecord& job = core.state.jobs.at(run.job);
   if (job.epoch.value() > 0)
     core.Send(node.name, StopCommand{run.job, job.epoch, false, "the session with the coordinator was broken"});
-  if (!new_incarnation) return;
+  if (!new_incarnation) return RemindOfLeftOut(core, node.name);
   for (const DeviceDescription& device : node.devices) {
     run.left_out.erase(device.id);
     run.deaths.erase(device.id);
@@ -68,7 +70,10 @@ absl::Status Admit(Core& core, const NodeDescription& description, std::shared_p
   // Before anything that a worker would take for a last word.
   MOTLEY_RETURN_IF_ERROR(MeetTerm(core, description));
   MOTLEY_RETURN_IF_ERROR(CheckCaller(core.state, description.name, link->identity()));
-  MOTLEY_RETURN_IF_ERROR(CheckAdmission(core.state, description));
+  if (absl::Status status = CheckAdmission(core.state, description); !status.ok()) {
+    if (absl::IsAlreadyExists(status)) NoteClone(core, description.name, link->peer_address());
+    return status;
+  }
   // Same incarnation, still connected: the old stream is broken and the worker noticed first.
   if (auto old = core.state.nodes.find(description.name); old != core.state.nodes.end() && old->second.connected) {
     Disconnect(core, description.name, "its connection was replaced by a new one");

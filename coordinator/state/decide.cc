@@ -71,12 +71,6 @@ Decision DecideStorage(const DecideView& v) {
   }
   if (auto verdict = ReachVerdict(v, missing.empty())) return *verdict;
   if (missing.empty()) return {RequestProfiles{}, ""};
-  if (v.in_stage() > v.config.storage_timeout) {
-    return {
-        Finish{JobPhase::kFailed},
-        absl::StrFormat("the storage check was not answered within %.0f s by %s: see whether '%s' can be read there",
-                        absl::ToDoubleSeconds(v.config.storage_timeout), absl::StrJoin(missing, ", "), v.job.config.data.path)};
-  }
   return {KeepOn{}, absl::StrCat("checking data and checkpoint folder on ", absl::StrJoin(missing, ", "))};
 }
 
@@ -250,6 +244,7 @@ Decision DecidePlanning(const DecideView& v) {
     return {Wait{},
             absl::StrCat("no plan for the devices that are left (", text, "); goes on when others can be used again: ", away)};
   }
+  if (!swap && !v.run.prepared->too_small.empty()) return {LeaveOutDevices{v.run.prepared->too_small}, text};
   if ((absl::IsResourceExhausted(status) || swap) && v.run.has_run) {
     return {Wait{}, absl::StrCat("no plan fits the devices that are left (", text, "); goes on when a worker joins")};
   }

@@ -53,9 +53,12 @@ struct BeginSetup {
   std::vector<DeviceDescription> devices;
 };                       // new epoch number, storage check
 struct AbandonSetup {};  // no processes run yet: back to idle
-struct LeaveOutNode {
-  NodeName node;
-};  // of this job: it sees other data or another folder
+struct LeaveOutNodes {
+  std::map<NodeName, std::string> nodes;
+};  // of this job, with why: they see other data or another folder
+struct LeaveOutDevices {
+  std::vector<DeviceId> devices;
+};  // of this job: with them there is no plan, and without them there is one
 struct LeaveOutUnreached {
   std::map<NodeName, std::string> nodes;  // with why: not by all others
 };
@@ -87,9 +90,9 @@ struct Finish {
   JobPhase phase;
   absl::StatusCode error_code = absl::StatusCode::kOk;  // of a failure whose kind is known
 };
-using JobAction = std::variant<KeepOn, Wait, BeginSetup, AbandonSetup, LeaveOutNode, LeaveOutUnreached, RefuseNewcomers,
-                               AskSecondReader, JudgeCheckpoint, RequestProfiles, PredictCollectives, PreparePlan, RetryLater,
-                               StartRanks, MarkRunning, EndEpoch, KillEpoch, EpochEnded, Finish>;
+using JobAction = std::variant<KeepOn, Wait, BeginSetup, AbandonSetup, LeaveOutNodes, LeaveOutDevices, LeaveOutUnreached,
+                               RefuseNewcomers, AskSecondReader, JudgeCheckpoint, RequestProfiles, PredictCollectives,
+                               PreparePlan, RetryLater, StartRanks, MarkRunning, EndEpoch, KillEpoch, EpochEnded, Finish>;
 
 struct Decision {
   JobAction action;

@@ -30,7 +30,7 @@ struct DecideView {
 std::string DescribeChange(const DecideView& v);
 bool AnyAdded(const DecideView& v);
 
-// Null while answers are missing or all are good.
+// Null while answers are missing and there is time for them, or all are good.
 std::optional<Decision> StorageVerdict(const DecideView& v);
 // Null: the nodes reach each other, or do not say it in time. Answers are waited for alone when `all_else` of the set-up is
 // there.

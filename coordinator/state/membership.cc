@@ -212,6 +212,7 @@ std::string NodeStateName(const ClusterState& state, const NodeRecord& node) {
   if (!node.drained) {
     if (node.held) return "held";
     if (!state.run) return "ready";
+    if (AllLeftOut(*state.run, node)) return "refused";
     auto probe = state.run->probes.find(node.description.name);
     if (probe == state.run->probes.end()) return "ready";
     const bool refused = probe->second.stage == ProbeStage::kRefused || probe->second.stage == ProbeStage::kUnreached;

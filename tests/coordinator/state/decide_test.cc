@@ -257,6 +257,16 @@ TEST_F(DecideTest, AModelThatFitsNoPlanFailsANewJobAndParksAnOldOne) {
   EXPECT_TRUE(std::holds_alternative<BeginSetup>(Now().action));
 }
 
+TEST_F(DecideTest, DevicesWithoutWhichThereIsAPlanAreLeftOut) {
+  Enter(Stage::kPlanning);
+  run().prepared.emplace();
+  run().prepared->status = absl::ResourceExhaustedError("12 MiB are missing on n2/gpu0");
+  run().prepared->too_small = {DeviceId("n2/gpu0")};
+  const Decision decision = Now();
+  ASSERT_TRUE(std::holds_alternative<LeaveOutDevices>(decision.action)) << decision.reason;
+  EXPECT_EQ(std::get<LeaveOutDevices>(decision.action).devices, run().prepared->too_small);
+}
+
 TEST_F(DecideTest, MembershipChangeDuringPlanningBeginsAgain) {
   Enter(Stage::kPlanning);
   AddNode("n3");
