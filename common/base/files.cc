@@ -1,12 +1,10 @@
 #include "common/base/files.h"
 
 #include <fcntl.h>
-#include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
@@ -14,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/accounts.h"
 #include "common/base/clean_text.h"
 #include "common/base/fault.h"
 #include "common/base/status_macros.h"
@@ -65,10 +64,8 @@ bool IsWrongPath(int error) {
 std::string WhoIsRefused(int error) {
   if (error != EACCES && error != EPERM) return "";
   const uid_t uid = ::geteuid();
-  passwd entry = {}, *found = nullptr;
-  std::array<char, 4096> text;
-  const bool known = ::getpwuid_r(uid, &entry, text.data(), text.size(), &found) == 0 && found != nullptr;
-  return known ? absl::StrCat(" (as user ", CleanLine(found->pw_name), ")") : absl::StrCat(" (as user ", uid, ")");
+  const absl::StatusOr<Account> account = AccountOf(uid);
+  return account.ok() ? absl::StrCat(" (as user ", CleanLine(account->name), ")") : absl::StrCat(" (as user ", uid, ")");
 }
 
 // The file system knows no such call (fsync on some FUSE and 9p mounts, a rename across mounts). Another machine's may.

@@ -20,7 +20,7 @@ from harness import CPU_DEVICE, Results, TestCluster, expect, job_sections
 from cluster import samples
 from patience import patience
 
-CANNOT_CREATE, NO_PERMISSION = 73, 77
+CANNOT_CREATE, NO_PERMISSION, WRONG_CONFIGURATION = 73, 77, 78
 NOBODY = NOBODYS_GROUP = 65534
 NODES = {f"n{i}": [CPU_DEVICE] for i in range(1, 4)}
 
@@ -117,6 +117,10 @@ def comes_to(path, group):
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
+def workers_socket(cluster):
+    return os.path.join(os.path.dirname(cluster.socket), "workers.sock")
+
+
 def closed_to_others():
     """State, configuration and logs are the user's and the group's, and the group commands the cluster by the socket."""
     before = os.umask(0o022)   # as accounts of people have it
@@ -130,7 +134,7 @@ def closed_to_others():
                 expect(not opened, f"open to every account: {opened}")
             state = cluster.path("coordinator-state")
             # The way to the workers' socket is the group's, as to the people's; the rest is the coordinator's alone.
-            workers = os.path.join(os.path.dirname(cluster.socket), "workers.sock")
+            workers = workers_socket(cluster)
             expect(mode_of(os.path.dirname(workers)) == 0o750 and mode_of(workers) == 0o660, "the modes of the workers' socket")
             others = [name for name in os.listdir(state) if name != "people"]
             expect(not any(mode_of(os.path.join(state, name)) & 0o077 for name in others), f"state: {others}")
@@ -145,19 +149,20 @@ def closed_to_others():
         os.umask(before)
 
 
-def as_account(cluster, uid, group, *arguments):
-    """motley as another account; the program is opened here, whose folder that one may not come to."""
+def as_account(cluster, uid, group, *arguments, program="motley"):
+    """motley, or another program, as another account; it is opened here, whose folder that one may not come to."""
     def become():
         os.setgroups([])
         os.setgid(group)
         os.setuid(uid)
 
-    program = os.open(cluster.program("motley"), os.O_RDONLY)
+    opened = os.open(cluster.program(program), os.O_RDONLY)
+    dialed = cluster.socket if program == "motley" else workers_socket(cluster)
     try:
-        return subprocess.run(["motley", "--coordinator", f"unix:{cluster.socket}", *arguments], executable=f"/proc/self/fd/{program}",
-                              pass_fds=[program], preexec_fn=become, cwd="/", capture_output=True, text=True, timeout=patience(60), check=False)
+        return subprocess.run([program, "--coordinator", f"unix:{dialed}", *arguments], executable=f"/proc/self/fd/{opened}",
+                              pass_fds=[opened], preexec_fn=become, cwd="/", capture_output=True, text=True, timeout=patience(60), check=False)
     finally:
-        os.close(program)
+        os.close(opened)
 
 
 def jobs_have_owners():
@@ -166,7 +171,7 @@ def jobs_have_owners():
         return "only root makes other users"
     with TestCluster() as cluster, tempfile.TemporaryDirectory() as open_folder:
         cluster.start_coordinator(server={"socket": cluster.socket, "listen": cluster.address, "metrics": cluster.metrics_address,
-                                          "owners": True})
+                                          "owners": True}, workers={"listen": ""})
         os.chmod(cluster.top, 0o711)
         os.chmod(open_folder, 0o755)
         path = shutil.copy(cluster.job_file("theirs", job_sections(cluster)), open_folder)
@@ -192,6 +197,15 @@ def jobs_have_owners():
         with open(cluster.coordinator.log_path, encoding="utf-8") as file:
             log = file.read()
         expect("audit: root (0) DeleteJob theirs: done" in log, f"no line of the audit: {log[-500:]}")
+        # A member of the group is no worker of others' jobs.
+        worker = as_account(cluster, one, group, "--node", "alices", "--metrics", "", program="motley-worker")
+        words = [f"you are {name} ({one})", "motley-worker", "[workers] accounts = "]
+        expect(worker.returncode == WRONG_CONFIGURATION and all(word in worker.stderr for word in words),
+               f"{worker.returncode}: {worker.stdout} {worker.stderr}")
+        with open(cluster.coordinator.log_path, encoding="utf-8") as file:
+            log = file.read()
+        expect(f"audit: {name} ({one}) Session at unix:{workers_socket(cluster)}: PERMISSION_DENIED" in log, f"no line of the audit: {log[-500:]}")
+        expect(not cluster.nodes(), f"{cluster.nodes()}")
     return None
 
 
