@@ -6,7 +6,9 @@ usage: check_starts.py [COUNT [AT_ONCE]]
 import argparse
 import os
 import pwd
+import resource
 import shutil
+import signal
 import socket
 import stat
 import subprocess
@@ -20,7 +22,7 @@ from harness import CPU_DEVICE, Results, TestCluster, expect, job_sections
 from cluster import samples
 from patience import patience
 
-CANNOT_CREATE, NO_PERMISSION, WRONG_CONFIGURATION = 73, 77, 78
+CANNOT_CREATE, TRY_AGAIN, NO_PERMISSION, WRONG_CONFIGURATION = 73, 75, 77, 78
 NOBODY = NOBODYS_GROUP = 65534
 NODES = {f"n{i}": [CPU_DEVICE] for i in range(1, 4)}
 
@@ -209,6 +211,32 @@ def jobs_have_owners():
     return None
 
 
+def hung_up():
+    """SIGHUP, as a terminal says it that closes, ends them as SIGTERM does."""
+    with TestCluster() as cluster:
+        cluster.start({"n1": [CPU_DEVICE]})
+        for daemon, words in ((cluster.workers["n1"], "told to end"), (cluster.coordinator, "stopping; a running job saves")):
+            daemon.kill(signal.SIGHUP)
+            status = daemon.process.wait(patience(60))
+            with open(daemon.log_path, encoding="utf-8") as file:
+                log = file.read()
+            expect(status == 0 and words in log, f"{daemon.name}: status {status}: {log[-500:]}")
+
+
+def files_that_may_not_grow():
+    """Under a limit of files (ulimit -f, LimitFSIZE) the coordinator says so and takes jobs again when it is raised."""
+    with TestCluster() as cluster:
+        cluster.start_coordinator()
+        pid, path = cluster.coordinator.pid, cluster.job_file("one", job_sections(cluster))
+        soft, hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (4096, hard))
+        refused = cluster.run_motley("submit", path, "--id", "one")
+        expect(refused.returncode == TRY_AGAIN and "LimitFSIZE" in refused.stderr, f"{refused.returncode}: {refused.stderr}")
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (soft, hard))
+        taken = cluster.run_motley("submit", path, "--id", "one")
+        expect(taken.returncode == 0, f"{taken.returncode}: {taken.stderr}")
+
+
 def main():
     parser = argparse.ArgumentParser(description="fresh clusters, several at once")
     parser.add_argument("count", nargs="?", type=int, default=10)
@@ -222,6 +250,8 @@ def main():
     results.run("an addresses file in a folder that is not there", folder_that_is_not_there)
     results.run("files are closed to other accounts, the socket is open to the group", closed_to_others)
     results.run("jobs have owners", jobs_have_owners)
+    results.run("a terminal that closes", hung_up)
+    results.run("files that may not grow", files_that_may_not_grow)
     results.exit()
 
 
