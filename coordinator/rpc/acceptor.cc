@@ -132,11 +132,16 @@ bool Acceptor::Take(const Listener& listener) {
       close(fd);
       continue;
     }
+    grpc::experimental::ExternalConnectionAcceptor* const taker = listener.door->choose(fd);
+    if (taker == nullptr) {
+      close(fd);
+      continue;
+    }
     listener.bound->Add(fd);
     if (listener.handshakes != nullptr) listener.handshakes->Add(fd, clock_.Now());
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
     connection.fd = fd;
-    (listener.door->choose ? listener.door->choose(fd) : *listener.door->grpc).HandleNewConnection(&connection);
+    taker->HandleNewConnection(&connection);
   }
   return true;
 }

@@ -44,9 +44,8 @@ class Acceptor {
   // Sockets whose connections gRPC takes with the same credentials.
   struct Door {
     std::vector<ListeningSocket> sockets;
-    std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> grpc;
-    // Who takes a connection, where it is not always the same.
-    std::function<grpc::experimental::ExternalConnectionAcceptor&(int fd)> choose = nullptr;
+    // Who takes a connection; null: nobody, and it is closed.
+    std::function<grpc::experimental::ExternalConnectionAcceptor*(int fd)> choose;
     bool by_tls = false;  // so many handshakes at a time as HandshakeBound says; others wait in the kernel's queue
   };
   struct Server {

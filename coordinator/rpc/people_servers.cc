@@ -31,26 +31,26 @@ absl::Status PeopleServers::Start() {
   return absl::OkStatus();
 }
 
-grpc::experimental::ExternalConnectionAcceptor& PeopleServers::For(int fd) {
-  if (!core_.config.owners) return *unknown_->endpoint.acceptor;
+grpc::experimental::ExternalConnectionAcceptor* PeopleServers::For(int fd) {
+  if (!core_.config.owners) return unknown_->endpoint.acceptor.get();
   const std::optional<uint32_t> uid = UidOf(fd);
-  if (!uid) return *unknown_->endpoint.acceptor;
+  if (!uid) return unknown_->endpoint.acceptor.get();
   const Person& person = Ask(*uid);
   const absl::MutexLock lock(&mutex_);
   const std::pair<uint32_t, bool> key(*uid, person.admin);
   const auto found = servers_.find(key);
-  if (found != servers_.end()) return *found->second->endpoint.acceptor;
+  if (found != servers_.end()) return found->second->endpoint.acceptor.get();
   if (servers_.size() >= kMostAccounts) {
     if (!std::exchange(said_full_, true))
       LogWarning(absl::StrCat(kMostAccounts, " accounts have connected; others may only look until the next start"));
-    return *unknown_->endpoint.acceptor;
+    return unknown_->endpoint.acceptor.get();
   }
   absl::StatusOr<std::unique_ptr<Server>> server = Make(person);
   if (!server.ok()) {
     LogError(absl::StrCat("no server for account ", person.name, ": ", std::string(server.status().message())));
-    return *unknown_->endpoint.acceptor;
+    return unknown_->endpoint.acceptor.get();
   }
-  return *servers_.emplace(key, *std::move(server)).first->second->endpoint.acceptor;
+  return servers_.emplace(key, *std::move(server)).first->second->endpoint.acceptor.get();
 }
 
 const Person& PeopleServers::Ask(uint32_t uid) {

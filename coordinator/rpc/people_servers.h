@@ -30,7 +30,7 @@ class PeopleServers {
   // The server of those of whom nothing is known; without owners, of everybody. INTERNAL: gRPC does not start.
   absl::Status Start();
   // Who takes a connection. On the acceptor's thread.
-  grpc::experimental::ExternalConnectionAcceptor& For(int fd);
+  grpc::experimental::ExternalConnectionAcceptor* For(int fd);
   // No connection is handed over any more.
   void Shutdown(std::chrono::system_clock::time_point deadline);
 

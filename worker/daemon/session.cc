@@ -128,6 +128,7 @@ std::string Session::Everywhere() const { return absl::StrJoin(config_.coordinat
 std::string Session::WhyNobody(const DialLook& look) const {
   std::vector<std::string> parts = not_known_;
   for (std::string& trouble : look.TroublesBeside(Everywhere())) parts.push_back(std::move(trouble));
+  if (!look.SomeoneAnswers() && !config_.instead.empty()) parts.push_back(config_.instead);
   if (look.SomeoneAnswers()) parts.push_back(config_.credentials ? kNotByTls : kNotByPlaintext);
   std::sort(parts.begin(), parts.end());  // a name service that gives another order says nothing new
   return absl::StrJoin(parts, "; ");
