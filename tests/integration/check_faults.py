@@ -17,6 +17,7 @@ from faults_first_start import first_starts, first_starts_at_length
 from faults_kills import kills
 from faults_members import membership
 from faults_newcomers import newcomers, silent_in_swap
+from faults_one_folder import one_folder
 from faults_partitions import BOTH, FROM, partitions
 from faults_pipelines import lost_pipeline, struck_and_parted
 from faults_processes import processes_of_a_cluster
@@ -74,6 +75,7 @@ def daily(results):
     results.run("a control plane cut one way, and healed", on_a_network, lambda: partitions(CUT_SECONDS, [((CONTROL,), FROM)]))
     results.run("another machine takes over, the old coordinator comes back", on_a_network, lambda: take_overs(1, every=2, seed=7))
     first_starts(results)
+    results.run("two clusters, one folder, one job id", one_folder)
     results.run("one node upgraded", lambda: expect_holds(*one_node()))
     results.run("a newcomer that is silent in the swap", lambda: netns.why_not() or silent_in_swap())
 
@@ -87,6 +89,7 @@ def at_length(results):
     results.run("a data plane cut, and healed", on_a_network, lambda: partitions(CUT_SECONDS, [((DATA,), BOTH)]))
     results.run("members: renewed, a new authority, forgotten", on_a_network, lambda: membership(1))
     results.run("the coordinator's machine lost twice", on_a_network, lambda: take_overs(2, every=2, seed=7))
+    results.run("two clusters, one folder, one job id, under kills", one_folder, 50, 600)
     results.run("upgraded node by node", lambda: expect_holds(*upgrade()))
     results.run("bad newcomers", on_a_network, lambda: newcomers(1))
     results.run("strangers that invent numbers", lambda: faults_strangers.why_not() or faults_strangers.nothing_believed())
