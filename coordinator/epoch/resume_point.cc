@@ -114,6 +114,13 @@ class Search {
   std::vector<std::string> refused_, not_one_;
 };
 
+// Whether a name that anybody may give holds what it promises: a whole checkpoint of this job and of this generation.
+bool IsProven(const Folder& folder, const CheckpointOwner& owner) {
+  const absl::StatusOr<CheckpointManifest> manifest = ReadManifest(folder.path);
+  return manifest.ok() && folder.published && IsOwn(owner, *manifest) && !IsRenamed(folder, *manifest) &&
+         VerifyStructure(folder.path, *manifest).ok();
+}
+
 // Above those of all names, whatever is under them: what the epoch publishes has a name of its own then. A store that is new, or
 // was restored, begins below them.
 Epoch AboveNames(Epoch epoch, const CheckpointWish& wish) {
@@ -121,15 +128,26 @@ Epoch AboveNames(Epoch epoch, const CheckpointWish& wish) {
   for (size_t i = 0; folders.ok() && i < folders->size(); ++i) {
     const Folder& folder = (*folders)[i];
     if (folder.epoch < epoch.value()) break;  // the newest come first
-    epoch = Epoch(folder.epoch + 1);
+    if (folder.epoch < kFirstEpochToProve || IsProven(folder, wish.owner)) epoch = Epoch(folder.epoch + 1);
   }
   return epoch;
 }
 
 // Above the one that wrote what is gone on from: an older build's name has none. The number comes from a file, so one that nobody
-// gives is not followed.
-Epoch AboveManifest(Epoch epoch, const CheckpointManifest& manifest) {
-  return manifest.epoch < kFirstEpochNobodyGives ? std::max(epoch, Epoch(manifest.epoch + 1)) : epoch;
+// gives is not followed, and one of another job only as far as any name is.
+Epoch AboveManifest(Epoch epoch, const CheckpointManifest& manifest, const CheckpointOwner& owner) {
+  const int64_t limit = IsOwn(owner, manifest) ? kFirstEpochNobodyGives : kFirstEpochToProve;
+  return manifest.epoch < limit ? std::max(epoch, Epoch(manifest.epoch + 1)) : epoch;
+}
+
+// Readers would not take what is published under such a number.
+absl::Status CheckGiven(Epoch epoch, const JobId& job) {
+  if (epoch.value() < kFirstEpochNobodyGives) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("the next generation of job ", job.value(), " would be ", epoch.value(),
+                   ", and names of checkpoints hold numbers below ", kFirstEpochNobodyGives,
+                   " only; go on as another job: copy its newest checkpoint into that one's folder and adopt it, or give "
+                   "it as checkpoint.initial"));
 }
 
 // A sentence where what was published is not there any more, and something older is gone on from; else empty.
@@ -220,7 +238,7 @@ Prepared FindResumePoint(const planner::PlannerInput& input, const CheckpointWis
   if (found.ok()) {
     prepared.resume_from = found->folder;
     prepared.start_step = found->manifest.step;
-    prepared.epoch = AboveManifest(prepared.epoch, found->manifest);
+    prepared.epoch = AboveManifest(prepared.epoch, found->manifest, wish.owner);
     for (const CheckpointFile& file : found->manifest.files) prepared.resume_bytes += file.bytes;
     prepared.skipped = std::move(found->skipped);
     prepared.unjudged = std::move(found->unjudged);
@@ -229,6 +247,7 @@ Prepared FindResumePoint(const planner::PlannerInput& input, const CheckpointWis
   } else {
     WithoutOne(input, wish, search, found.status(), &prepared);
   }
+  if (prepared.status.ok()) prepared.status = CheckGiven(prepared.epoch, wish.owner.job);
   return prepared;
 }
 

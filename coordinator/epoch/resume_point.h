@@ -1,14 +1,20 @@
 // What an epoch of a job goes on from: looked for in its folder of checkpoints, off the loop. docs/use/checkpoints.md
 #pragma once
 
+#include <cstdint>
 #include <set>
 #include <string>
 
+#include "common/checkpoint/checkpoint_folders.h"
 #include "common/checkpoint/checkpoint_owner.h"
 #include "coordinator/state/run.h"
 #include "planner/live/live_inputs.h"
 
 namespace motley::coordinator {
+
+// Epochs stand above those of all names in the folder. From here on a name counts only with what it promises under it: whoever
+// may make a folder there would otherwise use up the numbers.
+inline constexpr int64_t kFirstEpochToProve = kFirstEpochNobodyGives / 2;
 
 struct CheckpointWish {
   std::string folder;  // of the job; empty: none

@@ -5,8 +5,10 @@
 #include <sys/stat.h>
 
 #include <filesystem>
+#include <functional>
 
 #include "common/checkpoint/checkpoint.h"
+#include "common/checkpoint/checkpoint_manifest.h"
 #include "tests/common/base/temp_folder.h"
 #include "tests/common/checkpoint/checkpoint_fixture.h"
 
@@ -31,6 +33,13 @@ class ResumePointTest : public testing::Test {
     fence.owner.job = JobId(job);
     const auto written = WriteTestCheckpoint(root_.path(), step, TinyModel(true), 0.5, fence);
     ASSERT_TRUE(written.ok()) << written.status();
+  }
+  // Gives the manifest of a folder other words; its digest fits.
+  void Alter(const std::string& name, const std::function<void(CheckpointManifest&)>& change) {
+    auto manifest = ReadManifest(root_ / name);
+    ASSERT_TRUE(manifest.ok()) << manifest.status();
+    change(*manifest);
+    root_.Write(name + "/manifest.json", ManifestToJson(*manifest));
   }
   Prepared Find() { return FindResumePoint(input_, wish_); }
   std::string Refusal() { return std::string(Find().status.message()); }
@@ -176,6 +185,56 @@ TEST_F(ResumePointTest, WhatWasPublishedAndIsGoneIsSaid) {
   EXPECT_THAT(Words(found), HasSubstr(CheckpointFolderName(40, 2) + ", which was published, is gone"));
   Write(60, 3);  // saved since; its report was lost
   EXPECT_EQ(Words(Find()), "");
+}
+
+// Half of the range is followed whatever is there; beyond it names prove nothing.
+TEST_F(ResumePointTest, AnEmptyFolderDoesNotUseUpTheNumbers) {
+  Write(20, 2);
+  for (const int64_t epoch : {kFirstEpochNobodyGives - 1, kFirstEpochToProve}) {
+    fs::create_directories(root_ / CheckpointFolderName(9, epoch));
+    fs::create_directories(root_ / TemporaryCheckpointFolderName(9, epoch, kOneUid));
+    const Prepared found = Find();
+    EXPECT_EQ(found.epoch, Epoch(3));
+    EXPECT_EQ(found.resume_from, root_ / CheckpointFolderName(20, 2));
+  }
+  fs::create_directories(root_ / CheckpointFolderName(9, kFirstEpochToProve - 1));
+  EXPECT_EQ(Find().epoch, Epoch(kFirstEpochToProve)) << "a number is not used twice";
+}
+
+TEST_F(ResumePointTest, BeyondHalfOnlyOwnOnesThatVerifyCount) {
+  Write(20, 2);
+  Write(60, 1);
+  fs::rename(root_ / CheckpointFolderName(60, 1), root_ / CheckpointFolderName(60, kFirstEpochToProve + 30));
+  EXPECT_EQ(Find().epoch, Epoch(3)) << "renamed";
+  Write(40, kFirstEpochToProve + 10, kOtherUid);
+  EXPECT_EQ(Find().epoch, Epoch(3)) << "another job's";
+  Write(40, kFirstEpochToProve + 2);
+  fs::remove(root_ / CheckpointFolderName(40, kFirstEpochToProve + 2) + "/rank-0.bin");
+  EXPECT_EQ(Find().epoch, Epoch(3)) << "it does not verify";
+  Write(80, kFirstEpochToProve + 5);
+  EXPECT_EQ(Find().epoch, Epoch(kFirstEpochToProve + 6)) << "its own";
+}
+
+TEST_F(ResumePointTest, NoNumberIsGivenThatReadersDoNotTake) {
+  Write(20, kFirstEpochNobodyGives - 2);
+  EXPECT_EQ(Find().epoch, Epoch(kFirstEpochNobodyGives - 1));
+  Write(40, kFirstEpochNobodyGives - 1);
+  EXPECT_TRUE(absl::IsFailedPrecondition(Find().status));
+  EXPECT_THAT(Refusal(), HasSubstr("the next generation of job job-1 would be 1000000000000"));
+  EXPECT_THAT(Refusal(), HasSubstr("checkpoint.initial"));
+  fs::remove_all(root_ / CheckpointFolderName(40, kFirstEpochNobodyGives - 1));
+  input_.epoch = Epoch(kFirstEpochNobodyGives);
+  EXPECT_TRUE(absl::IsFailedPrecondition(Find().status)) << "a store that gave it before";
+}
+
+TEST_F(ResumePointTest, AnAdoptedManifestDoesNotUseUpTheNumbers) {
+  Write(20, 5, kOtherUid);
+  fs::rename(root_ / CheckpointFolderName(20, 5), root_ / "step-00000020");  // as an older build named it
+  Alter("step-00000020", [](CheckpointManifest& manifest) { manifest.epoch = kFirstEpochNobodyGives - 1; });
+  root_.Write("adopt", kOtherUid.value());
+  const Prepared found = Find();
+  EXPECT_EQ(found.resume_from, root_ / "step-00000020");
+  EXPECT_EQ(found.epoch, Epoch(1));
 }
 
 }  // namespace
