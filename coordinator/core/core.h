@@ -79,6 +79,7 @@ struct Core {
   BackupState backup;
   std::map<NodeName, std::shared_ptr<WorkerLink>> links;  // of connected nodes
   int64_t planning_tickets = 0;
+  std::map<std::string, std::function<void()>> looks;       // into checkpoint folders, under way; and what comes behind each
   std::optional<absl::Duration> leases_checked;             // when; empty before the first time
   std::set<std::pair<NodeName, std::string>> foreign_said;  // nodes and kinds of reports whose first was logged
   std::string lease_brake;                                  // said already

@@ -35,6 +35,7 @@ struct Apply {
   }
 
   absl::Status operator()(const KeepOn&) {
+    if (run.looking && core.clock.Now() - run.stage_since > core.config.driver.look_patience) PardonPlanning(core);
     if (!reason.empty()) core.SetReason(job, reason);
     return absl::OkStatus();
   }

@@ -161,13 +161,25 @@ Decision DecideProfiling(const DecideView& v) {
   return {KeepOn{}, absl::StrCat("measuring compute, memory and collectives on ", absl::StrJoin(missing, ", "))};
 }
 
-// A folder that does not answer, or a search without end. The answer that still comes is dropped with its ticket.
+// Into the coordinator's own view of the folder. An answer that comes too late is dropped with its ticket.
+Decision DecideLook(const DecideView& v) {
+  const std::string& folder = v.job.config.checkpoint.folder;
+  if (v.in_stage() <= v.config.look_patience) return {KeepOn{}, kPlanningReason};
+  const std::string hangs = absl::StrFormat(
+      "checkpoint.folder '%s' does not answer on the coordinator's machine: looking for the newest checkpoint there "
+      "takes longer than %.0f s; see whether its share is mounted there and its server is up",
+      folder, absl::ToDoubleSeconds(v.config.look_patience));
+  if (v.in_stage() <= v.config.planning_timeout) return {KeepOn{}, hangs};
+  return {RetryLater{}, hangs};
+}
+
+// A search without end.
 Decision DecideLatePlan(const DecideView& v) {
-  if (v.in_stage() <= v.config.planning_timeout) return {KeepOn{}, "looking for the newest checkpoint and planning"};
-  const std::string reason = absl::StrFormat("looking for the newest checkpoint in '%s' and planning took longer than %.0f s",
-                                             v.job.config.checkpoint.folder, absl::ToDoubleSeconds(v.config.planning_timeout));
+  if (v.in_stage() <= v.config.planning_timeout) return {KeepOn{}, kPlanningReason};
+  const std::string reason =
+      absl::StrFormat("planning took longer than %.0f s", absl::ToDoubleSeconds(v.config.planning_timeout));
   if (v.run.has_run) return {RetryLater{}, reason};
-  return {Finish{JobPhase::kFailed}, absl::StrCat(reason, "; see whether the folder can be read, or choose another strategy")};
+  return {Finish{JobPhase::kFailed}, absl::StrCat(reason, "; choose another strategy")};
 }
 
 // A worker may drop what it is sent, and say nothing.
@@ -212,6 +224,7 @@ bool HadNoPlanBefore(const DecideView& v) {
 Decision DecidePlanning(const DecideView& v) {
   if (v.job.stop_requested) return Stopped();
   if (v.changed()) return {AbandonSetup{}, absl::StrCat("planning begins again: ", DescribeChange(v))};
+  if (v.run.looking && !v.run.prepared) return DecideLook(v);  // no newcomer's fault, however long it takes
   const bool swap = !UnprovenNodes(v.state, v.run).empty();
   if (swap && v.in_stage() > v.config.swap_timeout) {
     return {RefuseNewcomers{},

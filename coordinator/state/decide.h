@@ -19,6 +19,8 @@
 
 namespace motley::coordinator {
 
+inline constexpr char kPlanningReason[] = "looking for the newest checkpoint, then planning";
+
 struct DriverConfig {
   CauseConfig cause;
   ProbeConfig probe;
@@ -27,7 +29,8 @@ struct DriverConfig {
   absl::Duration settle = absl::Seconds(1);             // joins within this time make one replan
   absl::Duration storage_timeout = absl::Seconds(300);  // digesting the data on the slowest node
   absl::Duration profile_timeout = absl::Seconds(900);
-  absl::Duration planning_timeout = absl::Minutes(10);
+  absl::Duration planning_timeout = absl::Minutes(10);  // and for the look into the checkpoint folder before it
+  absl::Duration look_patience = absl::Seconds(10);     // then it is said that the folder does not answer
   // Until every rank is ready. Beside it the run grants time to read its checkpoint: a worker sees a rank that hangs; this is for
   // a start that nobody answers.
   absl::Duration starting_timeout = absl::Seconds(120);

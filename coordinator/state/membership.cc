@@ -67,8 +67,9 @@ LeaseDecision DecideLeases(absl::Duration now, const ClusterState& state, absl::
   for (const auto& [name, node] : state.nodes) {
     const absl::Duration silence = now - node.last_seen;
     if (!node.connected || silence <= (many ? 2 * lease : lease)) continue;
-    decision.expired.emplace_back(name, absl::StrFormat("silent for %.1f s, its lease is %.1f s", absl::ToDoubleSeconds(silence),
-                                                        absl::ToDoubleSeconds(lease)));
+    decision.expired.emplace_back(
+        name, absl::StrFormat("silent for %.1f s, its lease is %.1f s; its worker's log says whether the way is closed",
+                              absl::ToDoubleSeconds(silence), absl::ToDoubleSeconds(lease)));
   }
   if (many && decision.expired.size() < silent) {
     decision.brake =

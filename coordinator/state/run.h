@@ -180,6 +180,7 @@ struct JobRun {
   std::string measure_again;  // why the epoch ends, so that a node is measured; empty: it need not
   // kPlanning
   int64_t planning_ticket = 0;  // the task whose answer counts
+  bool looking = false;         // for the newest checkpoint; the planner comes behind it
   std::optional<Prepared> prepared;
   // No plan fits these devices; another set may.
   std::vector<DeviceId> infeasible;

@@ -20,6 +20,8 @@
 #include "common/base/clock.h"
 #include "common/session/session.h"
 #include "worker/daemon/coordinator_stream.h"
+#include "worker/daemon/dial_look.h"
+#include "worker/daemon/dial_targets.h"
 #include "worker/daemon/known_term.h"
 #include "worker/daemon/outbox.h"
 #include "worker/daemon/stream_turn.h"
@@ -62,10 +64,12 @@ class Session {
   void Run();
   // A channel to one of the coordinators.
   struct Way {
-    std::string address;
+    std::string address;  // as it is configured
+    std::string target;   // what that stands for, or a part of it (dial_targets.h)
     std::shared_ptr<ShownCertificate> shown;
     std::shared_ptr<grpc::Channel> channel;
   };
+  // Fills not_known_, too.
   absl::StatusOr<std::vector<Way>> OpenWays();
   struct Answers {
     Way* best = nullptr;     // of those that answer
@@ -80,6 +84,11 @@ class Session {
   // Not OK: who said welcome is not to be followed.
   absl::Status Handle(const v1::CoordinatorMessage& message, const Way& way, StreamState& state);
   void SayWhatWasDropped();
+  // Of a look that is done.
+  std::string WhyNobody(const DialLook& look) const;
+  std::string Everywhere() const;
+  // Not what was said last.
+  void SayOnce(const std::string& where, const std::string& reason);
   bool WaitBeforeNext(absl::Duration pause);  // false: stopping
   bool IsRefusal(const absl::Status& status) const;
 
@@ -90,7 +99,9 @@ class Session {
   absl::Notification stopping_;
   absl::Duration heartbeat_;  // session thread only, like the next one
   bool ever_welcomed_ = false;
-  size_t first_ = 0;  // of the coordinators: whom to prefer at the next dial
+  size_t first_ = 0;                    // of the coordinators: whom to prefer at the next dial
+  std::vector<std::string> not_known_;  // why names of them stand for nothing, at the newest dial
+  std::string last_reason_;
   std::thread thread_;
 };
 

@@ -316,6 +316,22 @@ TEST_F(DecideTest, PlanningHasALimit) {
   EXPECT_TRUE(std::holds_alternative<RetryLater>(Now().action)) << "a job that has run is tried again";
 }
 
+TEST_F(DecideTest, AFolderThatDoesNotAnswerIsNamedAndTriedAgain) {
+  job().config.checkpoint.folder = "/share/j";
+  Enter(Stage::kPlanning);
+  run().looking = true;
+  now_ += config_.look_patience;
+  EXPECT_EQ(Now().reason, kPlanningReason);
+  now_ += absl::Seconds(1);
+  EXPECT_NE(Now().reason.find("'/share/j' does not answer on the coordinator's machine"), std::string::npos) << Now().reason;
+  EXPECT_TRUE(std::holds_alternative<KeepOn>(Now().action));
+  run().proven[NodeName("n1")] = 1;  // beside a newcomer, whose fault it is not
+  now_ += config_.planning_timeout;
+  EXPECT_TRUE(std::holds_alternative<RetryLater>(Now().action)) << "a new job waits for it, too";
+  job().stop_requested = true;
+  EXPECT_TRUE(std::holds_alternative<Finish>(Now().action));
+}
+
 TEST_F(DecideTest, AStartThatNobodyAnswersEnds) {
   Enter(Stage::kStarting);
   run().ranks[0].ready = true;
