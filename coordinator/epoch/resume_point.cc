@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "common/base/clean_text.h"
 #include "common/base/fault.h"
@@ -88,8 +89,10 @@ class Search {
       return status;
     };
     absl::StatusOr<FoundCheckpoint> found = FindNewestCheckpoint(wish_.folder, wish_.damaged, wanted, &not_one_);
-    only_foreign_ = !found.ok() && found.status() == first && all_foreign;
-    return found;
+    const bool none_wanted = !found.ok() && found.status() == first;
+    only_foreign_ = none_wanted && all_foreign;
+    // The newest one's reason says nothing of an own one that cannot be taken.
+    return none_wanted && !all_foreign ? absl::FailedPreconditionError(absl::StrJoin(refused_, "; ")) : found;
   }
   absl::Status Foreign(const CheckpointManifest& manifest, const std::string& folder, const std::string& adopt_path) const {
     const std::string made = absl::StrCat("checkpoint ", folder, " was made by ", MakerOf(manifest), ", which is another job");

@@ -175,6 +175,8 @@ TEST_F(ResumePointTest, ARenamedFolderIsSkippedAndNamed) {
   EXPECT_EQ(found.epoch, Epoch(901));
   fs::remove_all(root_ / CheckpointFolderName(40, 3));
   EXPECT_THAT(Refusal(), HasSubstr("was renamed")) << "alone it is not begun without";
+  Write(90, 950, kOtherUid);
+  EXPECT_THAT(Refusal(), HasSubstr("was renamed")) << "nor because another job's is there";
 }
 
 TEST_F(ResumePointTest, WhatWasPublishedAndIsGoneIsSaid) {
