@@ -46,6 +46,7 @@ class IntId {
 };
 
 using JobId = StringId<struct JobIdTag>;
+using JobUid = StringId<struct JobUidTag>;  // common/base/job_uid.h: random, where an id may be given twice
 using NodeName = StringId<struct NodeNameTag>;
 using DeviceId = StringId<struct DeviceIdTag>;  // "node/gpu0": stable, never a rank order
 using Epoch = IntId<struct EpochTag>;           // of a job: durable, increasing; the fence against two owners of one step

@@ -2,8 +2,8 @@
 // plan reads what any plan wrote. docs/use/checkpoints.md. A folder is the truth about itself.
 //
 //   step-00000040-gen-3/
-//     manifest.json        format version, job, epoch, step, model config, seed, data digest, files with size and digests of
-//                          their blocks, and a digest of itself
+//     manifest.json        format version, job and its uid, epoch, step, model config, seed, data digest, files with size and
+//                          digests of their blocks, and a digest of itself
 //     rank-0.bin ...       raw little-endian arrays: for each owned range parameter, exp_avg, exp_avg_sq
 #pragma once
 
@@ -48,6 +48,7 @@ struct CheckpointFile {
 struct CheckpointManifest {
   int format_version = kNewestCheckpointFormat;  // older ones are read, and not written any more
   std::string job;
+  JobUid job_uid;  // empty: ranks of a build from before uids wrote it
   int64_t epoch = 0;
   int64_t step = 0;  // optimizer steps done: also the data position
   ModelShape model;
@@ -77,10 +78,13 @@ std::string FileEntryToJson(const CheckpointFile& file);
 absl::StatusOr<CheckpointFile> FileEntryFromJson(const std::string& json);
 
 // Writes manifest.json into the temporary folder of the manifest's step and epoch under `root`, syncs, and gives the folder its
-// published name, which nobody else has. Looks first at each of the manifest's files, name and size: without them all nothing
-// is published (Fault::kStorage; who has patience looks before, common/checkpoint/checkpoint_look.h). Then asks; an answer that
-// is old when the name is given does no harm (ListCheckpointFolders). FAILED_PRECONDITION: a newer epoch exists.
-absl::Status PublishCheckpoint(const std::string& root, const CheckpointManifest& manifest, const CheckpointFence& fence);
+// published name: returns that path. Where another job's checkpoint has the name, it gets one with the job's uid, and the other
+// stays as it is. Looks first at each of the manifest's files, name and size: without them all nothing is published
+// (Fault::kStorage; who has patience looks before, common/checkpoint/checkpoint_look.h). Then asks; an answer that is old when
+// the name is given does no harm (ListCheckpointFolders). FAILED_PRECONDITION: a newer epoch exists, by what the coordinator says
+// or by a checkpoint that is there.
+absl::StatusOr<std::string> PublishCheckpoint(const std::string& root, const CheckpointManifest& manifest,
+                                              const CheckpointFence& fence);
 
 // NOT_FOUND: no manifest (never finished). DATA_LOSS: cut off or altered, or no file (a named pipe is not waited for, a link not
 // followed). FAILED_PRECONDITION: whole, and of a newer format. All name the file.
@@ -114,12 +118,13 @@ absl::StatusOr<FoundCheckpoint> FindNewestCheckpoint(const std::string& root, co
                                                      std::vector<std::string>* not_one = nullptr);
 // Of a path that people gave: one checkpoint's folder, or one of several, whose newest it is.
 absl::StatusOr<FoundCheckpoint> FindCheckpointAt(const std::string& folder, const std::set<std::string>& left_out);
-// Deletes what older epochs left unfinished and, unless `keep_latest` is 0, published checkpoints beyond the newest
-// `keep_latest` up to `newest_step`, the one just published. Only those count whose structure verifies, and of this job:
-// another one's stay as they are. Those of older epochs that are not below what a newer one saved go, too, or they would push
-// out the good ones: they did not verify when the run resumed below them, or came too late. Only folders that are `spared` stay
-// until the run has come to their steps: one reader alone found them damaged. Asks before each deletion, and deletes only what
-// an epoch up to the fence's wrote. What cannot be read now stays. FAILED_PRECONDITION: a newer epoch exists.
+// Deletes what older epochs of the fence's job left unfinished and, unless `keep_latest` is 0, its published checkpoints beyond
+// the newest `keep_latest` up to `newest_step`, the one just published. Only those count whose structure verifies. What another
+// job wrote, or nobody knows who, without a manifest or renamed, stays as it is. Those of older epochs that are not below what a
+// newer one saved go, too, or they would push out the good ones: they did not verify when the run resumed below them, or came too
+// late. Only folders that are `spared` stay until the run has come to their steps: one reader alone found them damaged. Asks
+// before each deletion, and deletes only what an epoch up to the fence's wrote. What cannot be read now stays.
+// FAILED_PRECONDITION: a newer epoch exists.
 absl::Status PruneCheckpoints(const std::string& root, int64_t keep_latest, int64_t newest_step, const CheckpointFence& fence,
                               const std::set<std::string>& spared = {});
 

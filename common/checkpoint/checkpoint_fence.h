@@ -8,11 +8,13 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "common/checkpoint/checkpoint_owner.h"
 
 namespace motley {
 
 struct CheckpointFence {
-  int64_t epoch = 0;  // the writer's
+  CheckpointOwner owner = {};  // the writer's job: it deletes nobody else's
+  int64_t epoch = 0;           // the writer's
   // Whether the epoch still is the newest: asked right before what outlives the writer; `purpose` is for people.
   // FAILED_PRECONDITION: it is not.
   std::function<absl::Status(const std::string& purpose)> confirm;
@@ -23,6 +25,13 @@ struct CheckpointFence {
 
 // For each operation on the shared folder: what fence.before says.
 absl::Status BeforeOperation(const CheckpointFence& fence, const std::string& operation);
+
+// FAILED_PRECONDITION names a checkpoint of the writer's own job and of a newer epoch than its own: another coordinator gave that
+// one. A name alone proves nothing.
+absl::Status CheckIsNewest(const std::string& root, const CheckpointFence& fence);
+// Whether a manifest of the own job says that a newer epoch than the writer's has written.
+bool IsOfNewerEpoch(const CheckpointManifest& manifest, const CheckpointFence& fence);
+absl::Status NewerEpochError(const std::string& folder, const CheckpointManifest& manifest, const CheckpointFence& fence);
 
 // Renames a folder. ALREADY_EXISTS when `to` is there and not empty.
 absl::Status MoveCheckpoint(const std::string& from, const std::string& to, const CheckpointFence& fence);

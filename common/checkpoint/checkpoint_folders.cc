@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "common/base/files.h"
+#include "common/base/job_uid.h"
 
 namespace motley {
 namespace {
@@ -25,14 +26,29 @@ bool ConsumeNumber(absl::string_view* text, int64_t* number) {
   return parsed;
 }
 
+constexpr absl::string_view kOfJob = "-job-";
+constexpr size_t kUidDigits = 32;
+
+// Takes "-job-<uid>" at the front, where it is there. False: what follows "-job-" is no uid.
+bool ConsumeUid(absl::string_view* text, JobUid* uid) {
+  if (!absl::ConsumePrefix(text, kOfJob)) return true;
+  const std::string digits(text->substr(0, kUidDigits));
+  if (!IsJobUid(digits)) return false;
+  *uid = JobUid(digits);
+  text->remove_prefix(kUidDigits);
+  return true;
+}
+
 std::string StepName(int64_t step) { return absl::StrFormat("step-%08d", step); }
 
 }  // namespace
 
-std::string CheckpointFolderName(int64_t step, int64_t epoch) { return absl::StrCat(StepName(step), "-gen-", epoch); }
+std::string CheckpointFolderName(int64_t step, int64_t epoch, const JobUid& uid) {
+  return absl::StrCat(StepName(step), "-gen-", epoch, uid.empty() ? "" : kOfJob, uid.value());
+}
 
-std::string TemporaryCheckpointFolderName(int64_t step, int64_t epoch) {
-  return absl::StrCat(".tmp-", CheckpointFolderName(step, epoch));
+std::string TemporaryCheckpointFolderName(int64_t step, int64_t epoch, const JobUid& uid) {
+  return absl::StrCat(".tmp-", CheckpointFolderName(step, epoch, uid));
 }
 
 std::optional<CheckpointFolder> ParseCheckpointFolder(const std::string& root, const std::string& name) {
@@ -42,12 +58,13 @@ std::optional<CheckpointFolder> ParseCheckpointFolder(const std::string& root, c
   if (!absl::ConsumePrefix(&rest, "step-") || !ConsumeNumber(&rest, &folder.step)) return std::nullopt;
   const bool has_epoch = absl::ConsumePrefix(&rest, "-gen-") || (temporary && absl::ConsumePrefix(&rest, "-epoch-"));
   if (has_epoch && (!ConsumeNumber(&rest, &folder.epoch) || folder.epoch >= kFirstEpochNobodyGives)) return std::nullopt;
+  if (has_epoch && !ConsumeUid(&rest, &folder.job_uid)) return std::nullopt;
   folder.published = !temporary || absl::StartsWith(rest, ".aside-");
   if (temporary) {
     if (folder.published) folder.epoch = 0;  // of who took the name
     return has_epoch ? std::optional(folder) : std::nullopt;
   }
-  const std::string exactly = has_epoch ? CheckpointFolderName(folder.step, folder.epoch) : StepName(folder.step);
+  const std::string exactly = has_epoch ? CheckpointFolderName(folder.step, folder.epoch, folder.job_uid) : StepName(folder.step);
   return name == exactly ? std::optional(folder) : std::nullopt;
 }
 

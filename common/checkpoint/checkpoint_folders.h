@@ -1,10 +1,11 @@
 // The names in a job's checkpoint folder, and what is there. docs/use/checkpoints.md
 //
-//   step-00000040-gen-3               published by epoch 3, which people know as generation 3: nobody else has the name
-//   .tmp-step-00000060-gen-3          being written by epoch 3
-//   .tmp-step-00000020-gen-3.trash    being deleted by epoch 3
+//   step-00000040-gen-3                         published by epoch 3, which people know as generation 3
+//   step-00000040-gen-3-job-<uid>               the same, where another job, of another cluster, had that name
+//   .tmp-step-00000060-gen-3-job-<uid>          being written by epoch 3
+//   .tmp-step-00000020-gen-3-job-<uid>.trash    being deleted by epoch 3
 //
-// Of older builds:
+// Of older builds, whose unfinished ones have no uid:
 //
 //   step-00000040                        published
 //   .tmp-step-00000040-epoch-3.aside-0   was published, until a writer that was killed took its name for another
@@ -17,19 +18,22 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/base/ids.h"
 
 namespace motley {
 
 // No coordinator comes so far: an epoch a second for thirty thousand years. A name with such a number is none of these.
 inline constexpr int64_t kFirstEpochNobodyGives = 1'000'000'000'000;
 
-std::string CheckpointFolderName(int64_t step, int64_t epoch);           // "step-00000040-gen-3"
-std::string TemporaryCheckpointFolderName(int64_t step, int64_t epoch);  // ".tmp-step-00000040-gen-3"
+// Without a uid: "step-00000040-gen-3", ".tmp-step-00000040-gen-3".
+std::string CheckpointFolderName(int64_t step, int64_t epoch, const JobUid& uid = JobUid());
+std::string TemporaryCheckpointFolderName(int64_t step, int64_t epoch, const JobUid& uid = JobUid());
 
 struct CheckpointFolder {
   std::string path, name;
   int64_t step = 0;
   int64_t epoch = 0;  // 0: an older build published it, and its name has none
+  JobUid job_uid;     // empty: the name has none
   bool published = false;
 };
 // Null for other names.

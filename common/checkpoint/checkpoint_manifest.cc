@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/clean_text.h"
+#include "common/base/job_uid.h"
 #include "common/base/parse_json.h"
 #include "common/base/sha256.h"
 #include "common/base/status_macros.h"
@@ -81,6 +82,10 @@ absl::StatusOr<CheckpointManifest> FromJson(Json json, const std::string& path) 
   CheckpointManifest manifest;
   manifest.format_version = json.at("format_version").get<int>();
   manifest.job = json.at("job").get<std::string>();
+  if (json.contains("job_uid")) {
+    manifest.job_uid = JobUid(json.at("job_uid").get<std::string>());
+    if (!IsJobUid(manifest.job_uid.value())) throw Json::other_error::create(501, "job_uid is no uid", &json);
+  }
   manifest.epoch = json.at("epoch").get<int64_t>();
   manifest.step = json.at("step").get<int64_t>();
   MOTLEY_ASSIGN_OR_RETURN(manifest.model, ParseHfConfig(json.at("model").dump(), path));
@@ -113,6 +118,7 @@ std::string ManifestToJson(const CheckpointManifest& manifest) {
                {"seed", manifest.seed},
                {"data_digest", manifest.data_digest},
                {"files", std::move(files)}};
+  if (!manifest.job_uid.empty()) json["job_uid"] = manifest.job_uid.value();
   if (manifest.skipped_steps > 0) json["skipped_steps"] = manifest.skipped_steps;
   if (manifest.loss_scale > 0) {
     json["loss_scale"] = manifest.loss_scale;

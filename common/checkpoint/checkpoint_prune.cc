@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <string>
 #include <vector>
@@ -8,16 +9,17 @@
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/checkpoint_fence.h"
 #include "common/checkpoint/checkpoint_folders.h"
+#include "common/checkpoint/checkpoint_owner.h"
 
 namespace motley {
 namespace {
 
-// Published folders to delete. What was not made by the job that prunes is not its to count or to delete. FAILED_PRECONDITION:
-// one is of a newer epoch, so nothing here is ours to delete. `unread`: why what may have to go stays, the first of them.
-absl::StatusOr<std::vector<CheckpointFolder>> Superseded(const std::string& root, const std::vector<CheckpointFolder>& folders,
-                                                         int64_t keep_latest, int64_t newest_step, const CheckpointFence& fence,
+// Published folders to delete. What was not made by the job that prunes, or nobody knows by whom, is not its to count or to
+// delete. FAILED_PRECONDITION: one is of a newer epoch of the job, so nothing here is ours to delete. `unread`: why what may have
+// to go stays, the first of them.
+absl::StatusOr<std::vector<CheckpointFolder>> Superseded(const std::vector<CheckpointFolder>& folders, int64_t keep_latest,
+                                                         int64_t newest_step, const CheckpointFence& fence,
                                                          const std::set<std::string>& spared, absl::Status* unread) {
-  const auto newest = ReadManifest(absl::StrCat(root, "/", CheckpointFolderName(newest_step, fence.epoch)));
   std::vector<CheckpointFolder> doomed;
   // The steps of what counts go down from epoch to epoch: what is not below it was left behind when a newer epoch resumed, came
   // too late, or was saved again.
@@ -25,23 +27,21 @@ absl::StatusOr<std::vector<CheckpointFolder>> Superseded(const std::string& root
   for (const CheckpointFolder& folder : folders) {
     if (!folder.published) continue;
     const absl::StatusOr<CheckpointManifest> manifest = ReadManifest(folder.path);
-    if (manifest.ok() && newest.ok() && manifest->job != newest->job) continue;
-    if (manifest.ok() && std::max(folder.epoch, manifest->epoch) > fence.epoch) {
-      return absl::FailedPreconditionError(
-          absl::StrCat(folder.path, " was written by a generation newer than ", fence.epoch, "; it stays as it is"));
+    if (!manifest.ok()) {
+      const bool may_go = folder.epoch <= fence.epoch && (folder.step >= counts_below || kept >= keep_latest);
+      const bool unknown = !absl::IsNotFound(manifest.status()) && !absl::IsDataLoss(manifest.status());
+      if (may_go && unknown && unread->ok()) *unread = manifest.status();
+      continue;
     }
-    if (folder.epoch > fence.epoch) continue;  // nobody knows whose
+    if (!IsOwn(fence.owner, *manifest)) continue;
+    if (IsOfNewerEpoch(*manifest, fence)) return NewerEpochError(folder.path, *manifest, fence);
+    if (IsRenamed(folder, *manifest)) continue;
     if (folder.step > newest_step && spared.contains(folder.path)) continue;
-    const bool unknown = !manifest.ok() && !absl::IsNotFound(manifest.status()) && !absl::IsDataLoss(manifest.status());
-    if (folder.step < counts_below && kept < keep_latest) {
-      // Nothing else can be resumed from.
-      if (!manifest.ok() || !VerifyStructure(folder.path, *manifest).ok()) continue;
+    if (folder.step >= counts_below || kept >= keep_latest) {
+      doomed.push_back(folder);
+    } else if (VerifyStructure(folder.path, *manifest).ok()) {  // nothing else can be resumed from
       ++kept;
       counts_below = folder.step;
-    } else if (unknown) {
-      if (unread->ok()) *unread = manifest.status();
-    } else {
-      doomed.push_back(folder);
     }
   }
   return doomed;
@@ -55,10 +55,11 @@ absl::Status PruneCheckpoints(const std::string& root, int64_t keep_latest, int6
   absl::Status first_error;  // what stays because of its own error does not keep the rest
   std::vector<CheckpointFolder> doomed;
   if (keep_latest > 0) {
-    MOTLEY_ASSIGN_OR_RETURN(doomed, Superseded(root, folders, keep_latest, newest_step, fence, spared, &first_error));
+    MOTLEY_ASSIGN_OR_RETURN(doomed, Superseded(folders, keep_latest, newest_step, fence, spared, &first_error));
   }
-  std::copy_if(folders.begin(), folders.end(), std::back_inserter(doomed),
-               [&](const CheckpointFolder& folder) { return !folder.published && folder.epoch < fence.epoch; });
+  std::copy_if(folders.begin(), folders.end(), std::back_inserter(doomed), [&](const CheckpointFolder& folder) {
+    return !folder.published && folder.epoch < fence.epoch && IsOwnUnfinished(fence.owner, folder);
+  });
   for (const CheckpointFolder& folder : doomed) {
     MOTLEY_RETURN_IF_ERROR(fence.confirm(absl::StrCat("delete ", folder.name)));
     const absl::Status deleted = DiscardCheckpoint(folder.path, folder.step, fence);

@@ -191,10 +191,7 @@ absl::StatusOr<FoundCheckpoint> FindNewestCheckpoint(const std::string& root, co
     const absl::StatusOr<FileDescriptor> at = OpenStepFolder(at_root, folder);
     absl::StatusOr<CheckpointManifest> manifest = at.ok() ? ReadManifest(*at, folder.path) : at.status();
     absl::Status status = manifest.status();
-    if (status.ok()) status = VerifyStructure(*at, folder.path, *manifest);
-    if (status.ok() && left_out.contains(folder.path)) {
-      status = absl::DataLossError(absl::StrCat(folder.path, " is damaged: a rank that read it found out"));
-    }
+    // First: what is wrong with another job's files, which it may be deleting now, is nobody's here.
     if (status.ok() && wanted) {
       status = wanted(*manifest, folder.path);
       if (!status.ok() && FaultOf(status) == Fault::kStorage) return status;
@@ -203,6 +200,10 @@ absl::StatusOr<FoundCheckpoint> FindNewestCheckpoint(const std::string& root, co
         result.skipped.push_back(std::string(status.message()));
         continue;
       }
+    }
+    if (status.ok()) status = VerifyStructure(*at, folder.path, *manifest);
+    if (status.ok() && left_out.contains(folder.path)) {
+      status = absl::DataLossError(absl::StrCat(folder.path, " is damaged: a rank that read it found out"));
     }
     if (status.ok()) {
       result.folder = folder.path;

@@ -17,6 +17,7 @@
 #include "common/checkpoint/checkpoint_folders.h"
 #include "common/checkpoint/checkpoint_look.h"
 #include "common/checkpoint/checkpoint_manifest.h"
+#include "common/checkpoint/checkpoint_owner.h"
 
 namespace motley {
 namespace {
@@ -79,6 +80,35 @@ absl::Status Explain(const absl::Status& status, const std::string& folder, int6
 // Rank 0 may still be removing what the attempt before left in the folder, while this rank makes it for the next.
 constexpr int kMostTries = 5;
 
+// Whether what has the name of a save is an earlier try of it, whose name could not be synced: it was never said to be saved.
+absl::StatusOr<bool> IsEarlierTry(const std::string& published, const CheckpointFence& fence) {
+  const absl::StatusOr<CheckpointManifest> manifest = ReadManifest(published);
+  if (manifest.ok()) return IsOwn(fence.owner, *manifest) && manifest->epoch == fence.epoch;
+  if (absl::IsNotFound(manifest.status()) || absl::IsDataLoss(manifest.status())) return false;
+  return manifest.status();
+}
+
+// Gives the folder its published name. Two clusters that begin in one folder at once may save the same step of the same
+// generation: a folder is never renamed onto one that holds something, so that whoever comes second sees it.
+absl::StatusOr<std::string> TakeName(const std::string& root, const CheckpointManifest& manifest, const std::string& temporary,
+                                     const CheckpointFence& fence) {
+  std::string published = absl::StrCat(root, "/", CheckpointFolderName(manifest.step, manifest.epoch));
+  const std::string second = absl::StrCat(root, "/", CheckpointFolderName(manifest.step, manifest.epoch, fence.owner.uid));
+  absl::Status moved = MoveCheckpoint(temporary, published, fence);
+  for (int tries = 0; tries < kMostTries && absl::IsAlreadyExists(moved); ++tries) {
+    MOTLEY_ASSIGN_OR_RETURN(const bool own, IsEarlierTry(published, fence));
+    if (!own && published == second) {
+      return WithFault(absl::UnavailableError(absl::StrCat(published, " is there already, and is not this job's")),
+                       Fault::kStorage);
+    }
+    if (own) MOTLEY_RETURN_IF_ERROR(DiscardCheckpoint(published, manifest.step, fence));
+    if (!own) published = second;
+    moved = MoveCheckpoint(temporary, published, fence);
+  }
+  MOTLEY_RETURN_IF_ERROR(moved);
+  return published;
+}
+
 }  // namespace
 
 absl::StatusOr<CheckpointFile> WriteCheckpointFile(const std::string& folder, const std::string& file_name, DType dtype,
@@ -102,9 +132,11 @@ absl::StatusOr<CheckpointFile> WriteCheckpointFile(const std::string& folder, co
   return file;
 }
 
-absl::Status PublishCheckpoint(const std::string& root, const CheckpointManifest& manifest, const CheckpointFence& fence) {
-  const std::string name = CheckpointFolderName(manifest.step, manifest.epoch), published = absl::StrCat(root, "/", name);
-  const std::string temporary = absl::StrCat(root, "/", TemporaryCheckpointFolderName(manifest.step, manifest.epoch));
+absl::StatusOr<std::string> PublishCheckpoint(const std::string& root, const CheckpointManifest& manifest,
+                                              const CheckpointFence& fence) {
+  const std::string name = CheckpointFolderName(manifest.step, manifest.epoch);
+  const std::string temporary =
+      absl::StrCat(root, "/", TemporaryCheckpointFolderName(manifest.step, manifest.epoch, fence.owner.uid));
   if (const std::vector<size_t> missing = FilesNotSeen(temporary, manifest.files, absl::ZeroDuration()); !missing.empty()) {
     return WithFault(absl::UnavailableError(absl::StrCat(temporary, "/", manifest.files[missing[0]].name, " is not seen here",
                                                          missing.size() == 1 ? "" : absl::StrCat(" (of ", missing.size(), ")"),
@@ -112,22 +144,17 @@ absl::Status PublishCheckpoint(const std::string& root, const CheckpointManifest
                      Fault::kStorage);
   }
   MOTLEY_RETURN_IF_ERROR(fence.confirm(absl::StrCat("publish ", name)));
+  if (const absl::Status newest = CheckIsNewest(root, fence); !newest.ok()) return Explain(newest, root, 0);
   MOTLEY_RETURN_IF_ERROR(BeforeOperation(fence, absl::StrCat("write the manifest of ", name)));
   const std::string text = ManifestToJson(manifest);
   const absl::Status written = WriteFileDurably(absl::StrCat(temporary, "/", kManifestName), text);
   if (!written.ok()) return Explain(written, temporary, static_cast<int64_t>(text.size()));
   if (const absl::Status synced = SyncFolder(temporary); !synced.ok()) return Explain(synced, temporary, 0);
-  absl::Status moved = MoveCheckpoint(temporary, published, fence);
-  // An earlier try of this save has the name, which could not be synced: it was never said to be saved.
-  for (int tries = 0; tries < kMostTries && absl::IsAlreadyExists(moved); ++tries) {
-    const absl::Status discarded = DiscardCheckpoint(published, manifest.step, fence);
-    if (!discarded.ok()) return Explain(discarded, published, 0);
-    moved = MoveCheckpoint(temporary, published, fence);
-  }
-  if (!moved.ok()) return Explain(moved, temporary, 0);
+  const absl::StatusOr<std::string> published = TakeName(root, manifest, temporary, fence);
+  if (!published.ok()) return Explain(published.status(), temporary, 0);
   MOTLEY_RETURN_IF_ERROR(BeforeOperation(fence, absl::StrCat("sync the name of ", name)));
-  const absl::Status synced = SyncFolder(root);
-  return synced.ok() ? synced : Explain(synced, published, 0);
+  if (const absl::Status synced = SyncFolder(root); !synced.ok()) return Explain(synced, *published, 0);
+  return published;
 }
 
 }  // namespace motley

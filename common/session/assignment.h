@@ -25,6 +25,7 @@ inline constexpr double kFirstProgressSeconds = 60;
 // the ownership (its share of the training state). Profiling has neither.
 struct RankAssignment {
   JobId job;
+  JobUid job_uid;  // stands in the manifests and names of its checkpoints; empty: of a coordinator from before uids
   Epoch epoch;
   int rank = 0;
   std::vector<DeviceId> devices;            // by rank
@@ -46,6 +47,7 @@ struct RankAssignment {
   int64_t planned_context_bytes = 0;  // of the device, beside tensors: of the plan's memory; 0: not known
   double first_progress_seconds = kFirstProgressSeconds;
   std::vector<std::string> spared_checkpoints;  // folders of later steps that one reader alone found damaged: not to be deleted
+  bool owns_unnamed_checkpoints = false;        // what has no uid in the job's folder is its own (CheckpointOwner)
   std::vector<std::pair<int, int>> link_pairs;  // for profiling: ranks of one node; empty: of each node the first two
 
   int world() const { return static_cast<int>(devices.size()); }

@@ -70,6 +70,7 @@ struct StorageCheckCommand {
   std::string initial;            // folder of the weights that the job begins with, or empty
   bool over = false;              // no check, but the end of those before: no answers, no token
   std::string verify_checkpoint;  // not empty: nothing else is looked at than whether this checkpoint verifies
+  JobUid job_uid;                 // in the token's name; empty: it is no job's
 };
 struct ReachTarget {
   NodeName node;
@@ -234,6 +235,7 @@ struct CheckpointReport {
   int64_t bytes = 0;
   double seconds = 0;
   int64_t free_bytes = 0;  // left in the folder's file system; 0 = not known
+  JobUid job_uid;          // in its manifest; empty: a rank from before uids wrote it
 };
 struct CheckpointFailedReport {
   JobId job;

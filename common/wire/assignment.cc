@@ -3,6 +3,7 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/job_uid.h"
 #include "common/base/status_macros.h"
 #include "common/wire/device.h"
 #include "common/wire/job.h"
@@ -31,6 +32,9 @@ absl::Status CheckShape(const v1::RankAssignment& proto) {
   if (proto.data_addresses_size() != world) {
     return absl::InvalidArgumentError(
         absl::StrCat("data_addresses must have one entry for each of ", world, " device_ids, got ", proto.data_addresses_size()));
+  }
+  if (!proto.job_uid().empty() && !IsJobUid(proto.job_uid())) {
+    return absl::InvalidArgumentError("job_uid must be 32 hexadecimal digits, or empty");
   }
   for (const v1::RankPair& pair : proto.link_pairs()) {
     const bool are_ranks = pair.a() >= 0 && pair.a() < pair.b() && pair.b() < world;
@@ -99,6 +103,8 @@ absl::StatusOr<ModelSlice> SliceFromProto(const v1::ModelSlice& proto, const Mod
 v1::RankAssignment ToProto(const RankAssignment& a) {
   v1::RankAssignment proto;
   proto.set_job_id(a.job.value());
+  proto.set_job_uid(a.job_uid.value());
+  proto.set_owns_unnamed_checkpoints(a.owns_unnamed_checkpoints);
   proto.set_epoch(a.epoch.value());
   proto.set_rank(a.rank);
   for (const DeviceId& device : a.devices) proto.add_device_ids(device.value());
@@ -137,6 +143,8 @@ absl::StatusOr<RankAssignment> FromProto(const v1::RankAssignment& proto) {
   MOTLEY_RETURN_IF_ERROR(CheckShape(proto));
   RankAssignment a;
   a.job = JobId(proto.job_id());
+  a.job_uid = JobUid(proto.job_uid());
+  a.owns_unnamed_checkpoints = proto.owns_unnamed_checkpoints();
   a.epoch = Epoch(proto.epoch());
   a.rank = proto.rank();
   for (const std::string& device : proto.device_ids()) a.devices.emplace_back(device);

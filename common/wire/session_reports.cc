@@ -134,6 +134,7 @@ struct ReportToProto {
     published->set_bytes(report.bytes);
     published->set_seconds(report.seconds);
     published->set_free_bytes(report.free_bytes);
+    published->set_job_uid(report.job_uid.value());
   }
   void operator()(const CheckpointFailedReport& report) {
     v1::CheckpointFailed* failed = Stamp(report, out.mutable_checkpoint_failed());
@@ -253,7 +254,8 @@ std::optional<WorkerReport> FromProto(const v1::WorkerMessage& message) {
                               in.folder(),
                               in.bytes(),
                               in.seconds(),
-                              std::max<int64_t>(in.free_bytes(), 0)};
+                              std::max<int64_t>(in.free_bytes(), 0),
+                              JobUid(in.job_uid())};
     }
     case v1::WorkerMessage::kCheckpointFailed: {
       const auto& in = message.checkpoint_failed();

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "common/base/clean_text.h"
 #include "coordinator/client/json.h"
 
 namespace motley::client {
@@ -18,13 +19,16 @@ Exit Delete(Context& context, const std::string& id) {
   if (!response.ok()) return FromServer(response.status());
   const std::string& folder = response->checkpoint_folder();
   if (context.json) {
-    PrintDocument(context.out, Json{{"id", id}, {"checkpoint_folder", folder}});
+    PrintDocument(context.out, Json{{"id", id}, {"checkpoint_folder", folder}, {"adopt", response->adopt()}});
     return {};
   }
   context.out << "job " << id << " is deleted\n";
-  if (!folder.empty())
-    context.out << "its checkpoints stay in " << folder << "; a new job of this id would go on from them, and "
-                << "'motley export --checkpoint' exports them\n";
+  if (!folder.empty()) {
+    context.out << "its checkpoints stay in " << folder << ", and 'motley export --checkpoint' exports them\n";
+    if (!response->adopt().empty())
+      context.out << "a new job of this id is refused there, but goes on from them after: echo " << response->adopt() << " >"
+                  << Quoted(folder + "/adopt") << "\n";
+  }
   return {};
 }
 

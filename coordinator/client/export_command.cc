@@ -26,11 +26,13 @@ struct ExportFlags {
 };
 
 // That a checkpoint's bytes were altered shows only while they are read: the one before is taken then.
-absl::StatusOr<FoundCheckpoint> ExportNewest(const std::string& root, const std::string& out_folder) {
+absl::StatusOr<FoundCheckpoint> ExportNewest(const std::string& root, const std::string& out_folder,
+                                             const CheckpointFilter& wanted = {}) {
   std::map<std::string, absl::Status> altered;
-  const CheckpointFilter intact = [&altered](const CheckpointManifest&, const std::string& folder) {
+  const CheckpointFilter intact = [&](const CheckpointManifest& manifest, const std::string& folder) {
     const auto found = altered.find(folder);
-    return found == altered.end() ? absl::OkStatus() : found->second;
+    if (found != altered.end()) return found->second;
+    return wanted ? wanted(manifest, folder) : absl::OkStatus();
   };
   while (true) {
     MOTLEY_ASSIGN_OR_RETURN(FoundCheckpoint found, FindNewestCheckpoint(root, {}, intact));
@@ -83,7 +85,13 @@ Exit ExportJob(Context& context, const std::string& id, const std::string& out_f
         absl::StrCat("job ", id, " has no checkpoint yet; set checkpoint.interval, or stop the job, which saves one")));
   }
   const std::string root = fs::path(job->newest_checkpoint()).parent_path().string();
-  const auto found = ExportNewest(root, out_folder);
+  // Another cluster's job of this id may save there, too. What was adopted is the newest one until the job has saved.
+  const CheckpointOwner owner{JobId(id), JobUid(job->uid()), true};
+  const CheckpointFilter of_job = [&](const CheckpointManifest& manifest, const std::string& folder) {
+    if (owner.uid.empty() || IsOwn(owner, manifest) || folder == job->newest_checkpoint()) return absl::OkStatus();
+    return absl::FailedPreconditionError(absl::StrCat("checkpoint ", folder, " was made by ", MakerOf(manifest)));
+  };
+  const auto found = ExportNewest(root, out_folder, of_job);
   if (absl::IsNotFound(found.status())) {
     return FromFiles(absl::NotFoundError(absl::StrCat(std::string(found.status().message()),
                                                       "; run this where the job's checkpoint folder ", root, " is mounted")));

@@ -1,23 +1,16 @@
 #include "coordinator/epoch/planning.h"
 
-#include <algorithm>
 #include <memory>
-#include <set>
 #include <string>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "common/base/clean_text.h"
-#include "common/base/fault.h"
-#include "common/base/files.h"
 #include "common/base/logging.h"
 #include "common/base/status_macros.h"
-#include "common/checkpoint/checkpoint.h"
-#include "common/model/parameters.h"
 #include "coordinator/epoch/epoch_driver.h"
 #include "coordinator/epoch/planner_input.h"
+#include "coordinator/epoch/resume_point.h"
 #include "coordinator/epoch/setup.h"
 #include "coordinator/state/awaited.h"
 #include "coordinator/state/decide.h"
@@ -40,92 +33,6 @@ absl::StatusOr<planner::PlannerInput> MakeInput(Core& core, const JobRun& run, c
   }
   return input;
 }
-
-// A checkpoint of another model, data or seed in the job's own folder was put there by hand: training on would be wrong.
-absl::Status CheckFits(const CheckpointManifest& manifest, const planner::PlannerInput& input, const std::string& digest,
-                       const std::string& folder) {
-  if (!(manifest.model == input.model))
-    return absl::FailedPreconditionError(absl::StrCat("checkpoint ", folder, " is of another model"));
-  if (manifest.data_digest != digest)
-    return absl::FailedPreconditionError(absl::StrCat("checkpoint ", folder, " was trained on other data"));
-  if (manifest.seed != input.config.training.seed)
-    return absl::FailedPreconditionError(absl::StrCat("checkpoint ", folder, " has another seed"));
-  return absl::OkStatus();
-}
-
-// A checkpoint folder belongs to the job that made it. Whoever copies it for another job says so: a file `adopt` in that job's
-// folder holds the name of the job that made the checkpoints.
-absl::Status CheckOwner(const CheckpointManifest& manifest, const JobId& job, const std::string& root,
-                        const std::string& folder) {
-  constexpr int64_t kMostBytes = 4096;
-  if (manifest.job == job.value()) return absl::OkStatus();
-  const std::string path = absl::StrCat(root, "/adopt");
-  absl::StatusOr<std::string> adopted = ReadSmallFile(path, kMostBytes);
-  if (adopted.ok() && absl::StripAsciiWhitespace(*adopted) == manifest.job) return absl::OkStatus();
-  if (!adopted.ok() && !absl::IsNotFound(adopted.status())) return adopted.status();
-  return absl::FailedPreconditionError(absl::StrCat("checkpoint ", folder, " was made by job ", Quoted(manifest.job),
-                                                    "; to begin with it, write that name into ", path,
-                                                    ", or give checkpoint.folder as another folder"));
-}
-
-// Above an epoch that wrote in the job's folder: a store that is new, or was restored, begins below it, and ranks leave alone
-// what a newer epoch wrote. The number comes from a file, so one that nobody gives is not followed.
-Epoch Above(Epoch epoch, int64_t other) { return other < kFirstEpochNobodyGives ? std::max(epoch, Epoch(other + 1)) : epoch; }
-
-// Above those of all names, whatever is under them: what the epoch publishes has a name of its own then.
-Epoch AboveNames(Epoch epoch, const std::string& root) {
-  const auto folders = ListCheckpointFolders(root);
-  for (size_t i = 0; folders.ok() && i < folders->size(); ++i) epoch = Above(epoch, (*folders)[i].epoch);
-  return epoch;
-}
-
-// The job begins: with the weights of another one, where that is asked for.
-absl::Status PrepareInitial(const planner::PlannerInput& input, const std::set<std::string>& damaged, Prepared* prepared) {
-  const std::string& folder = input.config.checkpoint.initial;
-  if (folder.empty()) return absl::OkStatus();
-  absl::StatusOr<FoundCheckpoint> found = FindCheckpointAt(folder, damaged);
-  if (!found.ok() && FaultOf(found.status()) == Fault::kStorage) return found.status();  // another time, perhaps
-  if (!found.ok()) {
-    return absl::Status(found.status().code(), absl::StrCat("checkpoint.initial: ", std::string(found.status().message())));
-  }
-  const CheckpointManifest& manifest = found->manifest;
-  if (!(manifest.model == input.model)) {
-    return absl::FailedPreconditionError(absl::StrCat("checkpoint.initial ", found->folder, " is of another model, with ",
-                                                      NumParameters(manifest.model), " parameters; the job's has ",
-                                                      NumParameters(input.model)));
-  }
-  MOTLEY_ASSIGN_OR_RETURN(const DType dtype, ParseDType(input.config.training.dtype));
-  if (manifest.dtype != dtype) {
-    return absl::FailedPreconditionError(absl::StrCat("checkpoint.initial ", found->folder, " holds ",
-                                                      std::string(DTypeName(manifest.dtype)), ", training.dtype is ",
-                                                      input.config.training.dtype));
-  }
-  prepared->initial = true;
-  prepared->resume_from = found->folder;
-  for (const CheckpointFile& file : manifest.files) prepared->resume_bytes += file.bytes;
-  prepared->skipped = std::move(found->skipped);
-  return absl::OkStatus();
-}
-
-// A new job that finds its last step done would succeed without having made one: the steps are an earlier job's of its id.
-absl::Status CheckStepsAreLeft(const CheckpointManifest& manifest, int64_t steps, const std::string& folder) {
-  if (manifest.step < steps) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat("checkpoint ", folder, " is at step ", manifest.step, " and training.steps is ", steps,
-                   ": no step is left to make. It was made by an earlier job ", Quoted(manifest.job),
-                   "; give more steps, or submit "
-                   "the job under another name or with another checkpoint.folder"));
-}
-
-struct CheckpointWish {
-  std::string folder;     // of the job; empty: none
-  std::string published;  // the newest checkpoint that a rank reported, or empty
-  std::string data_digest;
-  std::set<std::string> damaged;
-  JobId job;
-  bool is_new = false;  // it has never started a rank
-  bool tries_without_small = false;
-};
 
 // The devices of least memory without which there is a plan; none: there is no plan without such devices either. For a trial
 // their collectives are as good as those that were measured with them.
@@ -154,39 +61,9 @@ std::vector<DeviceId> TooSmall(planner::PlannerInput input) {
 
 // Beside the loop, on values of its own: whose folder does not answer never comes back.
 Prepared Look(const planner::PlannerInput& input, const CheckpointWish& wish) {
+  if (!wish.folder.empty()) return FindResumePoint(input, wish);
   Prepared prepared;
   prepared.epoch = input.epoch;
-  if (!wish.folder.empty()) {
-    // What somebody copied into the folder must not end a job that has checkpoints of its own there.
-    const auto ours = [&](const CheckpointManifest& manifest, const std::string& folder) -> absl::Status {
-      MOTLEY_RETURN_IF_ERROR(CheckOwner(manifest, wish.job, wish.folder, folder));
-      return CheckFits(manifest, input, wish.data_digest, folder);
-    };
-    prepared.epoch = AboveNames(prepared.epoch, wish.folder);
-    std::vector<std::string> not_one;
-    auto found = FindNewestCheckpoint(wish.folder, wish.damaged, ours, &not_one);
-    if (found.ok()) {
-      prepared.resume_from = found->folder;
-      prepared.start_step = found->manifest.step;
-      prepared.epoch = Above(prepared.epoch, found->manifest.epoch);  // an older build's name has none
-      for (const CheckpointFile& file : found->manifest.files) prepared.resume_bytes += file.bytes;
-      prepared.skipped = found->skipped;
-      prepared.unjudged = found->unjudged;
-      if (wish.is_new) prepared.status = CheckStepsAreLeft(found->manifest, input.config.training.steps, found->folder);
-    } else if (absl::IsNotFound(found.status()) && !wish.published.empty()) {
-      // Beginning again at step 0 would throw away what the ranks saved.
-      // A folder that is not mounted looks empty, too.
-      prepared.status = WithFault(absl::FailedPreconditionError(absl::StrCat(
-                                      std::string(found.status().message()), ", but ", wish.published,
-                                      " was published; the coordinator must see checkpoint.folder as the workers do")),
-                                  Fault::kStorage);
-    } else if (absl::IsNotFound(found.status())) {
-      prepared.status = PrepareInitial(input, wish.damaged, &prepared);
-      prepared.skipped.insert(prepared.skipped.begin(), not_one.begin(), not_one.end());
-    } else {
-      prepared.status = found.status();
-    }
-  }
   return prepared;
 }
 
@@ -227,6 +104,7 @@ struct PlanningTask {
   JobId job;
   int64_t ticket = 0;
   CheckpointWish wish;
+  bool tries_without_small = false;  // where no plan fits
   planner::PlannerInput input;
   Prepared prepared;
 };
@@ -244,7 +122,7 @@ void Answer(Core& core, PlanningTask& task) {
 }
 
 void BeginPlan(Core& core, const std::shared_ptr<PlanningTask>& task) {
-  core.executor.Run([task] { PlanFrom(std::move(task->input), task->wish.tries_without_small, &task->prepared); },
+  core.executor.Run([task] { PlanFrom(std::move(task->input), task->tries_without_small, &task->prepared); },
                     [&core, task] { Answer(core, *task); });
 }
 
@@ -306,13 +184,9 @@ absl::Status BeginPlanning(Core& core) {
   const auto task = std::make_shared<PlanningTask>();
   task->job = job.id;
   task->ticket = run.planning_ticket;
-  task->wish = CheckpointWish{CheckpointFolder(job),
-                              job.newest_checkpoint,
-                              job.data_digest,
-                              run.damaged,
-                              job.id,
-                              job.started_unix_ms == 0,
-                              MayLeaveOutSmall(core.state, run, job)};
+  task->tries_without_small = MayLeaveOutSmall(core.state, run, job);
+  task->wish = CheckpointWish{CheckpointFolder(job), OwnerOf(job), job.newest_checkpoint,
+                              job.data_digest,       run.damaged,  job.started_unix_ms == 0};
   task->input = *std::move(input);
   BeginLook(core, task);
   return absl::OkStatus();

@@ -70,15 +70,17 @@ struct ApplyProbe {
     run.probe_token = {absl::StrCat("probe-token-", job.id.value(), "-", core.journal.UnixMs()), action.writer,
                        Node(action.writer).description.incarnation, false, ""};
     // No data path: the writer is training and need not read its data again.
-    core.Send(action.writer, StorageCheckCommand{job.id, job.epoch, "", CheckpointFolder(job), run.probe_token.token, true,
-                                                 run.probe_token.token});
+    Ask(action.writer, {job.id, job.epoch, "", CheckpointFolder(job), run.probe_token.token, true, run.probe_token.token});
   }
   void operator()(const AskStorage& action) {
     Probe& probe = run.probes.at(action.node);
     probe.storage_asked = true;
-    core.Send(action.node,
-              StorageCheckCommand{job.id, job.epoch, job.config.data.path, CheckpointFolder(job),
-                                  job.config.checkpoint.folder.empty() ? "" : run.probe_token.token, false, probe.id});
+    Ask(action.node, {job.id, job.epoch, job.config.data.path, CheckpointFolder(job),
+                      job.config.checkpoint.folder.empty() ? "" : run.probe_token.token, false, probe.id});
+  }
+  void Ask(const NodeName& node, StorageCheckCommand check) {
+    check.job_uid = job.uid;
+    core.Send(node, std::move(check));
   }
   void operator()(const AskReach& action) {
     Enter(action.node, ProbeStage::kReach);

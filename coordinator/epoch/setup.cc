@@ -29,8 +29,16 @@ void SendStorageCheck(Core& core, const NodeName& node) {
   JobRun& run = *core.state.run;
   const JobRecord& job = core.state.jobs.at(run.job);
   run.storage[node].asked = true;
-  core.Send(node, StorageCheckCommand{job.id, job.epoch, job.config.data.path, CheckpointFolder(job), run.token,
-                                      !run.token.empty() && node == run.token_writer, "", InitialFolder(job)});
+  StorageCheckCommand check{job.id,
+                            job.epoch,
+                            job.config.data.path,
+                            CheckpointFolder(job),
+                            run.token,
+                            !run.token.empty() && node == run.token_writer,
+                            "",
+                            InitialFolder(job)};
+  check.job_uid = job.uid;
+  core.Send(node, std::move(check));
 }
 
 std::set<NodeName> NodesOf(const std::vector<DeviceDescription>& devices) {
@@ -88,6 +96,7 @@ std::vector<RankAssignment> ProfileRanks(const Core& core, const std::vector<Dev
   for (size_t r = 0; r < ranks.size(); ++r) {
     RankAssignment& rank = ranks[r];
     rank.job = job.id;
+    rank.job_uid = job.uid;
     rank.epoch = job.epoch;
     rank.rank = static_cast<int>(r);
     rank.devices = Ids(devices);

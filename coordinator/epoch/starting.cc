@@ -84,6 +84,8 @@ RankAssignment Common(const ClusterState& state, const Prepared& prepared, const
                       const std::vector<Place>& places) {
   RankAssignment common;
   common.job = job.id;
+  common.job_uid = job.uid;
+  common.owns_unnamed_checkpoints = job.has_unnamed_checkpoints;
   common.epoch = job.epoch;
   for (const Place& place : places) {
     common.devices.push_back(place.device.id);

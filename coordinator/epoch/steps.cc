@@ -225,6 +225,7 @@ void OnCheckpoint(Core& core, const NodeName& node, const CheckpointReport& repo
   run.saved_step = report.step;
   run.save_seconds = report.seconds;
   job.newest_checkpoint = report.folder;
+  job.has_unnamed_checkpoints |= report.job_uid.empty();
   Batch batch;
   batch.jobs.push_back(job);
   EventRecord event;

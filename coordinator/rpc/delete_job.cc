@@ -18,12 +18,14 @@ absl::Status DeleteJob(Core& core, const v1::DeleteJobRequest& request, v1::Dele
   }
   // One that has made a step may have written a checkpoint whose word was lost.
   const bool never_wrote = job->newest_checkpoint.empty() && job->step == 0;
-  const std::string folder = never_wrote ? "" : CheckpointFolder(*job);
+  const std::string folder = never_wrote ? "" : CheckpointFolder(*job), adopt = folder.empty() ? "" : AdoptText(*job);
   MOTLEY_RETURN_IF_ERROR(
       Forget(core, {job->id},
              absl::StrCat("job ", job->id.value(), " was deleted",
-                          folder.empty() ? ", which had no checkpoint" : "; its checkpoints stay in " + folder)));
+                          folder.empty() ? ", which had no checkpoint"
+                                         : absl::StrCat("; its checkpoints, of uid ", adopt, ", stay in ", folder))));
   response->set_checkpoint_folder(folder);
+  response->set_adopt(adopt);
   return absl::OkStatus();
 }
 

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/clean_text.h"
+#include "common/base/job_uid.h"
 #include "common/base/status_macros.h"
 #include "common/model/parameters.h"
 #include "common/wire/job.h"
@@ -77,6 +78,7 @@ absl::Status SubmitJob(Core& core, const v1::SubmitJobRequest& request, v1::Subm
     return absl::OkStatus();
   }
   MOTLEY_RETURN_IF_ERROR(CheckRoomForJob(core.state, job.config, core.config.waiting_job_bytes));
+  MOTLEY_ASSIGN_OR_RETURN(job.uid, NewJobUid());
   job.submitted_unix_ms = core.journal.UnixMs();
   job.owner_uid = core.caller.uid, job.owner = core.caller.name;
   // A job of this id that the store lost may have left ranks behind.

@@ -97,6 +97,7 @@ v1::Job View(const JobStatus& job) {
   out.set_predicted_step_seconds(job.predicted_step_seconds);
   out.set_error_code(static_cast<int>(job.error_code));
   out.set_owner(job.owner);
+  out.set_uid(job.uid.value());
   return out;
 }
 

@@ -39,6 +39,12 @@ std::string AllStepsDone(const JobRecord& job) {
                       "train anew, or from an older checkpoint (checkpoint.initial)");
 }
 
+CheckpointOwner OwnerOf(const JobStatus& job) { return {job.id, job.uid, job.has_unnamed_checkpoints}; }
+
+std::string AdoptText(const JobStatus& job) {
+  return job.has_unnamed_checkpoints ? absl::StrCat(job.uid.value(), " ", job.id.value()) : job.uid.value();
+}
+
 std::string CheckpointFolder(const JobRecord& job) {
   const std::string& folder = job.config.checkpoint.folder;
   return folder.empty() ? "" : absl::StrCat(folder, folder.back() == '/' ? "" : "/", job.id.value());

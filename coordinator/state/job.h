@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/ids.h"
+#include "common/checkpoint/checkpoint_owner.h"
 #include "common/job/job.h"
 #include "common/session/step.h"
 
@@ -23,6 +24,7 @@ inline bool IsFinal(JobPhase phase) { return phase >= JobPhase::kSucceeded; }
 // What changes while a job lives. Small: watchers are sent many of these, and none holds the job's configuration.
 struct JobStatus {
   JobId id;
+  JobUid uid;  // made at submit, and never changed
   JobPhase phase = JobPhase::kQueued;
   std::string reason;  // the sentence that the decision gave
   Epoch epoch;         // newest number handed out; durable before anything is sent under it
@@ -30,6 +32,7 @@ struct JobStatus {
   int64_t submitted_unix_ms = 0, started_unix_ms = 0, finished_unix_ms = 0;
   StepStats last_step;
   std::string newest_checkpoint;
+  bool has_unnamed_checkpoints = false;  // its ranks wrote some without a uid: they were of a build from before
   double predicted_step_seconds = 0;
   bool stop_requested = false;
   int plannings_begun = 0;  // in a row that were not finished: the coordinator ended meanwhile
@@ -50,7 +53,13 @@ int64_t TrainingTokens(const JobStatus& job, const JobConfig& config);
 // Why a job has succeeded: "all 40 steps are done", and what is to be known of the weights all the same.
 std::string AllStepsDone(const JobRecord& job);
 
-// Where the job's checkpoints are: a folder of its own below the one that the user names, so that two jobs never mix.
+// Whose checkpoints count as the job's.
+CheckpointOwner OwnerOf(const JobStatus& job);
+// What another job's file `adopt` holds, so that it goes on from this one's checkpoints.
+std::string AdoptText(const JobStatus& job);
+
+// Where the job's checkpoints are: a folder of its own below the one that the user names. Another job of its id, of
+// another cluster or from before, may have the same.
 std::string CheckpointFolder(const JobRecord& job);
 
 }  // namespace motley::coordinator

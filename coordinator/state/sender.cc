@@ -124,9 +124,13 @@ struct JudgeReport {
     if (Standing standing = OfRank(0, "a checkpoint"); standing.kind != Standing::kOwn) return standing;
     const JobRecord& job = state.jobs.at(report.job);
     const std::string folder = absl::StrCat(CheckpointFolder(job), "/", CheckpointFolderName(report.step, report.epoch.value()));
-    if (report.folder != folder) {
+    // Another job, of another cluster, may have had that name.
+    const std::string second =
+        absl::StrCat(CheckpointFolder(job), "/", CheckpointFolderName(report.step, report.epoch.value(), job.uid));
+    if (report.folder != folder && report.folder != second) {
       return Foreign(absl::StrCat("a checkpoint in '", report.folder.substr(0, 200), "', which is not '", folder, "'"));
     }
+    if (!report.job_uid.empty() && report.job_uid != job.uid) return Foreign("a checkpoint of another job's uid");
     const bool possible = TrainsNow() || state.run->ranks_in_order
                               ? report.step >= state.run->first_step && report.step <= job.step
                               : report.step >= 0 && report.step <= job.config.training.steps;

@@ -13,11 +13,13 @@
 
 namespace motley::coordinator {
 
-inline constexpr int64_t kSchemaVersion = 9;
+inline constexpr int64_t kSchemaVersion = 10;
 // Since this one rows carry their hash, and there is a mark.
 inline constexpr int64_t kHashedVersion = 2;
 // Since this one the mark holds the secret of NumberKey.
 inline constexpr int64_t kKeyVersion = 6;
+// Since this one jobs have a uid.
+inline constexpr int64_t kJobUidVersion = 10;
 // Tables, mark and version of an empty database, without a transaction around them; also as older versions had them.
 std::string CreateSql(int64_t version = kSchemaVersion);
 // The definitions as the database has them, for comparison with those of a new one.

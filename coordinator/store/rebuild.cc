@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/count.h"
+#include "common/base/job_uid.h"
 #include "common/base/status_macros.h"
 #include "coordinator/state/event.h"
 #include "coordinator/store/records.h"
@@ -55,9 +56,19 @@ struct LostJobs {
   int64_t nameless = 0;
 };
 
+// Rows of versions without uids get one. What was written for such a job has none, and is its own.
+absl::Status GiveUid(Row& row) {
+  MOTLEY_ASSIGN_OR_RETURN(JobRecord job, JobOf(row));
+  MOTLEY_ASSIGN_OR_RETURN(job.uid, NewJobUid());
+  job.has_unnamed_checkpoints = true;
+  row = ToRow(job);
+  return absl::OkStatus();
+}
+
 JobRecord Failed(const std::string& id, const Mentions& mentions) {
   JobRecord job;
   job.id = JobId(id);
+  job.uid = NewJobUid().value_or(JobUid());
   job.phase = JobPhase::kFailed;
   job.reason =
       "its record in the coordinator's database was damaged and is lost; its checkpoints are not: submit it again under another "
@@ -145,7 +156,10 @@ absl::StatusOr<std::vector<StoreFinding>> Rebuild(const Database& from, int64_t 
       }
       mentions.See(table, row);
       if (table == TableId::kEvents) sequence = std::max(sequence, IntegerAt(row, 0));
-      if (written.ok()) written = ledger.Put(table, row);
+      if (!written.ok()) return;
+      Row whole = row;
+      if (table == TableId::kJobs && version < kJobUidVersion) written = GiveUid(whole);
+      if (written.ok()) written = ledger.Put(table, whole);
     });
     // Of a version with hashes it is among the findings already.
     if (!scan.ok() && version < kHashedVersion) seen.findings.push_back({kind::kStoreDamaged, std::string(scan.message())});

@@ -37,7 +37,9 @@ Row ToRow(const JobRecord& job) {
           job.data_bytes,
           static_cast<int64_t>(job.error_code),
           job.owner_uid,
-          job.owner};
+          job.owner,
+          job.uid.value(),
+          int64_t{job.has_unnamed_checkpoints}};
 }
 
 Row ToRow(const EpochRow& epoch) { return {epoch.job.value(), epoch.epoch.value(), epoch.unix_ms, RanksToJson(epoch.ranks)}; }
@@ -112,6 +114,8 @@ absl::StatusOr<JobRecord> JobOf(const Row& row) {
   job.error_code = static_cast<absl::StatusCode>(IntegerAt(row, 16));
   job.owner = TextAt(row, 18);
   job.owner_uid = job.owner.empty() ? -1 : IntegerAt(row, 17);
+  job.uid = JobUid(TextAt(row, 19));
+  job.has_unnamed_checkpoints = IntegerAt(row, 20) != 0;
   return job;
 }
 

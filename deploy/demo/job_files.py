@@ -9,7 +9,7 @@ import shutil
 import sys
 
 # docs/use/checkpoints.md, docs/use/step-records.md
-CHECKPOINT = re.compile(r"step-\d{8,}(-gen-\d+)?|\.tmp-step-\d+-(gen|epoch)-\d+.*")
+CHECKPOINT = re.compile(r"step-\d{8,}(-gen-\d+(-job-[0-9a-f]{32})?)?|\.tmp-step-\d+-(gen|epoch)-\d+.*")
 RECORDS = re.compile(r"tb/events\.out\.tfevents\.\d+\.motley|steps/generation-\d+\.(csv|jsonl)|.*/\.token-[^/]*")
 
 

@@ -175,7 +175,7 @@ def say_what_stays(work):
         print(f"  checkpoints stay ({size(work)}; ./run down --delete-checkpoints deletes them):")
         for job in jobs:
             print(f"    {job}")
-        print("  the cluster's list of jobs is gone; a new job of one of these names goes on from its newest checkpoint")
+        print("  the cluster's list of jobs is gone; a new job of one of these names says how it goes on from its checkpoints")
     elif os.path.isdir(work):
         for folder, _, _ in os.walk(work, topdown=False):
             if not os.listdir(folder):

@@ -18,6 +18,7 @@ from faults_hanging import hanging
 from faults_kills import kills
 from faults_members import membership
 from faults_newcomers import newcomers, silent_in_swap
+from faults_one_folder import one_folder
 from faults_partitions import BOTH, FROM, partitions
 from faults_pipelines import lost_pipeline, struck_and_parted
 from faults_processes import processes_of_a_cluster
@@ -76,6 +77,7 @@ def daily(results):
     results.run("a control plane cut one way, and healed", on_a_network, lambda: partitions(CUT_SECONDS, [((CONTROL,), FROM)]))
     results.run("another machine takes over, the old coordinator comes back", on_a_network, lambda: take_overs(1, every=2, seed=7))
     first_starts(results)
+    results.run("two clusters, one folder, one job id", one_folder)
     results.run("a share and a log that hang", hanging)
     setups(results)
     results.run("one node upgraded", lambda: expect_holds(*one_node()))
@@ -92,6 +94,7 @@ def at_length(results):
     results.run("a data plane cut, and healed", on_a_network, lambda: partitions(CUT_SECONDS, [((DATA,), BOTH)]))
     results.run("members: renewed, a new authority, forgotten", on_a_network, lambda: membership(1))
     results.run("the coordinator's machine lost twice", on_a_network, lambda: take_overs(2, every=2, seed=7))
+    results.run("two clusters, one folder, one job id, under kills", one_folder, 50, 600)
     results.run("upgraded node by node", lambda: expect_holds(*upgrade()))
     results.run("bad newcomers", on_a_network, lambda: newcomers(1))
     results.run("strangers that invent numbers", lambda: faults_strangers.why_not() or faults_strangers.nothing_believed())

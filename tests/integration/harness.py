@@ -75,7 +75,7 @@ def expect(condition, why):
 def published_checkpoints(folder):
     """(generation, step, name) of each in a job's folder, the newest last. docs/use/checkpoints.md"""
     names = os.listdir(folder) if os.path.isdir(folder) else []
-    found = [re.fullmatch(r"step-(\d{8,})-gen-(\d+)", name) for name in names]
+    found = [re.fullmatch(r"step-(\d{8,})-gen-(\d+)(?:-job-[0-9a-f]{32})?", name) for name in names]
     return sorted((int(of[2]), int(of[1]), of[0]) for of in found if of)
 
 

@@ -114,6 +114,7 @@ absl::Status RankSession::Handle(const std::string& frame) {
 void RankSession::SetAssignment(const RankAssignment& assignment) {
   absl::MutexLock lock(&mutex_);
   job_ = assignment.job;
+  job_uid_ = assignment.job_uid;
   epoch_ = assignment.epoch;
   rank_ = assignment.rank;
   device_ = assignment.device.id;
@@ -326,7 +327,7 @@ void RankSession::OnCheckpoint(int64_t step, const std::string& folder, int64_t 
   std::error_code ignored;
   const auto space = std::filesystem::space(folder, ignored);
   const int64_t free_bytes = ignored ? 0 : static_cast<int64_t>(space.available);
-  (void)Send(WorkerReport(CheckpointReport{job_, epoch_, step, folder, bytes, seconds, free_bytes}));
+  (void)Send(WorkerReport(CheckpointReport{job_, epoch_, step, folder, bytes, seconds, free_bytes, job_uid_}));
 }
 
 void RankSession::OnCheckpointFailed(int64_t step, const std::string& message, const DeviceId& blamed) {

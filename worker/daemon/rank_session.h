@@ -94,6 +94,7 @@ class RankSession : public engine::RankHost {
   absl::Duration last_progress_ ABSL_GUARDED_BY(mutex_) = -absl::InfiniteDuration();
 
   JobId job_;  // of the newest assignment; changed before the engine runs
+  JobUid job_uid_;
   DeviceId device_;
   Epoch epoch_;
   int rank_ = 0;

@@ -8,6 +8,7 @@
 #include "absl/time/clock.h"
 #include "common/base/clean_text.h"
 #include "common/base/files.h"
+#include "common/base/job_uid.h"
 #include "common/base/names.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint.h"
@@ -18,7 +19,9 @@ namespace {
 
 constexpr char kFolderKey[] = "checkpoint.folder";
 
-std::string TokenName(const StorageCheckCommand& check) { return absl::StrCat(".token-", check.job.value()); }
+std::string TokenName(const StorageCheckCommand& check) {
+  return absl::StrCat(".token-", check.job.value(), check.job_uid.empty() ? "" : "-", check.job_uid.value());
+}
 
 // The token is a new file: what was prepared under its name, a link above all, is removed and neither followed nor emptied.
 absl::Status WriteToken(const StorageCheckCommand& check, const FileRoots& roots) {
@@ -47,7 +50,9 @@ bool ReadsBack(const StorageCheckCommand& check, const FileRoots& roots) {
 }
 
 absl::Status CheckNamed(const StorageCheckCommand& check, const FileRoots& roots) {
-  MOTLEY_RETURN_IF_ERROR(CheckName("job_id", check.job.value()));  // it becomes part of a file's name
+  // They become parts of a file's name.
+  MOTLEY_RETURN_IF_ERROR(CheckName("job_id", check.job.value()));
+  if (!check.job_uid.empty() && !IsJobUid(check.job_uid.value())) return absl::InvalidArgumentError("job_uid is no uid");
   if (!check.initial.empty()) MOTLEY_RETURN_IF_ERROR(roots.Open("checkpoint.initial", check.initial).status());
   if (check.checkpoint_folder.empty()) return absl::OkStatus();
   const absl::Status folder = roots.Open(kFolderKey, check.checkpoint_folder).status();

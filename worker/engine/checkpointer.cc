@@ -29,13 +29,15 @@ absl::Status AsSeenBy(const RankAssignment& assignment, absl::Status verdict) {
 }
 
 CheckpointFence MakeFence(const RankAssignment& assignment, int64_t step, RankHost& host) {
-  return {.epoch = assignment.epoch.value(),
+  return {.owner = {assignment.job, assignment.job_uid, assignment.owns_unnamed_checkpoints},
+          .epoch = assignment.epoch.value(),
           .confirm = [&host, step](const std::string& purpose) { return host.ConfirmEpochIsNewest(step, purpose); }};
 }
 
 CheckpointManifest MakeManifest(const RankAssignment& assignment, int64_t step, DType dtype, const LossScale& loss_scale) {
   CheckpointManifest manifest;
   manifest.job = assignment.job.value();
+  manifest.job_uid = assignment.job_uid;
   manifest.epoch = assignment.epoch.value();
   manifest.step = step;
   manifest.model = assignment.model;
@@ -48,9 +50,10 @@ CheckpointManifest MakeManifest(const RankAssignment& assignment, int64_t step, 
   return manifest;
 }
 
-// Rank 0's part, once all ranks have written and seen the token.
-absl::Status Publish(const RankAssignment& assignment, CheckpointManifest manifest, const std::vector<std::string>& entries,
-                     absl::Duration patience, const std::string& temporary, RankHost& host, int64_t* bytes) {
+// Rank 0's part, once all ranks have written and seen the token. Returns the published folder.
+absl::StatusOr<std::string> Publish(const RankAssignment& assignment, CheckpointManifest manifest,
+                                    const std::vector<std::string>& entries, absl::Duration patience,
+                                    const std::string& temporary, RankHost& host, int64_t* bytes) {
   const int64_t step = manifest.step;
   for (const std::string& entry : entries) {
     MOTLEY_ASSIGN_OR_RETURN(CheckpointFile file, FileOf(entry));
@@ -61,11 +64,11 @@ absl::Status Publish(const RankAssignment& assignment, CheckpointManifest manife
   MOTLEY_RETURN_IF_ERROR(RemoveToken(temporary));
   const CheckpointFence fence = MakeFence(assignment, step, host);
   const CheckpointSection& config = assignment.config.checkpoint;
-  MOTLEY_RETURN_IF_ERROR(PublishCheckpoint(config.folder, manifest, fence));
+  MOTLEY_ASSIGN_OR_RETURN(const std::string folder, PublishCheckpoint(config.folder, manifest, fence));
   const std::set<std::string> spared(assignment.spared_checkpoints.begin(), assignment.spared_checkpoints.end());
   const absl::Status pruned = PruneCheckpoints(config.folder, config.keep_latest_k, step, fence, spared);
   if (!pruned.ok()) host.OnLog(absl::StrCat("old checkpoints stay: ", pruned.message()));
-  return absl::OkStatus();
+  return folder;
 }
 
 // Every rank's part: its file beside rank 0's token. What it has to say of both.
@@ -106,7 +109,7 @@ absl::Status WriteAndPublish(const RankAssignment& assignment, const ShardedStat
   MOTLEY_ASSIGN_OR_RETURN(const std::vector<std::string> entries,
                           communicator.GatherStrings(WriteAndLook(assignment, state, step, dtype, patience, temporary)));
   const absl::Status all_written = VerdictOf(entries, assignment.devices, root);
-  absl::Status published;
+  absl::StatusOr<std::string> published = std::string();  // the folder
   if (!all_written.ok() && assignment.rank != 0 && !LiesWithRank0(entries, assignment.rank)) ForgetOwnFile(assignment, temporary);
   if (assignment.rank == 0) {
     int64_t bytes = 0;
@@ -114,14 +117,14 @@ absl::Status WriteAndPublish(const RankAssignment& assignment, const ShardedStat
       published = Publish(assignment, MakeManifest(assignment, step, dtype, state.loss_scale()), entries, patience, temporary,
                           host, &bytes);
     }
-    if (!all_written.ok() || !published.ok()) {
-      Forget(temporary, host);
+    if (all_written.ok() && published.ok()) {
+      host.OnCheckpoint(step, *published, bytes, (MonotonicNs() - begin_ns) * 1e-9);
     } else {
-      const std::string folder = absl::StrCat(root, "/", CheckpointFolderName(step, assignment.epoch.value()));
-      host.OnCheckpoint(step, folder, bytes, (MonotonicNs() - begin_ns) * 1e-9);
+      Forget(temporary, host);
     }
   }
-  MOTLEY_ASSIGN_OR_RETURN(const std::vector<std::string> verdicts, communicator.GatherStrings(VerdictMessage(published)));
+  MOTLEY_ASSIGN_OR_RETURN(const std::vector<std::string> verdicts,
+                          communicator.GatherStrings(VerdictMessage(published.status())));
   MOTLEY_RETURN_IF_ERROR(all_written);
   return ErrorOf(verdicts[0], assignment.devices[0]);
 }
@@ -130,8 +133,8 @@ absl::Status WriteAndPublish(const RankAssignment& assignment, const ShardedStat
 
 absl::Status SaveCheckpoint(const RankAssignment& assignment, const ShardedState& state, int64_t step, absl::Duration patience,
                             Communicator& communicator, RankHost& host) {
-  const std::string temporary =
-      absl::StrCat(assignment.config.checkpoint.folder, "/", TemporaryCheckpointFolderName(step, assignment.epoch.value()));
+  const std::string temporary = absl::StrCat(assignment.config.checkpoint.folder, "/",
+                                             TemporaryCheckpointFolderName(step, assignment.epoch.value(), assignment.job_uid));
   const absl::Status verdict = WriteAndPublish(assignment, state, step, patience, temporary, communicator, host);
   // The ranks did not come to a verdict.
   if (FaultOf(verdict) == Fault::kPeer && assignment.rank == 0) Forget(temporary, host);

@@ -29,7 +29,8 @@ fs::path Fast() { return ::access("/dev/shm", W_OK) == 0 ? fs::path("/dev/shm") 
 CheckpointFence Stopping(int64_t epoch, const int64_t& newest, std::function<absl::Status(int)> at) {
   auto count = std::make_shared<int>(0);
   const auto next = [count, at] { return at((*count)++); };
-  return {.epoch = epoch,
+  return {.owner = {JobId("job-1")},
+          .epoch = epoch,
           .confirm = [epoch, &newest, next](const std::string& purpose) -> absl::Status {
             if (absl::Status status = next(); !status.ok()) return status;
             return newest == epoch ? absl::OkStatus() : absl::FailedPreconditionError(purpose);

@@ -53,10 +53,12 @@ inline float ExpectedValue(int unit, StateTensor tensor, int64_t element) {
   return static_cast<float>(unit * 3 + static_cast<int>(tensor)) + static_cast<float>(element) / 65536.0f;
 }
 
-// Of an epoch that nobody contests.
-inline CheckpointFence NewestEpoch(int64_t epoch = 3) {
-  return {.epoch = epoch, .confirm = [](const std::string&) { return absl::OkStatus(); }};
+// Of an epoch that nobody contests; without a uid, as of a coordinator from before uids.
+inline CheckpointFence NewestEpoch(int64_t epoch = 3, const JobUid& uid = JobUid()) {
+  return {.owner = {JobId("job-1"), uid}, .epoch = epoch, .confirm = [](const std::string&) { return absl::OkStatus(); }};
 }
+// Two jobs of one id.
+inline const JobUid kOneUid(std::string(32, '1')), kOtherUid(std::string(32, '2'));
 
 // The name of a checkpoint of this step by NewestEpoch().
 inline std::string NameOf(int64_t step) { return CheckpointFolderName(step, NewestEpoch().epoch); }
@@ -70,14 +72,15 @@ inline std::string OldNameOf(int64_t step) {
 inline absl::StatusOr<CheckpointManifest> WriteTestCheckpoint(const std::string& root, int64_t step, const ModelShape& model,
                                                               double share, const CheckpointFence& fence = NewestEpoch()) {
   CheckpointManifest manifest;
-  manifest.job = "job-1";
+  manifest.job = fence.owner.job.value();
+  manifest.job_uid = fence.owner.uid;
   manifest.epoch = fence.epoch;
   manifest.step = step;
   manifest.model = model;
   manifest.seed = 42;
   manifest.data_digest = "0123abcd";
   std::filesystem::create_directories(root);
-  const std::string temporary = root + "/" + TemporaryCheckpointFolderName(step, manifest.epoch);
+  const std::string temporary = root + "/" + TemporaryCheckpointFolderName(step, manifest.epoch, manifest.job_uid);
   const std::vector<UnitSpec> units = ParameterLayout(model);
   for (int rank = 0; rank < 2; ++rank) {
     std::deque<std::vector<float>> arrays;
@@ -96,8 +99,8 @@ inline absl::StatusOr<CheckpointManifest> WriteTestCheckpoint(const std::string&
     if (!file.ok()) return file.status();
     manifest.files.push_back(*file);
   }
-  const absl::Status published = PublishCheckpoint(root, manifest, fence);
-  if (!published.ok()) return published;
+  const auto published = PublishCheckpoint(root, manifest, fence);
+  if (!published.ok()) return published.status();
   return manifest;
 }
 

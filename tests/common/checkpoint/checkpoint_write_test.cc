@@ -100,7 +100,7 @@ TEST(CheckpointWriteTest, AManifestThatDoesNotFitPublishesNothing) {
   CheckpointManifest manifest{.epoch = 1, .step = 1, .model = TinyModel(true)};
   const auto publish = [&] {
     const FileSizeLimit limit(0);
-    return PublishCheckpoint(root.path(), manifest, NewestEpoch(1));
+    return PublishCheckpoint(root.path(), manifest, NewestEpoch(1)).status();
   };
   EXPECT_EQ(publish().code(), absl::StatusCode::kOutOfRange);
   EXPECT_FALSE(fs::exists(root / CheckpointFolderName(1, 1)));
@@ -177,7 +177,7 @@ TEST(CheckpointWriteTest, NothingIsPublishedOfWhichAFileIsNotSeen) {
     fs::remove(temporary + "/manifest.json");
     cut ? fs::resize_file(temporary + "/rank-1.bin", 9) : void(fs::remove(temporary + "/rank-1.bin"));
     EXPECT_EQ(FilesNotSeen(temporary, manifest->files, absl::ZeroDuration()), std::vector<size_t>{1});
-    const absl::Status status = PublishCheckpoint(root.path(), *manifest, NewestEpoch());
+    const absl::Status status = PublishCheckpoint(root.path(), *manifest, NewestEpoch()).status();
     EXPECT_EQ(FaultOf(status), Fault::kStorage) << status;
     EXPECT_NE(Message(status).find("rank-1.bin is not seen here"), std::string::npos) << status;
     EXPECT_FALSE(fs::exists(published) || fs::exists(temporary + "/manifest.json"));
@@ -236,19 +236,40 @@ TEST(CheckpointWriteTest, FolderNames) {
   EXPECT_EQ(CheckpointFolderName(40, 3), "step-00000040-gen-3");
   EXPECT_EQ(CheckpointFolderName(123456789, 12), "step-123456789-gen-12");
   EXPECT_EQ(TemporaryCheckpointFolderName(40, 3), ".tmp-step-00000040-gen-3");
+  const std::string of_job = "-job-" + kOneUid.value();
+  EXPECT_EQ(CheckpointFolderName(40, 3, kOneUid), "step-00000040-gen-3" + of_job);
+  EXPECT_EQ(TemporaryCheckpointFolderName(40, 3, kOneUid), ".tmp-step-00000040-gen-3" + of_job);
   TempFolder root;
-  for (const char* name :
-       {"step-40", "step-0000004x", "step-", "steps", "step-00000040-gen-3.old", "step-00000040-gen-", "step-00000040-gen-03",
-        "step-40-gen-3", "step-00000040-gen-99999999999999999999", "step-00000040-gen-1000000000000", "step-00000040-epoch-3",
-        "notes", ".tmp-step-00000040", ".tmp-step-00000040-gen-", ".tmp-step--gen-3"}) {
+  for (const char* name : {"step-40",
+                           "step-0000004x",
+                           "step-",
+                           "steps",
+                           "step-00000040-gen-3.old",
+                           "step-00000040-gen-",
+                           "step-00000040-gen-03",
+                           "step-40-gen-3",
+                           "step-00000040-gen-99999999999999999999",
+                           "step-00000040-gen-1000000000000",
+                           "step-00000040-epoch-3",
+                           "step-00000040-gen-3-job-1",
+                           "step-00000040-job-11111111111111111111111111111111",
+                           "step-00000040-gen-3-job-11111111111111111111111111111111x",
+                           "step-00000040-gen-3-job-1111111111111111111111111111111G",
+                           ".tmp-step-00000040-gen-3-job-1",
+                           "notes",
+                           ".tmp-step-00000040",
+                           ".tmp-step-00000040-gen-",
+                           ".tmp-step--gen-3"}) {
     fs::create_directories(root / name);
   }
   EXPECT_TRUE(ListCheckpointFolders(root.path())->empty());
   const char* const ours[] = {"step-00000040-gen-10",
                               "step-00000060-gen-9",
+                              "step-00000040-gen-9-job-11111111111111111111111111111111",
                               "step-00000040-gen-9",
                               ".tmp-step-00000050-gen-3",
                               ".tmp-step-00000040-gen-3.trash",
+                              ".tmp-step-00000040-gen-3-job-11111111111111111111111111111111.trash",
                               ".tmp-step-00000030-epoch-2",
                               "step-123456789",
                               "step-00000040",

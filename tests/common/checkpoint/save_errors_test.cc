@@ -213,7 +213,7 @@ class SaveErrors : public testing::Test {
     manifest.step = kStep;
     manifest.model = Model();
     manifest.files = {*file};
-    return PublishCheckpoint(root, manifest, NewestEpoch(kEpoch));
+    return PublishCheckpoint(root, manifest, NewestEpoch(kEpoch)).status();
   }
 
   // With one call refused; a negative one: with none.

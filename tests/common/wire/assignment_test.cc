@@ -59,6 +59,8 @@ RankAssignment Sample() {
   a.first_progress_seconds = 12;
   a.link_pairs = {{0, 1}};
   a.spared_checkpoints = {"/c/j/step-00000040-gen-3"};
+  a.job_uid = JobUid(std::string(32, 'a'));
+  a.owns_unnamed_checkpoints = true;
   return a;
 }
 
@@ -67,6 +69,8 @@ TEST(WireAssignmentTest, RoundTrips) {
   const auto back = FromProto(ToProto(a));
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(back->job, a.job);
+  EXPECT_EQ(back->job_uid, a.job_uid);
+  EXPECT_TRUE(back->owns_unnamed_checkpoints);
   EXPECT_EQ(back->epoch, a.epoch);
   EXPECT_EQ(back->rank, a.rank);
   EXPECT_EQ(back->devices, a.devices);
@@ -108,6 +112,9 @@ TEST(WireAssignmentTest, RefusesByFieldName) {
   v1::RankAssignment proto = ToProto(Sample());
   proto.set_rank(2);
   EXPECT_EQ(message(proto), "rank must be in 0..1 (device_ids has 2), got 2");
+  proto = ToProto(Sample());
+  proto.set_job_uid("../../etc");
+  EXPECT_EQ(message(proto), "job_uid must be 32 hexadecimal digits, or empty");
   proto = ToProto(Sample());
   proto.add_data_addresses("x");
   EXPECT_NE(message(proto).find("data_addresses"), std::string::npos);

@@ -54,7 +54,10 @@ TEST(RankWire, WhatARankSaysComesBackAsItWas) {
   EXPECT_EQ(ThroughRank<KvSetReport>(WorkerReport(KvSetReport{JobId("j"), Epoch(3), "k", "v"})).value, "v");
   EXPECT_EQ(ThroughRank<KvGetReport>(WorkerReport(KvGetReport{JobId("j"), Epoch(3), "k", 1})).rank, 1);
   EXPECT_EQ(ThroughRank<PublishReport>(WorkerReport(PublishReport{JobId("j"), Epoch(3), 4, 0, 5, "delete"})).purpose, "delete");
-  EXPECT_EQ(ThroughRank<CheckpointReport>(WorkerReport(CheckpointReport{JobId("j"), Epoch(3), 4, "/c", 6, 0.5})).folder, "/c");
+  const auto checkpoint =
+      ThroughRank<CheckpointReport>(WorkerReport(CheckpointReport{JobId("j"), Epoch(3), 4, "/c", 6, 0.5, 7, JobUid("0a1b")}));
+  EXPECT_EQ(checkpoint.folder, "/c");
+  EXPECT_EQ(checkpoint.job_uid, JobUid("0a1b"));
   const auto failed = ThroughRank<CheckpointFailedReport>(
       WorkerReport(CheckpointFailedReport{JobId("j"), Epoch(3), 4, "EIO", DeviceId("n2/gpu0")}));
   EXPECT_EQ(failed.message, "EIO");

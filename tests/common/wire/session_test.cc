@@ -32,7 +32,9 @@ TEST(SessionTest, CommandsComeBackAsTheyWere) {
   EXPECT_TRUE(reach.large);
   StorageCheckCommand verify{JobId("j"), Epoch(3), "", "", "", false, "second"};
   verify.verify_checkpoint = "/c/j/step-00000040-gen-3";
+  verify.job_uid = JobUid("0a1b");
   EXPECT_EQ(ThroughSession<StorageCheckCommand>(CoordinatorCommand(verify)).verify_checkpoint, "/c/j/step-00000040-gen-3");
+  EXPECT_EQ(ThroughSession<StorageCheckCommand>(CoordinatorCommand(verify)).job_uid, JobUid("0a1b"));
   StorageCheckCommand over{JobId("j"), Epoch(3), "", "", "", false, ""};
   EXPECT_FALSE(ThroughSession<StorageCheckCommand>(CoordinatorCommand(over)).over);
   over.over = true;

@@ -96,7 +96,7 @@ class FakeMotley : public v1::Motley::Service {
     const bool wrote = !jobs[request->job_id()].newest_checkpoint().empty(), is_there = !jobs[request->job_id()].id().empty();
     jobs.erase(request->job_id());
     if (!is_there) return {grpc::StatusCode::NOT_FOUND, "no job '" + request->job_id() + "'"};
-    if (wrote) response->set_checkpoint_folder("/checkpoints/" + request->job_id());
+    if (wrote) response->set_checkpoint_folder("/checkpoints/" + request->job_id()), response->set_adopt("0a1b");
     if (lose_answers > 0 && lose_answers-- > 0) return {grpc::StatusCode::UNAVAILABLE, "lost on its way"};
     return grpc::Status::OK;
   }

@@ -121,8 +121,8 @@ TEST(DeleteTest, NamesWhatStays) {
   const Ran ran = Motley(fake, {"delete", "j"});
   EXPECT_EQ(ran.code, 0) << ran.err;
   EXPECT_EQ(ran.out,
-            "job j is deleted\nits checkpoints stay in /checkpoints/j; a new job of this id would go on from "
-            "them, and 'motley export --checkpoint' exports them\n");
+            "job j is deleted\nits checkpoints stay in /checkpoints/j, and 'motley export --checkpoint' exports them\n"
+            "a new job of this id is refused there, but goes on from them after: echo 0a1b >'/checkpoints/j/adopt'\n");
   EXPECT_EQ(Motley(fake, {"delete", "j"}).code, 66);
   AddStopped(fake).clear_newest_checkpoint();
   EXPECT_EQ(Motley(fake, {"delete", "j"}).out, "job j is deleted\n") << "it never wrote one";

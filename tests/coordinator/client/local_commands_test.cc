@@ -123,6 +123,20 @@ void FlipByte(const std::string& path) {
   std::ofstream(path, std::ios::binary) << bytes;
 }
 
+TEST(ExportCommandTest, OfAJobItTakesItsOwn) {
+  TempFolder root;
+  FakeMotley fake;
+  v1::Job& job = fake.AddJob("job-1", v1::JOB_STATE_RUNNING);
+  ASSERT_TRUE(WriteTestCheckpoint(root / "c", 20, TinyModel(true), 0.5, NewestEpoch(3, kOneUid)).ok());
+  ASSERT_TRUE(WriteTestCheckpoint(root / "c", 40, TinyModel(true), 0.5, NewestEpoch(4, kOtherUid)).ok());
+  job.set_newest_checkpoint(root / ("c/" + NameOf(20)));
+  job.set_uid(kOneUid.value());
+  const Ran ran = Motley(fake, {"export", "job-1", "--out", root / "out"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_NE(ran.out.find("step 20 of job job-1"), std::string::npos) << ran.out;
+  EXPECT_NE(ran.err.find("was made by job 'job-1' (uid 2222"), std::string::npos) << ran.err;
+}
+
 TEST(ExportCommandTest, WritesTheNewestThatVerifies) {
   TempFolder root;
   FakeMotley fake;

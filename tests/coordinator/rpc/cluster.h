@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/files.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/job/job.h"
 #include "common/model/parameters.h"
@@ -75,6 +76,10 @@ class ClusterTest : public testing::Test {
     return given;
   }
   JobConfig MakeConfig(int64_t steps) { return TinyJob(steps, folder_ + "/checkpoints"); }
+  // That a new job of this id goes on from the checkpoints of this uid, or of this id where they have none.
+  void Adopt(const std::string& id, const std::string& word) {
+    ASSERT_TRUE(WriteFileDurably(folder_ + "/checkpoints/" + id + "/adopt", word + "\n").ok());
+  }
   grpc::Status Submit(const std::string& id, const JobConfig& config, v1::Job* job = nullptr) {
     grpc::ClientContext context;
     v1::SubmitJobRequest request;
@@ -165,7 +170,8 @@ class ClusterTest : public testing::Test {
     const auto shape = ParseHfConfig(rank.model_config_json(), "test");
     ASSERT_TRUE(shape.ok()) << shape.status();
     const std::string root = rank.spec().checkpoint().folder();
-    const std::string temporary = root + "/" + TemporaryCheckpointFolderName(step, rank.epoch());
+    const JobUid uid(rank.job_uid());
+    const std::string temporary = root + "/" + TemporaryCheckpointFolderName(step, rank.epoch(), uid);
     std::vector<PieceData> pieces;
     std::vector<float> zeros;
     const std::vector<UnitSpec> units = ParameterLayout(*shape);
@@ -180,15 +186,18 @@ class ClusterTest : public testing::Test {
     ASSERT_TRUE(file.ok()) << file.status();
     CheckpointManifest manifest;
     manifest.job = rank.job_id();
+    manifest.job_uid = uid;
     manifest.epoch = rank.epoch();
     manifest.step = step;
     manifest.model = *shape;
     manifest.seed = rank.spec().training().seed();
     manifest.data_digest = rank.data_digest();
     manifest.files = {*file};
-    const CheckpointFence fence{.epoch = rank.epoch(), .confirm = [](const std::string&) { return absl::OkStatus(); }};
-    const absl::Status published = PublishCheckpoint(root, manifest, fence);
-    ASSERT_TRUE(published.ok()) << published;
+    const CheckpointFence fence{.owner = {JobId(rank.job_id()), uid}, .epoch = rank.epoch(), .confirm = [](const std::string&) {
+                                  return absl::OkStatus();
+                                }};
+    const auto published = PublishCheckpoint(root, manifest, fence);
+    ASSERT_TRUE(published.ok()) << published.status();
   }
 
   std::string folder_;

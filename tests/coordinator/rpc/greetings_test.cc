@@ -110,6 +110,8 @@ TEST_F(Greetings, AnEmptyStoreBeginsAtTheBeginning) {
 TEST_F(Greetings, AnEmptyStoreGoesOnAboveTheCheckpoints) {
   Train();
   v1::RankAssignment rank = n1_->ranks()[0];
+  std::filesystem::create_directories(folder_ + "/checkpoints/a");
+  Adopt("a", rank.job_uid());
   const auto begin_again = [&](int64_t step, int64_t above, int64_t below) {
     n1_.reset(), n2_.reset(), server_.reset();
     std::filesystem::remove_all(config_.state_folder);

@@ -124,6 +124,52 @@ TEST_F(Replan, APublishedCheckpointThatTheCoordinatorDoesNotSeeIsWaitedFor) {
   EXPECT_EQ(ranks[0].start_step(), 2);
 }
 
+// In an upgrade: the coordinator first, then the nodes.
+TEST_F(Replan, WhatARankFromBeforeUidsSavesIsTheJobsOwn) {
+  auto n1 = Join("n1"), n2 = Join("n2");
+  ASSERT_TRUE(Submit("a", MakeConfig(10)).ok());
+  const int64_t epoch = Train(*n1, *n2, 2);
+  v1::RankAssignment old = n1->ranks()[0];
+  EXPECT_EQ(old.job_uid(), GetJob("a").uid());
+  EXPECT_FALSE(old.owns_unnamed_checkpoints());
+  old.clear_job_uid();
+  Save(old, 2);
+  v1::WorkerMessage message;
+  message.mutable_checkpoint_published()->set_job_id("a");
+  message.mutable_checkpoint_published()->set_epoch(epoch);
+  message.mutable_checkpoint_published()->set_step(2);
+  message.mutable_checkpoint_published()->set_folder(folder_ + "/checkpoints/a/" + CheckpointFolderName(2, epoch));
+  n1->Send(message);
+  WaitForEvent("a", "checkpoint");
+  n2->Drop();
+  const auto ranks = n1->WaitForStart(epoch);
+  ASSERT_FALSE(ranks.empty());
+  EXPECT_EQ(ranks[0].start_step(), 2);
+  EXPECT_EQ(ranks[0].job_uid(), GetJob("a").uid());
+  EXPECT_TRUE(ranks[0].owns_unnamed_checkpoints());
+}
+
+// Another cluster's job of the id saves beside it: its newer ones are none of this job's.
+TEST_F(Replan, AnotherClustersJobOfTheIdIsSkipped) {
+  auto n1 = Join("n1"), n2 = Join("n2");
+  ASSERT_TRUE(Submit("a", MakeConfig(10)).ok());
+  const int64_t epoch = Train(*n1, *n2, 2);
+  Save(n1->ranks()[0], 2);
+  v1::RankAssignment theirs = n1->ranks()[0];
+  theirs.set_job_uid(std::string(32, 'f'));
+  Save(theirs, 2);
+  theirs.set_epoch(epoch + 7);
+  Save(theirs, 9);
+  n2->Drop();
+  const auto ranks = n1->WaitForStart(epoch);
+  ASSERT_FALSE(ranks.empty());
+  EXPECT_EQ(ranks[0].start_step(), 2);
+  EXPECT_EQ(ranks[0].resume_from(), folder_ + "/checkpoints/a/" + CheckpointFolderName(2, epoch));
+  EXPECT_GT(ranks[0].epoch(), epoch + 7);
+  const std::string said = WaitForEvent("a", "checkpoint_skipped");
+  EXPECT_NE(said.find(CheckpointFolderName(9, epoch + 7) + " was made by job 'a' (uid ffff"), std::string::npos) << said;
+}
+
 TEST_F(Replan, ACheckpointThatCannotBeReadNowIsWaitedForAndNobodyElseIsNamed) {
   auto n1 = Join("n1"), n2 = Join("n2");
   ASSERT_TRUE(Submit("a", MakeConfig(10)).ok());

@@ -150,6 +150,7 @@ TEST_F(Resume, AResumedJobOutlivesARestart) {
 
 TEST_F(Resume, ADeletedJobIsForgottenAndItsCheckpointsStay) {
   const int64_t epoch = TrainAndStop();
+  const std::string uid = GetJob("a").uid();
   ASSERT_TRUE(Submit("b", MakeConfig(5)).ok());
   v1::DeleteJobResponse response;
   EXPECT_EQ(DeleteJob("b", &response).error_code(), grpc::StatusCode::FAILED_PRECONDITION) << "it has not ended";
@@ -158,8 +159,20 @@ TEST_F(Resume, ADeletedJobIsForgottenAndItsCheckpointsStay) {
   EXPECT_EQ(response.checkpoint_folder(), folder_ + "/checkpoints/a");
   EXPECT_TRUE(std::filesystem::exists(folder_ + "/checkpoints/a/" + CheckpointFolderName(3, epoch)));
   EXPECT_EQ(DeleteJob("a", &response).error_code(), grpc::StatusCode::NOT_FOUND);
-  // A new job of this id: workers have seen the old numbers.
+  EXPECT_EQ(response.adopt(), uid);
+  // A new job of this id is another job: an id that is free again gives nobody what is there.
   ASSERT_TRUE(Submit("a", MakeConfig(5)).ok());
+  const v1::Job refused = WaitForState("a", v1::JOB_STATE_FAILED);
+  EXPECT_NE(refused.uid(), uid);
+  for (const std::string& part :
+       {CheckpointFolderName(3, epoch), "was made by job 'a' (uid " + uid + ")",
+        "'" + uid + "' into " + folder_ + "/checkpoints/a/adopt", std::string("`motley resume a`"), std::string("another id")}) {
+    EXPECT_TRUE(absl::StrContains(refused.reason(), part)) << part << " in " << refused.reason();
+  }
+  // Unless it says so. Workers have seen the old numbers.
+  Adopt("a", response.adopt());
+  v1::ResumeJobResponse resumed;
+  ASSERT_TRUE(ResumeJob("a", {}, &resumed).ok());
   const auto ranks = worker_->WaitForStart(epoch);
   ASSERT_FALSE(ranks.empty());
   EXPECT_EQ(ranks[0].start_step(), 3) << "from the checkpoints that stayed";
@@ -169,6 +182,7 @@ TEST_F(Resume, ANewJobThatFindsAllItsStepsDoneSaysSo) {
   const int64_t epoch = TrainAndStop();
   v1::DeleteJobResponse response;
   ASSERT_TRUE(DeleteJob("a", &response).ok());
+  Adopt("a", response.adopt());
   ASSERT_TRUE(Submit("a", MakeConfig(2)).ok());
   const v1::Job job = WaitForState("a", v1::JOB_STATE_FAILED);
   const std::string name = CheckpointFolderName(3, epoch);

@@ -15,6 +15,7 @@ class SenderTest : public testing::Test {
   SenderTest() {
     JobRecord job;
     job.id = JobId("j");
+    job.uid = JobUid(std::string(32, '1'));
     job.config.training.steps = 100;
     job.config.checkpoint.folder = "/c";
     job.epoch = Epoch(3);
@@ -111,6 +112,15 @@ TEST_F(SenderTest, ACheckpointIsOfAStepThatWasDoneAndInTheJobsFolder) {
   EXPECT_EQ(Of("n1", Checkpoint(4, "/c/j/step-00000004-gen-3")), Standing::kOwn);
   EXPECT_EQ(Of("n2", Checkpoint(4, "/c/j/step-00000004-gen-3")), Standing::kForeign) << "rank 0 is on n1";
   EXPECT_EQ(Of("n1", Checkpoint(4, "/c/k/step-00000004-gen-3")), Standing::kForeign);
+  // Another cluster's job of this id had the name already.
+  const std::string own(32, '1'), other(32, '2');
+  EXPECT_EQ(Of("n1", Checkpoint(4, "/c/j/step-00000004-gen-3-job-" + own)), Standing::kOwn);
+  EXPECT_EQ(Of("n1", Checkpoint(4, "/c/j/step-00000004-gen-3-job-" + other)), Standing::kForeign);
+  CheckpointReport said = Checkpoint(4, "/c/j/step-00000004-gen-3");
+  said.job_uid = JobUid(own);
+  EXPECT_EQ(Of("n1", said), Standing::kOwn);
+  said.job_uid = JobUid(other);
+  EXPECT_EQ(Of("n1", said), Standing::kForeign);
   EXPECT_EQ(Of("n1", Checkpoint(4, "/c/j/step-00000003-gen-3")), Standing::kForeign);
   EXPECT_EQ(Of("n1", Checkpoint(5, "/c/j/step-00000005-gen-3")), Standing::kForeign) << "not done yet";
   EXPECT_EQ(Of("n1", Checkpoint(1, "/c/j/step-00000001-gen-3")), Standing::kForeign) << "of an older epoch";

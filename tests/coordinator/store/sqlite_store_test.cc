@@ -33,6 +33,8 @@ class SqliteStoreTest : public StoreTest {
     job.data_digest = "d";
     job.data_bytes = 100;
     job.error_code = absl::StatusCode::kNotFound;
+    job.uid = JobUid("0a1b");
+    job.has_unnamed_checkpoints = true;
     return job;
   }
 };
@@ -80,6 +82,8 @@ TEST_F(SqliteStoreTest, WhatWasCommittedIsThereAfterReopening) {
   EXPECT_TRUE(job.stop_requested);
   EXPECT_EQ(job.data_bytes, 100);
   EXPECT_EQ(job.error_code, absl::StatusCode::kNotFound);
+  EXPECT_EQ(job.uid, JobUid("0a1b"));
+  EXPECT_TRUE(job.has_unnamed_checkpoints);
   EXPECT_EQ(store->NewestEpoch(JobId("a"))->ranks[0].incarnation, 42);
   EXPECT_EQ(store->FindPlan(JobId("a"))->programs, (std::vector<std::string>{"p0", "p1"}));
   EXPECT_EQ(store->LoadDrained()->size(), 1u);

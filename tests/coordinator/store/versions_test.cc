@@ -2,6 +2,7 @@
 #include <filesystem>
 
 #include "absl/strings/match.h"
+#include "common/base/job_uid.h"
 #include "coordinator/store/ledger.h"
 #include "coordinator/store/mark_file.h"
 #include "coordinator/store/records.h"
@@ -105,7 +106,11 @@ TEST_F(VersionsTest, AFileOfVersionTwoKeepsItsRowsAndItsMark) {
   EXPECT_GE(store->mark().commits, 7);
   EXPECT_EQ(Job(*store, "old").step, 12);
   EXPECT_EQ(Job(*store, "old").data_bytes, 0) << "not known";
+  const JobUid uid = Job(*store, "old").uid;
+  EXPECT_TRUE(IsJobUid(uid.value())) << uid;
+  EXPECT_TRUE(Job(*store, "old").has_unnamed_checkpoints) << "what its ranks have written has no uid";
   store.reset();
+  EXPECT_EQ(Job(*Open(), "old").uid, uid) << "once and for all";
   EXPECT_EQ(Open()->findings(), 0) << "once";
 }
 

@@ -54,6 +54,19 @@ TEST_F(StorageCheckTest, OneWritesTheOtherReads) {
   EXPECT_FALSE(Check(check_).token_seen);
 }
 
+// Of two clusters with one share: each one's nodes would take the folder for another than their own.
+TEST_F(StorageCheckTest, JobsOfOneIdDoNotOverwriteEachOthersToken) {
+  StorageCheckCommand one = check_, other = check_;
+  one.job_uid = JobUid(std::string(32, '1')), other.job_uid = JobUid(std::string(32, '2'));
+  one.write_token = other.write_token = true;
+  other.token = "the other's";
+  EXPECT_TRUE(Check(one).token_seen && Check(other).token_seen);
+  one.write_token = other.write_token = false;
+  EXPECT_TRUE(Check(one).token_seen && Check(other).token_seen);
+  one.job_uid = JobUid("../../etc");
+  EXPECT_THAT(Check(one).error, HasSubstr("job_uid is no uid"));
+}
+
 TEST_F(StorageCheckTest, ACheckpointThatAnotherNodeDoubtsIsReadWhole) {
   const std::string root = folder_ + "/checkpoints/job";
   std::filesystem::create_directories(root);

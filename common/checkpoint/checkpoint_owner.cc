@@ -1,0 +1,31 @@
+#include "common/checkpoint/checkpoint_owner.h"
+
+#include "absl/strings/str_cat.h"
+#include "common/base/clean_text.h"
+#include "common/checkpoint/checkpoint.h"
+
+namespace motley {
+namespace {
+
+bool IsOwn(const CheckpointOwner& owner, const JobUid& uid) {
+  return uid.empty() ? owner.uid.empty() || owner.has_unnamed : uid == owner.uid;
+}
+
+}  // namespace
+
+bool IsOwn(const CheckpointOwner& owner, const CheckpointManifest& manifest) {
+  return manifest.job == owner.job.value() && IsOwn(owner, manifest.job_uid);
+}
+
+bool IsOwnUnfinished(const CheckpointOwner& owner, const CheckpointFolder& folder) { return IsOwn(owner, folder.job_uid); }
+
+std::string MakerOf(const CheckpointManifest& manifest) {
+  return absl::StrCat("job ", Quoted(manifest.job),
+                      manifest.job_uid.empty() ? "" : absl::StrCat(" (uid ", manifest.job_uid.value(), ")"));
+}
+
+bool IsRenamed(const CheckpointFolder& folder, const CheckpointManifest& manifest) {
+  return folder.epoch != 0 && folder.epoch != manifest.epoch;
+}
+
+}  // namespace motley

@@ -1,0 +1,34 @@
+// What an epoch of a job goes on from: looked for in its folder of checkpoints, off the loop. docs/use/checkpoints.md
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+
+#include "common/checkpoint/checkpoint_folders.h"
+#include "common/checkpoint/checkpoint_owner.h"
+#include "coordinator/state/run.h"
+#include "planner/live/live_inputs.h"
+
+namespace motley::coordinator {
+
+// Epochs stand above those of all names in the folder. From here on a name counts only with what it promises under it: whoever
+// may make a folder there would otherwise use up the numbers.
+inline constexpr int64_t kFirstEpochToProve = kFirstEpochNobodyGives / 2;
+
+struct CheckpointWish {
+  std::string folder;  // of the job; empty: none
+  CheckpointOwner owner;
+  std::string published;  // the newest checkpoint that a rank reported, or that the job went on from; or empty
+  std::string data_digest;
+  std::set<std::string> damaged;
+  bool is_new = false;  // it has never started a rank
+};
+
+// All of Prepared but what is the planner's. The newest checkpoint of the job's own; where it has none, the newest one of another
+// job that the file `adopt` in the folder names; else config.checkpoint.initial, or nothing. A new job whose folder holds nothing
+// but another job's is refused: status FAILED_PRECONDITION. `epoch` is input.epoch or above, so that it meets no name that is
+// there.
+Prepared FindResumePoint(const planner::PlannerInput& input, const CheckpointWish& wish);
+
+}  // namespace motley::coordinator

@@ -1,0 +1,125 @@
+"""Two clusters that know nothing of each other, one share, one job id: each trains its own job, and neither deletes what the other
+saved."""
+import os
+import random
+import signal
+import time
+
+from harness import TestCluster, expect, job_sections, state_of
+from faults_common import rank_of
+
+# A step of two takes a tenth of a second on any host, so that there is a middle of a job to act in.
+DEVICE = {"kind": "emulated", "model": "brisk", "flops_per_second": 2e9, "memory_bytes": 1 << 30, "link_bytes_per_second": 1e9}
+NODES = {"n1": [DEVICE], "n2": [DEVICE]}
+INTERVAL, KEPT = 3, 2
+KINDS = ("rank", "worker")
+
+
+class SharingCluster(TestCluster):
+    """Its jobs "shared" keep their checkpoints in a folder that is another cluster's, too."""
+
+    def __init__(self, share, rate):
+        super().__init__()
+        self.share, self.rate = share, rate
+        self.file_roots.append(share)
+        self.random = random.Random(rate)
+
+    def checkpoints(self, job_id=""):
+        return os.path.join(self.share if job_id == "shared" else os.path.join(self.top, "checkpoints"), job_id).rstrip("/")
+
+    def sections(self, steps, folder):
+        return job_sections(self, training__steps=steps, training__dtype="float64", optimizer__lr=self.rate, lr_scheduler__decay_type="constant",
+                            checkpoint__folder=folder, checkpoint__interval=0, checkpoint__interval_minutes=0,
+                            checkpoint__keep_latest_k=KEPT)
+
+    def losses(self, job_id):
+        return [record["loss"] for record in self.steps(job_id)]
+
+    def kill_one(self):
+        """Something of it, at any moment of a save's life."""
+        node, kind = self.random.choice(sorted(NODES)), self.random.choice(KINDS)
+        if kind == "rank":
+            try:
+                os.kill(rank_of(self, node), signal.SIGKILL)
+            except (AssertionError, ProcessLookupError):
+                pass  # it is being started
+        else:
+            self.workers[node].kill()
+            self.workers[node].process.wait()
+            self.start_worker(node, NODES[node])
+
+    def saved(self):
+        """The folders that it was told of, the newest last."""
+        words = [message.split(" saved in ")[1] for message in self.event_messages("checkpoint", "shared")]
+        return [word.rsplit(": ", 1)[0] for word in words]
+
+
+def both(clusters, act):
+    for cluster in clusters:
+        act(cluster)
+
+
+def begin(clusters, more):
+    """In one empty folder: neither has saved when the other begins. Then each goes on for so many steps; how many these are in all."""
+    both(clusters, lambda c: c.start(NODES))
+    both(clusters, lambda c: c.submit_job("shared", c.sections(1_000_000, c.share)))
+    both(clusters, lambda c: c.wait_for_step("shared", 2))
+    both(clusters, lambda c: c.run_motley("stop", "shared"))
+    both(clusters, lambda c: c.wait_for_state("shared", "STOPPED", 30))
+    steps = max(int(cluster.job("shared")["step"]) for cluster in clusters) + more
+    both(clusters, lambda c: c.motley("resume", "shared", "--set", f"checkpoint.interval={INTERVAL}", "--set", f"training.steps={steps}"))
+    return steps
+
+
+def expect_its_own(cluster, steps):
+    cluster.wait_for_state("shared", "SUCCEEDED", 60 + steps)
+    cluster.submit_job("alone", cluster.sections(steps, cluster.checkpoints()))
+    cluster.wait_for_state("alone", "SUCCEEDED", 60 + steps)
+    alone, curve = cluster.losses("alone"), cluster.losses("shared")
+    expect(len(curve) == len(alone) == steps, f"{len(curve)} and {len(alone)} of {steps} steps are known")
+    worst = max(abs(a - b) / b for a, b in zip(curve, alone))
+    expect(worst <= 1e-12, f"the loss curve differs by {worst:.2e} from that of the same job alone")
+    gone = [message for message in cluster.event_messages("checkpoint_skipped", "shared") if "is gone" in message]
+    expect(not gone, f"the other one deleted what it saved: {gone}")
+    missing = [folder for folder in cluster.saved()[-KEPT:] if not os.path.isfile(os.path.join(folder, "manifest.json"))]
+    expect(not missing, f"not there any more: {missing}")
+
+
+def saved_in(cluster):
+    return sorted(name for name in os.listdir(cluster.checkpoints("shared")) if name.startswith("step-"))
+
+
+def refused_later(cluster, steps):
+    """A third job of the id, which has not begun with them, and of which nobody said what it goes on from."""
+    uid = cluster.job("shared")["uid"]
+    deleted = cluster.run_motley("delete", "shared")
+    expect(deleted.returncode == 0 and f"echo {uid} >" in deleted.stdout, f"{deleted.stdout} {deleted.stderr}")
+    before = saved_in(cluster)
+    cluster.submit_job("shared", cluster.sections(1_000_000, cluster.share))
+    third = cluster.wait_for_state("shared", "FAILED", 60)
+    expect("which is another job" in third["reason"] and "adopt" in third["reason"], third["reason"])
+    expect(saved_in(cluster) == before, f"it changed what is there: {before}, {saved_in(cluster)}")
+    with open(os.path.join(cluster.checkpoints("shared"), "adopt"), "w", encoding="utf-8") as file:
+        file.write(uid)
+    cluster.motley("resume", "shared")
+    cluster.wait_for(lambda: int(cluster.job("shared")["step"]) > steps, 60, "a step after those that it adopted")
+    expect(state_of(cluster.job("shared")) == "RUNNING", cluster.job("shared")["reason"])
+
+
+def one_folder(kills=1, more=25):
+    with TestCluster() as keeper:   # of the folder alone
+        share = os.path.join(keeper.top, "share")
+        os.makedirs(share)
+        with SharingCluster(share, 1e-3) as one, SharingCluster(share, 5e-2) as other:
+            clusters = (one, other)
+            steps = begin(clusters, more)
+            for number in range(kills):
+                victim = clusters[number % 2]
+                time.sleep(victim.random.uniform(0.2, 1.5))
+                if state_of(victim.job("shared")) not in {"SUCCEEDED", "FAILED"}:
+                    victim.kill_one()
+            both(clusters, lambda c: expect_its_own(c, steps))
+            expect(one.losses("shared") != other.losses("shared"), "the two jobs are one")
+            uids = {cluster.job("shared")["uid"] for cluster in clusters}
+            expect(len(uids) == 2, f"two jobs have one uid: {uids}")
+            refused_later(one, steps)
