@@ -30,7 +30,7 @@ TEST(CoordinatorConfig, ReadsEveryKey) {
           "[workers]\nlisten='127.0.0.1:2'\nsocket='/y'\ntls=true\ncertificate_days=2\ninsecure=false\n[state]\nfolder='/"
           "s'\n[backup]\nfolder='/"
           "b'\nevery=2\n[lease]\nseconds=3\n[limits]\nupdates=1\nupdate_bytes=2\nlog_lines=3\nlog_bytes=4\njobs_with_logs=5\njob_"
-          "bytes=6\npeople_connections=7\nworkers_connections=8\n[log]\nlevel='debug'\n",
+          "bytes=6\naccount_jobs=0\npeople_connections=7\nworkers_connections=8\n[log]\nlevel='debug'\n",
           &config)
           .ok());
   EXPECT_EQ(config.listen, "127.0.0.1:1");
@@ -54,6 +54,7 @@ TEST(CoordinatorConfig, ReadsEveryKey) {
   EXPECT_EQ(config.log_bytes_kept, 4u);
   EXPECT_EQ(config.jobs_with_rings, 5u);
   EXPECT_EQ(config.waiting_job_bytes, 6u);
+  EXPECT_EQ(config.account_jobs, 0u);
   EXPECT_EQ(config.log_level, LogLevel::kDebug);
 }
 
@@ -169,6 +170,7 @@ TEST(CoordinatorConfig, TheExampleHoldsTheDefaults) {
   EXPECT_EQ(config.workers_listen, defaults.workers_listen);
   EXPECT_EQ(config.stop, defaults.stop);
   EXPECT_EQ(config.people_connections, defaults.people_connections);
+  EXPECT_EQ(config.account_jobs, defaults.account_jobs);
   EXPECT_EQ(config.log_bytes_kept, defaults.log_bytes_kept);
   EXPECT_EQ(config.retention.events, defaults.retention.events);
 }
