@@ -63,7 +63,7 @@ struct Server::Parts {
         executor(loop),
         core(config, clock, *store, executor, registry, [this](std::function<void()> task) { loop.Post(std::move(task)); }),
         runner(core, PeriodicJobs()),
-        people(TaskPoster(loop, TaskKind::kPeople), core, people_busy),
+        people(TaskPoster(loop, TaskKind::kPeople), core),
         workers(TaskPoster(loop, TaskKind::kWorkers), core, workers_busy),
         workers_health(TaskPoster(loop, TaskKind::kWorkers), core, workers_busy, Role::kWorker,
                        v1::WorkerService::service_full_name()) {}
@@ -77,7 +77,7 @@ struct Server::Parts {
   BackgroundExecutor executor;
   Core core;
   Runner runner;
-  BusyPeers people_busy, workers_busy;
+  BusyPeers workers_busy;
   PeopleServers people;
   WorkerSessions workers;
   HealthService workers_health;
@@ -139,10 +139,11 @@ absl::Status Server::Parts::Serve() {
   size_t people_most = config.people_connections, workers_most = config.worker_connections;
   FitConnections(DescriptorLimit(), &people_most, &workers_most);
   std::vector<Acceptor::Server> servers;
-  servers.push_back({"people", {}, people_most, &people_busy});
-  const auto by_account = [this](int fd) -> grpc::experimental::ExternalConnectionAcceptor& { return people.For(fd); };
+  servers.push_back(
+      {"people", {}, SeatLimits::Shared(people_most, config.account_connections, "limits.people_connections"), nullptr, true});
+  const auto by_account = [this](int fd) { return people.For(fd); };
   servers.back().doors.push_back({std::move(people_sockets), nullptr, by_account, false});
-  servers.push_back({"workers", {}, workers_most, &workers_busy});
+  servers.push_back({"workers", {}, SeatLimits::Common(workers_most, "limits.workers_connections"), &workers_busy, false});
   std::vector<ListeningSocket>& plain = by_tls ? own_workers_sockets : workers_sockets;
   if (!by_tls) std::move(own_workers_sockets.begin(), own_workers_sockets.end(), std::back_inserter(workers_sockets));
   servers.back().doors.push_back({std::move(plain), std::move(workers_endpoint.acceptor), nullptr, false});

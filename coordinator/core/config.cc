@@ -133,6 +133,7 @@ std::map<std::string, Key> Keys(Config* config) {
       {"limits.job_bytes", Count(&config->waiting_job_bytes)},
       {"limits.account_jobs", Count(&config->account_jobs, 0)},
       {"limits.people_connections", Count(&config->people_connections)},
+      {"limits.account_connections", Count(&config->account_connections, 0)},
       {"limits.workers_connections", Count(&config->worker_connections)},
       {"log.level",
        {"debug, info, warning or error", [config](const toml::node& node) { return SetLevel(node, &config->log_level); }}},

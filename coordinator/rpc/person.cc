@@ -54,6 +54,8 @@ std::optional<uint32_t> UidOf(int fd) {
   return peer.uid;
 }
 
+bool IsOwn(uint32_t uid) { return uid == 0 || uid == geteuid(); }
+
 Person PersonOf(uint32_t uid) {
   Person person;
   person.uid = uid;
@@ -66,7 +68,7 @@ Person PersonOf(uint32_t uid) {
     if (found != nullptr) person.name = entry.pw_name, own_group = entry.pw_gid;
     return error;
   });
-  person.admin = uid == 0 || uid == geteuid() || (own_group && IsInGroup(person.name, *own_group, kAdminGroup));
+  person.admin = IsOwn(uid) || (own_group && IsInGroup(person.name, *own_group, kAdminGroup));
   return person;
 }
 
