@@ -1,4 +1,4 @@
-// motley-coordinator: parse, build, run until SIGTERM or SIGINT, stop.
+// motley-coordinator: parse, build, run until SIGTERM, SIGINT or SIGHUP, stop.
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -10,6 +10,7 @@
 
 #include "common/base/addresses_file.h"
 #include "common/base/logging.h"
+#include "common/base/stop_signals.h"
 #include "common/rpc/tls_credentials.h"
 #include "coordinator/flags.h"
 #include "coordinator/server.h"
@@ -51,6 +52,7 @@ void KeepFilesToOneself() { umask(umask(0077) | 0066); }
 int main(int argc, char** argv) {
   using namespace motley;
   KeepFilesToOneself();
+  IgnoreSignalsOfWrites();
   if (const auto code = coordinator::RunStoreCommand(argc, argv, std::cout, std::cerr)) return *code;
   const coordinator::FlagsResult flags = coordinator::ParseFlags(argc, argv);
   if (!flags.config) return flags.exit_code;
@@ -59,13 +61,7 @@ int main(int argc, char** argv) {
   RequireTls13();
   RaiseDescriptorLimit();
 
-  // Blocked before any thread starts, so that only sigwait takes them.
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  signal(SIGPIPE, SIG_IGN);
+  const sigset_t signals = BlockStopSignals();
 
   auto server = Server::Start(*flags.config);
   const absl::Status started = server.ok() ? SayAddresses(*flags.config, **server) : server.status();
@@ -87,7 +83,7 @@ int main(int argc, char** argv) {
   constexpr timespec kPoll = {0, 50'000'000};
   while (!(*server)->MayStop()) {
     if (const absl::Status ended = (*server)->ended(); !ended.ok()) EndAtOnce(ended);
-    if (sigtimedwait(&signals, nullptr, &kPoll) <= 0) continue;
+    if (!AsksToHurry(sigtimedwait(&signals, nullptr, &kPoll))) continue;
     LogWarning("told again to stop: nothing more is waited for");
     break;
   }

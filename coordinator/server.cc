@@ -7,7 +7,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <iterator>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -30,6 +29,7 @@
 #include "coordinator/rpc/endpoint.h"
 #include "coordinator/rpc/health_service.h"
 #include "coordinator/rpc/listening_socket.h"
+#include "coordinator/rpc/own_workers.h"
 #include "coordinator/rpc/people_servers.h"
 #include "coordinator/rpc/report_limits.h"
 #include "coordinator/rpc/worker_service.h"
@@ -83,6 +83,7 @@ struct Server::Parts {
   HealthService workers_health;
   RefusingService workers_refusing{Role::kWorker};
   Endpoint workers_endpoint;
+  std::unique_ptr<OwnWorkers> own_workers;
   // Until the acceptor has them.
   std::vector<ListeningSocket> people_sockets, own_workers_sockets, workers_sockets;
   std::string socket_address, people_address, workers_address, workers_socket_address;
@@ -99,7 +100,7 @@ struct Server::Parts {
 absl::Status Server::Parts::Bind() {
   if (const std::string path = SocketPath(config); !path.empty()) {
     if (!config.socket) MakeFolderForPeople(path.substr(0, path.rfind('/')));
-    MOTLEY_ASSIGN_OR_RETURN(ListeningSocket socket, ListeningSocket::Unix(path));
+    MOTLEY_ASSIGN_OR_RETURN(ListeningSocket socket, ListeningSocket::Unix("server.socket", path));
     socket_address = people_address = socket.address();
     people_sockets.push_back(std::move(socket));
   }
@@ -110,9 +111,9 @@ absl::Status Server::Parts::Bind() {
   }
   if (const std::string path = WorkersSocketPath(config); !path.empty()) {
     if (!config.workers_socket) MakeFolderForPeople(path.substr(0, path.rfind('/')));
-    absl::StatusOr<ListeningSocket> socket = ListeningSocket::Unix(path);
+    absl::StatusOr<ListeningSocket> socket = ListeningSocket::Unix("workers.socket", path);
     // Another coordinator's, in one folder with this one's: where nobody asked for one it is no reason not to start.
-    const bool goes_without = !config.workers_socket && absl::IsUnavailable(socket.status());
+    const bool goes_without = !config.workers_socket && !config.workers_listen.empty() && absl::IsUnavailable(socket.status());
     if (!socket.ok() && !goes_without) return socket.status();
     if (goes_without) {
       LogWarning(
@@ -122,9 +123,11 @@ absl::Status Server::Parts::Bind() {
       own_workers_sockets.push_back(*std::move(socket));
     }
   }
-  MOTLEY_ASSIGN_OR_RETURN(ListeningSocket socket, ListeningSocket::Tcp("workers.listen", config.workers_listen));
-  workers_address = socket.address();
-  workers_sockets.push_back(std::move(socket));
+  if (!config.workers_listen.empty()) {
+    MOTLEY_ASSIGN_OR_RETURN(ListeningSocket socket, ListeningSocket::Tcp("workers.listen", config.workers_listen));
+    workers_address = socket.address();
+    workers_sockets.push_back(std::move(socket));
+  }
   return absl::OkStatus();
 }
 
@@ -141,14 +144,14 @@ absl::Status Server::Parts::Serve() {
   std::vector<Acceptor::Server> servers;
   servers.push_back(
       {"people", {}, SeatLimits::Shared(people_most, config.account_connections, "limits.people_connections"), nullptr, true});
-  const auto by_account = [this](int fd) { return people.For(fd); };
-  servers.back().doors.push_back({std::move(people_sockets), nullptr, by_account, false});
+  servers.back().doors.push_back({std::move(people_sockets), [this](int fd) { return people.For(fd); }, false});
   servers.push_back({"workers", {}, SeatLimits::Common(workers_most, "limits.workers_connections"), &workers_busy, false});
-  std::vector<ListeningSocket>& plain = by_tls ? own_workers_sockets : workers_sockets;
-  if (!by_tls) std::move(own_workers_sockets.begin(), own_workers_sockets.end(), std::back_inserter(workers_sockets));
-  servers.back().doors.push_back({std::move(plain), std::move(workers_endpoint.acceptor), nullptr, false});
-  if (by_tls)
-    servers.back().doors.push_back({std::move(workers_sockets), std::move(workers_endpoint.tls_acceptor), nullptr, true});
+  own_workers = std::make_unique<OwnWorkers>(config.worker_accounts, workers_socket_address, *workers_endpoint.acceptor);
+  const Guest worker{.busy = &workers_busy};
+  const auto by_socket = [this, worker](int fd) { return Acceptor::Chosen{own_workers->For(fd), worker}; };
+  servers.back().doors.push_back({std::move(own_workers_sockets), by_socket, false});
+  const Acceptor::Chosen by_tcp{(by_tls ? workers_endpoint.tls_acceptor : workers_endpoint.acceptor).get(), worker};
+  servers.back().doors.push_back({std::move(workers_sockets), [by_tcp](int) { return by_tcp; }, by_tls});
   acceptor = std::make_unique<Acceptor>(std::move(servers));
   return absl::OkStatus();
 }
@@ -161,7 +164,7 @@ bool IsOpen(const std::string& address) {
 }
 
 void WarnOfPlaintext(const Config& config, const std::string& workers_address) {
-  if (!WorkersUseTls(config)) {
+  if (!workers_address.empty() && !WorkersUseTls(config)) {
     LogWarning(absl::StrCat("workers on ", workers_address, " show no certificate: every account of this machine can say to ",
                             "be one (workers.socket is for the machine's own, workers.tls = true asks for certificates)"));
   }
@@ -197,9 +200,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Config& config) {
   }
   std::vector<std::string> people = {parts.people_address};
   if (!parts.socket_address.empty() && parts.socket_address != parts.people_address) people.push_back(parts.socket_address);
-  LogInfo(absl::StrCat("listening on ", absl::StrJoin(people, " and "), " for people, on ", parts.workers_address,
-                       WorkersUseTls(config) ? " (TLS)" : "",
-                       parts.workers_socket_address.empty() ? "" : " and " + parts.workers_socket_address,
+  std::vector<std::string> workers;
+  if (!parts.workers_address.empty()) workers.push_back(parts.workers_address + (WorkersUseTls(config) ? " (TLS)" : ""));
+  if (!parts.workers_socket_address.empty()) workers.push_back(parts.workers_socket_address);
+  LogInfo(absl::StrCat("listening on ", absl::StrJoin(people, " and "), " for people, on ", absl::StrJoin(workers, " and "),
                        " for workers, metrics on ", server->metrics_address().empty() ? "none" : server->metrics_address(),
                        ", state in ", config.state_folder));
   WarnOfPlaintext(config, parts.workers_address);
@@ -215,6 +219,7 @@ Server::~Server() {
   // The loop turns while calls are being cancelled: their last callbacks run on it.
   const auto deadline = std::chrono::system_clock::now() + std::chrono::seconds(1);
   parts_->people.Shutdown(deadline);
+  if (parts_->own_workers != nullptr) parts_->own_workers->Shutdown(deadline);
   if (parts_->workers_endpoint.server != nullptr) parts_->workers_endpoint.server->Shutdown(deadline);
   parts_->executor.Stop();
   parts_->loop.Stop();

@@ -25,9 +25,9 @@ class Server {
   absl::Status ended() const;
 
   // As a gRPC client dials them, with the ports really taken.
-  std::string address() const;         // of people: host:port when they have one, else unix:PATH
-  std::string socket_address() const;  // of people: unix:PATH; empty: none
-  std::string workers_address() const;
+  std::string address() const;                 // of people: host:port when they have one, else unix:PATH
+  std::string socket_address() const;          // of people: unix:PATH; empty: none
+  std::string workers_address() const;         // empty: none
   std::string workers_socket_address() const;  // of this machine's workers: unix:PATH; empty: none
   std::string metrics_address() const;         // empty: none
 

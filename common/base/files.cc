@@ -1,12 +1,10 @@
 #include "common/base/files.h"
 
 #include <fcntl.h>
-#include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
@@ -14,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/accounts.h"
 #include "common/base/clean_text.h"
 #include "common/base/fault.h"
 #include "common/base/status_macros.h"
@@ -65,14 +64,32 @@ bool IsWrongPath(int error) {
 std::string WhoIsRefused(int error) {
   if (error != EACCES && error != EPERM) return "";
   const uid_t uid = ::geteuid();
-  passwd entry = {}, *found = nullptr;
-  std::array<char, 4096> text;
-  const bool known = ::getpwuid_r(uid, &entry, text.data(), text.size(), &found) == 0 && found != nullptr;
-  return known ? absl::StrCat(" (as user ", CleanLine(found->pw_name), ")") : absl::StrCat(" (as user ", uid, ")");
+  const absl::StatusOr<Account> account = AccountOf(uid);
+  return account.ok() ? absl::StrCat(" (as user ", CleanLine(account->name), ")") : absl::StrCat(" (as user ", uid, ")");
 }
 
 // The file system knows no such call (fsync on some FUSE and 9p mounts, a rename across mounts). Another machine's may.
 bool IsOddMount(int error) { return error == EINVAL || error == ENOSYS || error == EXDEV; }
+
+// `name` in `folder`, a descriptor; what errors say is `path`.
+absl::StatusOr<FileDescriptor> OpenIn(int folder, const std::string& name, const std::string& path, SymbolicLinks links) {
+  const bool follow = links == SymbolicLinks::kFollow;
+  // Asked before, because opening a device can act; and after, because the name may have changed hands between.
+  struct stat found;
+  if (::fstatat(folder, name.c_str(), &found, follow ? 0 : AT_SYMLINK_NOFOLLOW) != 0) return FileError(errno, "read", path);
+  MOTLEY_RETURN_IF_ERROR(NotRegular(found.st_mode, path));
+  FileDescriptor file(::openat(folder, name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (follow ? 0 : O_NOFOLLOW)));
+  if (file.get() < 0 || ::fstat(file.get(), &found) != 0) return FileError(errno, "read", path);
+  MOTLEY_RETURN_IF_ERROR(NotRegular(found.st_mode, path));
+  return file;
+}
+
+absl::StatusOr<int64_t> BytesIn(int folder, const std::string& name, const std::string& path) {
+  struct stat status;
+  if (::fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return FileError(errno, "read", path);
+  MOTLEY_RETURN_IF_ERROR(NotRegular(status.st_mode, path));
+  return static_cast<int64_t>(status.st_size);
+}
 
 }  // namespace
 
@@ -108,23 +125,17 @@ absl::Status NotRegular(unsigned mode, const std::string& path) {
 }
 
 absl::StatusOr<FileDescriptor> OpenForRead(const std::string& path, SymbolicLinks links) {
-  // Asked before, because opening a device can act; and after, because the name may have changed hands between.
-  struct stat found;
-  const int looked = links == SymbolicLinks::kFollow ? ::stat(path.c_str(), &found) : ::lstat(path.c_str(), &found);
-  if (looked != 0) return FileError(errno, "read", path);
-  MOTLEY_RETURN_IF_ERROR(NotRegular(found.st_mode, path));
-  FileDescriptor file(
-      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (links == SymbolicLinks::kRefuse ? O_NOFOLLOW : 0)));
-  if (file.get() < 0 || ::fstat(file.get(), &found) != 0) return FileError(errno, "read", path);
-  MOTLEY_RETURN_IF_ERROR(NotRegular(found.st_mode, path));
-  return file;
+  return OpenIn(AT_FDCWD, path, path, links);
 }
 
-absl::StatusOr<int64_t> FileBytes(const std::string& path) {
-  struct stat status;
-  if (::lstat(path.c_str(), &status) != 0) return FileError(errno, "read", path);
-  MOTLEY_RETURN_IF_ERROR(NotRegular(status.st_mode, path));
-  return static_cast<int64_t>(status.st_size);
+absl::StatusOr<int64_t> FileBytes(const std::string& path) { return BytesIn(AT_FDCWD, path, path); }
+
+absl::StatusOr<FileDescriptor> OpenForReadIn(const FileDescriptor& folder, const std::string& name, const std::string& path) {
+  return OpenIn(folder.get(), name, path, SymbolicLinks::kRefuse);
+}
+
+absl::StatusOr<int64_t> FileBytesIn(const FileDescriptor& folder, const std::string& name, const std::string& path) {
+  return BytesIn(folder.get(), name, path);
 }
 
 absl::Status ReadAt(const FileDescriptor& file, const std::string& path, int64_t offset, void* out, int64_t bytes) {
@@ -159,8 +170,13 @@ absl::Status ForEachBlock(const FileDescriptor& file, const std::string& path,
 }
 
 absl::StatusOr<std::string> ReadSmallFile(const std::string& path, int64_t limit_bytes) {
+  MOTLEY_ASSIGN_OR_RETURN(const FileDescriptor file, OpenForRead(path));
+  return ReadSmallFile(file, path, limit_bytes);
+}
+
+absl::StatusOr<std::string> ReadSmallFile(const FileDescriptor& file, const std::string& path, int64_t limit_bytes) {
   std::string text;
-  MOTLEY_RETURN_IF_ERROR(ForEachBlock(path, [&](std::string_view block) -> absl::Status {
+  MOTLEY_RETURN_IF_ERROR(ForEachBlock(file, path, [&](std::string_view block) -> absl::Status {
     text.append(block);
     if (static_cast<int64_t>(text.size()) <= limit_bytes) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat(path, " is larger than the ", limit_bytes, " bytes allowed for it"));

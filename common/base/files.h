@@ -39,6 +39,9 @@ enum class SymbolicLinks { kFollow, kRefuse };  // what to do when the path's la
 absl::StatusOr<FileDescriptor> OpenForRead(const std::string& path, SymbolicLinks links = SymbolicLinks::kFollow);
 // Of a regular file, and no link to one: INVALID_ARGUMENT says what else it is.
 absl::StatusOr<int64_t> FileBytes(const std::string& path);
+// Both of `name` in an open folder, which is no link; `path` is what errors say.
+absl::StatusOr<FileDescriptor> OpenForReadIn(const FileDescriptor& folder, const std::string& name, const std::string& path);
+absl::StatusOr<int64_t> FileBytesIn(const FileDescriptor& folder, const std::string& name, const std::string& path);
 // Exactly `bytes` bytes at `offset`; DATA_LOSS when the file ends before.
 absl::Status ReadAt(const FileDescriptor& file, const std::string& path, int64_t offset, void* out, int64_t bytes);
 // The whole file in pieces of at most a mebibyte; stops at the first error that `use` returns.
@@ -47,6 +50,7 @@ absl::Status ForEachBlock(const FileDescriptor& file, const std::string& path,
                           const std::function<absl::Status(std::string_view)>& use);
 // INVALID_ARGUMENT when it is larger than `limit_bytes`.
 absl::StatusOr<std::string> ReadSmallFile(const std::string& path, int64_t limit_bytes);
+absl::StatusOr<std::string> ReadSmallFile(const FileDescriptor& file, const std::string& path, int64_t limit_bytes);
 
 // A new file. What had the name is replaced, not emptied: it may be somebody else's by a hard link. A writer that was not
 // finished removes its file.

@@ -15,6 +15,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/dtype.h"
+#include "common/base/files.h"
 #include "common/checkpoint/checkpoint_fence.h"
 #include "common/checkpoint/checkpoint_folders.h"
 #include "common/model/model.h"
@@ -81,14 +82,18 @@ absl::StatusOr<CheckpointFile> FileEntryFromJson(const std::string& json);
 // is old when the name is given does no harm (ListCheckpointFolders). FAILED_PRECONDITION: a newer epoch exists.
 absl::Status PublishCheckpoint(const std::string& root, const CheckpointManifest& manifest, const CheckpointFence& fence);
 
-// NOT_FOUND: no manifest (never finished). DATA_LOSS: cut off or altered, or no file (a named pipe is not waited for).
-// FAILED_PRECONDITION: whole, and of a newer format. All name the file.
+// NOT_FOUND: no manifest (never finished). DATA_LOSS: cut off or altered, or no file (a named pipe is not waited for, a link not
+// followed). FAILED_PRECONDITION: whole, and of a newer format. All name the file.
 absl::StatusOr<CheckpointManifest> ReadManifest(const std::string& folder);
 // That the pieces cover every element once, and that every file is there with its size. Reads no contents. DATA_LOSS names the
 // file; NOT_FOUND: it is not there.
 absl::Status VerifyStructure(const std::string& folder, const CheckpointManifest& manifest);
 // The same, and every byte of every file. A missing file is DATA_LOSS, too.
 absl::Status VerifyCheckpoint(const std::string& folder, const CheckpointManifest& manifest);
+// The three of a folder that is open (O_PATH does), whatever its name leads to by now; errors say `folder`.
+absl::StatusOr<CheckpointManifest> ReadManifest(const FileDescriptor& at, const std::string& folder);
+absl::Status VerifyStructure(const FileDescriptor& at, const std::string& folder, const CheckpointManifest& manifest);
+absl::Status VerifyCheckpoint(const FileDescriptor& at, const std::string& folder, const CheckpointManifest& manifest);
 
 struct FoundCheckpoint {
   std::string folder;
@@ -100,10 +105,10 @@ struct FoundCheckpoint {
 using CheckpointFilter = std::function<absl::Status(const CheckpointManifest& manifest, const std::string& folder)>;
 // Newest checkpoint (ListCheckpointFolders) under `root` whose structure verifies, without those of the folders `left_out`
 // ("<root>/step-00000040-gen-3": readers found them damaged). Who reads its contents verifies them
-// (common/checkpoint/checkpoint_reader.h). Only proven damage skips a checkpoint, or `wanted`: others may put theirs there.
-// NOT_FOUND: there is none; a folder of such a name without a manifest is none, and stands in `not_one` with the reason. The
-// status of `wanted`: none but what it refused. DATA_LOSS: there are, and none is left; names each. Others: one cannot be read
-// now (Fault::kStorage), or is of a newer format.
+// (common/checkpoint/checkpoint_reader.h). No link is followed beneath `root`. Only proven damage skips a checkpoint, or
+// `wanted`: others may put theirs there. NOT_FOUND: there is none; a folder of such a name without a manifest is none, and stands
+// in `not_one` with the reason. The status of `wanted`: none but what it refused. DATA_LOSS: there are, and none is left; names
+// each. Others: one cannot be read now (Fault::kStorage), or is of a newer format.
 absl::StatusOr<FoundCheckpoint> FindNewestCheckpoint(const std::string& root, const std::set<std::string>& left_out,
                                                      const CheckpointFilter& wanted = {},
                                                      std::vector<std::string>* not_one = nullptr);

@@ -1,4 +1,7 @@
+#include <fcntl.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <map>
 #include <utility>
 
@@ -37,9 +40,9 @@ absl::Status VerifyPieces(const std::string& folder, const CheckpointFile& file,
 }
 
 // Only bytes: what they are is for their readers.
-absl::Status VerifySize(const std::string& folder, const CheckpointFile& file) {
+absl::Status VerifySize(const FileDescriptor& at, const std::string& folder, const CheckpointFile& file) {
   const std::string path = PathOf(folder, file);
-  const absl::StatusOr<int64_t> bytes = FileBytes(path);
+  const absl::StatusOr<int64_t> bytes = FileBytesIn(at, file.name, path);
   if (absl::IsNotFound(bytes.status())) return absl::NotFoundError(absl::StrCat(path, " is missing"));
   // A link may lead out of the folders that jobs may use.
   if (absl::IsInvalidArgument(bytes.status())) return absl::DataLossError(bytes.status().message());
@@ -48,11 +51,12 @@ absl::Status VerifySize(const std::string& folder, const CheckpointFile& file) {
       absl::StrCat(path, *bytes < file.bytes ? " is cut off" : " is too long", ": ", *bytes, " bytes instead of ", file.bytes));
 }
 
-absl::Status VerifyContents(const std::string& folder, const CheckpointFile& file) {
+absl::Status VerifyContents(const FileDescriptor& at, const std::string& folder, const CheckpointFile& file) {
   const std::string path = PathOf(folder, file);
+  MOTLEY_ASSIGN_OR_RETURN(const FileDescriptor opened, OpenForReadIn(at, file.name, path));
   Sha256 sha;
   BlockDigests digests;
-  MOTLEY_RETURN_IF_ERROR(ForEachBlock(path, [&](std::string_view block) {
+  MOTLEY_RETURN_IF_ERROR(ForEachBlock(opened, path, [&](std::string_view block) {
     file.digest.empty() ? digests.Update(block.data(), static_cast<int64_t>(block.size()))
                         : sha.Update(block.data(), block.size());
     return absl::OkStatus();
@@ -89,14 +93,38 @@ absl::Status VerifyCoverage(const std::string& folder, const CheckpointManifest&
   return absl::OkStatus();
 }
 
+std::string ManifestPath(const std::string& folder) { return absl::StrCat(folder, "/", kManifestName); }
+
+// The folder as whoever names it means it: its name may be a link.
+absl::StatusOr<FileDescriptor> OpenNamed(const std::string& folder) {
+  FileDescriptor at(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (at.get() < 0) return FileError(errno, "read", ManifestPath(folder));
+  return at;
+}
+
+// One of those in an open root, where a link is somebody's who would lead the reading elsewhere.
+absl::StatusOr<FileDescriptor> OpenStepFolder(const FileDescriptor& root, const CheckpointFolder& folder) {
+  FileDescriptor at(::openat(root.get(), folder.name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (at.get() >= 0) return at;
+  if (errno == ENOTDIR || errno == ELOOP)
+    return absl::DataLossError(absl::StrCat(folder.path, " is no folder, or a link to one"));
+  return FileError(errno, "read", ManifestPath(folder.path));
+}
+
 // A missing or cut file is damage; one that cannot be read now says nothing about what is in it.
 bool ProvesDamage(const absl::Status& status) { return absl::IsNotFound(status) || absl::IsDataLoss(status); }
 
 }  // namespace
 
 absl::StatusOr<CheckpointManifest> ReadManifest(const std::string& folder) {
-  const std::string path = absl::StrCat(folder, "/", kManifestName);
-  const absl::StatusOr<std::string> text = ReadSmallFile(path, kLargestManifestBytes);
+  MOTLEY_ASSIGN_OR_RETURN(const FileDescriptor at, OpenNamed(folder));
+  return ReadManifest(at, folder);
+}
+
+absl::StatusOr<CheckpointManifest> ReadManifest(const FileDescriptor& at, const std::string& folder) {
+  const std::string path = ManifestPath(folder);
+  const absl::StatusOr<FileDescriptor> file = OpenForReadIn(at, kManifestName, path);
+  const absl::StatusOr<std::string> text = file.ok() ? ReadSmallFile(*file, path, kLargestManifestBytes) : file.status();
   // Too large, or no file at all: no writer of ours left it so.
   if (absl::IsInvalidArgument(text.status())) return absl::DataLossError(text.status().message());
   MOTLEY_RETURN_IF_ERROR(text.status());
@@ -104,33 +132,48 @@ absl::StatusOr<CheckpointManifest> ReadManifest(const std::string& folder) {
 }
 
 absl::Status VerifyStructure(const std::string& folder, const CheckpointManifest& manifest) {
+  MOTLEY_ASSIGN_OR_RETURN(const FileDescriptor at, OpenNamed(folder));
+  return VerifyStructure(at, folder, manifest);
+}
+
+absl::Status VerifyStructure(const FileDescriptor& at, const std::string& folder, const CheckpointManifest& manifest) {
   for (const CheckpointFile& file : manifest.files) {
     MOTLEY_RETURN_IF_ERROR(VerifyPieces(folder, file, SizeOfBytes(manifest.dtype), NumUnits(manifest.model)));
   }
   MOTLEY_RETURN_IF_ERROR(VerifyCoverage(folder, manifest));
-  for (const CheckpointFile& file : manifest.files) MOTLEY_RETURN_IF_ERROR(VerifySize(folder, file));
+  for (const CheckpointFile& file : manifest.files) MOTLEY_RETURN_IF_ERROR(VerifySize(at, folder, file));
   return absl::OkStatus();
 }
 
 absl::Status VerifyCheckpoint(const std::string& folder, const CheckpointManifest& manifest) {
-  const absl::Status structure = VerifyStructure(folder, manifest);
+  const absl::StatusOr<FileDescriptor> at = OpenNamed(folder);
+  if (absl::IsNotFound(at.status())) return absl::DataLossError(at.status().message());
+  MOTLEY_RETURN_IF_ERROR(at.status());
+  return VerifyCheckpoint(*at, folder, manifest);
+}
+
+absl::Status VerifyCheckpoint(const FileDescriptor& at, const std::string& folder, const CheckpointManifest& manifest) {
+  const absl::Status structure = VerifyStructure(at, folder, manifest);
   if (absl::IsNotFound(structure)) return absl::DataLossError(structure.message());
   MOTLEY_RETURN_IF_ERROR(structure);
-  for (const CheckpointFile& file : manifest.files) MOTLEY_RETURN_IF_ERROR(VerifyContents(folder, file));
+  for (const CheckpointFile& file : manifest.files) MOTLEY_RETURN_IF_ERROR(VerifyContents(at, folder, file));
   return absl::OkStatus();
 }
 
 absl::StatusOr<FoundCheckpoint> FindNewestCheckpoint(const std::string& root, const std::set<std::string>& left_out,
                                                      const CheckpointFilter& wanted, std::vector<std::string>* not_one) {
   MOTLEY_ASSIGN_OR_RETURN(const std::vector<CheckpointFolder> folders, ListCheckpointFolders(root));
+  const FileDescriptor at_root(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (at_root.get() < 0) return FileError(errno, "list the checkpoint folder", root);
   FoundCheckpoint result;
   absl::Status unwanted;  // the newest of them
   bool damaged = false;
   for (const CheckpointFolder& folder : folders) {
     if (!folder.published) continue;
-    absl::StatusOr<CheckpointManifest> manifest = ReadManifest(folder.path);
+    const absl::StatusOr<FileDescriptor> at = OpenStepFolder(at_root, folder);
+    absl::StatusOr<CheckpointManifest> manifest = at.ok() ? ReadManifest(*at, folder.path) : at.status();
     absl::Status status = manifest.status();
-    if (status.ok()) status = VerifyStructure(folder.path, *manifest);
+    if (status.ok()) status = VerifyStructure(*at, folder.path, *manifest);
     if (status.ok() && left_out.contains(folder.path)) {
       status = absl::DataLossError(absl::StrCat(folder.path, " is damaged: a rank that read it found out"));
     }

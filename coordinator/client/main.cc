@@ -1,4 +1,5 @@
 // motley: the command line.
+#include <signal.h>
 #include <unistd.h>
 
 #include <iostream>
@@ -6,6 +7,7 @@
 #include "coordinator/client/cli.h"
 
 int main(int argc, char** argv) {
+  signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error that names it
   motley::client::Screen screen = motley::client::FindScreen(STDOUT_FILENO);
   screen.error_width = motley::client::FindScreen(STDERR_FILENO).width;
   return motley::client::RunCli({argv + 1, argv + argc}, std::cout, std::cerr, {}, screen);

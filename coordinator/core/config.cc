@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/accounts.h"
 #include "common/base/address.h"
 #include "common/base/clean_text.h"
 #include "common/base/files.h"
@@ -57,6 +58,23 @@ Key Count(Integer* out, int64_t least = 1) {
           }};
 }
 
+// Names, or numbers; whether there are such accounts is for Validate.
+Key Accounts(std::vector<std::string>* out) {
+  return {"a list of accounts, by name or number", [out](const toml::node& node) {
+            const toml::array* list = node.as_array();
+            if (list == nullptr) return false;
+            std::vector<std::string> accounts;
+            for (const toml::node& entry : *list) {
+              const auto name = entry.value_exact<std::string>();
+              const auto number = entry.value_exact<int64_t>();
+              if (!name && !number) return false;
+              accounts.push_back(name ? *name : absl::StrCat(*number));
+            }
+            *out = std::move(accounts);
+            return true;
+          }};
+}
+
 bool SetLevel(const toml::node& node, LogLevel* level) {
   static const std::map<std::string, LogLevel> kLevels = {
       {"debug", LogLevel::kDebug}, {"info", LogLevel::kInfo}, {"warning", LogLevel::kWarning}, {"error", LogLevel::kError}};
@@ -78,7 +96,8 @@ std::map<std::string, Key> Keys(Config* config) {
       {"server.metrics", {"\"host:port\" or \"\"", Text(&config->metrics)}},
       {"server.owners", Flag(&config->owners)},
       {"server.insecure", Flag(&config->insecure)},
-      {"workers.listen", {"\"host:port\"", Text(&config->workers_listen)}},
+      {"workers.listen", {"\"host:port\" or \"\"", Text(&config->workers_listen)}},
+      {"workers.accounts", Accounts(&config->worker_accounts)},
       {"workers.socket",
        {"a path or \"\"",
         [config](const toml::node& node) {
@@ -165,6 +184,28 @@ absl::Status CheckReach(const std::string& key, const std::string& address, bool
                                                  danger, ". ", remedy));
 }
 
+absl::Status CheckWorkersListeners(const Config& config) {
+  const std::string socket = WorkersSocketPath(config);
+  if (config.workers_listen.empty()) {
+    if (!socket.empty()) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        "workers.listen is empty, and there is no socket for workers either (workers.socket = \"\", or its path is too long): "
+        "no worker could come; set one");
+  }
+  MOTLEY_RETURN_IF_ERROR(CheckReach("workers.listen", config.workers_listen, WorkersUseTls(config),
+                                    "whoever reaches it can say to be a worker",
+                                    "Leave workers.tls out: nodes then join with a token (motley node token)"));
+  if (!config.owners || WorkersUseTls(config)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("server.owners = true, and workers.listen = '", config.workers_listen,
+                                                 "' takes workers that show nothing: every account of this machine could be one "
+                                                 "and change others' jobs. Say workers.listen = "
+                                                 "\"\"; the machine's own workers come by a socket, with ",
+                                                 socket.empty()
+                                                     ? "workers.socket here and its path in worker.coordinator"
+                                                     : absl::StrCat("worker.coordinator = \"unix:", socket, "\" in worker.toml"),
+                                                 ". Or ask for certificates there too (workers.tls = true)"));
+}
+
 absl::Status CheckListeners(const Config& config) {
   if (config.listen.empty() && SocketPath(config).empty()) {
     return absl::InvalidArgumentError(
@@ -179,8 +220,7 @@ absl::Status CheckListeners(const Config& config) {
         CheckReach("server.metrics", config.metrics, config.insecure, "whoever reaches it reads jobs and losses",
                    "Use a loopback address, or set server.insecure = true (--insecure) if the network is trusted"));
   }
-  return CheckReach("workers.listen", config.workers_listen, WorkersUseTls(config), "whoever reaches it can say to be a worker",
-                    "Leave workers.tls out: nodes then join with a token (motley node token)");
+  return CheckWorkersListeners(config);
 }
 
 std::string PathInSocketFolder(const Config& config, const char* name) {
@@ -191,6 +231,17 @@ std::string PathInSocketFolder(const Config& config, const char* name) {
   const std::string folder =
       access(kRunFolder, W_OK) == 0 ? std::string(kRunFolder) : absl::StrCat(config.state_folder, "/", kPeopleFolder);
   return absl::StrCat(folder, "/", name);
+}
+
+absl::Status CheckAccounts(const Config& config) {
+  for (const std::string& account : config.worker_accounts) {
+    // A database that does not answer now may do so when somebody comes.
+    if (!absl::IsNotFound(UidOfAccount(account).status())) continue;
+    return absl::InvalidArgumentError(absl::StrCat("workers.accounts: ", Quoted(account),
+                                                   " is no account of this machine; 'getent passwd' lists them, and a number "
+                                                   "needs none"));
+  }
+  return absl::OkStatus();
 }
 
 // The coordinator's user may have another home than whoever wrote the file.
@@ -222,6 +273,7 @@ std::string WorkersSocketPath(const Config& config) {
 }
 
 bool WorkersUseTls(const Config& config) {
+  if (config.workers_listen.empty()) return false;
   if (config.workers_tls) return *config.workers_tls;
   const absl::StatusOr<HostPort> parsed = ParseHostPort("workers.listen", config.workers_listen, 0);
   return parsed.ok() && !IsLoopback(parsed->host);
@@ -230,6 +282,7 @@ bool WorkersUseTls(const Config& config) {
 absl::Status Validate(const Config& config) {
   MOTLEY_RETURN_IF_ERROR(CheckListeners(config));
   MOTLEY_RETURN_IF_ERROR(CheckWrittenPaths(config));
+  MOTLEY_RETURN_IF_ERROR(CheckAccounts(config));
   if (config.state_folder.empty()) return absl::InvalidArgumentError("state.folder must be a path, got ''");
   if (!(config.backup_every >= absl::Seconds(1) && config.backup_every <= absl::Hours(24))) {
     return absl::InvalidArgumentError(

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -32,8 +33,11 @@ struct Config {
   bool insecure = false;       // insecure: allow plaintext /metrics beyond loopback
   std::string addresses_file;  // --addresses: where to say which addresses were taken; empty = nowhere
   // [workers]
-  std::string workers_listen = "127.0.0.1:7073";  // listen: host:port of the workers' sessions; port 0 = any
+  std::string workers_listen = "127.0.0.1:7073";  // listen: host:port of the workers' sessions; empty = none, port 0 = any
   std::optional<std::string> workers_socket;  // socket: of this machine's own workers; not set: beside the people's; empty = none
+  // accounts: names or numbers, whose processes may be workers by the socket besides root's, the coordinator's own and
+  // motley-worker's.
+  std::vector<std::string> worker_accounts;
   // tls: whether workers on `listen` show certificates. Not set: beyond loopback. Beyond loopback it may not be false.
   std::optional<bool> workers_tls;
   // certificate_days: how long a node's certificate is good; it is renewed when a third is left.
@@ -75,7 +79,7 @@ std::string SocketPath(const Config& config);
 // Where workers of the same machine find it: config.workers_socket, or workers.sock beside config.socket, or in the same places
 // where that is not set, unless its path is longer than a socket's may be. Empty: no socket.
 std::string WorkersSocketPath(const Config& config);
-// Whether workers on workers.listen show certificates.
+// Whether workers on workers.listen show certificates. False where there is none.
 bool WorkersUseTls(const Config& config);
 
 }  // namespace motley::coordinator

@@ -104,8 +104,10 @@ absl::StatusOr<JoinToken> MakeToken(Core& core, absl::Duration life, bool reusab
   MOTLEY_RETURN_IF_ERROR(HasAuthority(core));
   if (!WorkersUseTls(core.config)) {
     return absl::FailedPreconditionError(
-        absl::StrCat("no machine could join: workers.listen = ", Quoted(core.config.workers_listen),
-                     " is reached from this machine alone, whose ",
+        absl::StrCat("no machine could join: ",
+                     core.config.workers_listen.empty() ? "there is no workers.listen, and this machine's own "
+                                                        : absl::StrCat("workers.listen = ", Quoted(core.config.workers_listen),
+                                                                       " is reached from this machine alone, whose "),
                      "workers need no token. Set [workers] listen in the coordinator's configuration to an address that the "
                      "others reach, say ",
                      "\"10.0.0.1:7073\", and start it again"));

@@ -133,8 +133,11 @@ bool Acceptor::Take(const Listener& listener) {
           absl::StrCat("no connection can be taken: ", strerror(errno), "; those that wait are taken when descriptors are free"));
       return false;
     }
-    const Chosen chosen =
-        listener.door->choose ? listener.door->choose(fd) : Chosen{*listener.door->grpc, Guest{.busy = listener.server->busy}};
+    const Chosen chosen = listener.door->choose(fd);
+    if (chosen.grpc == nullptr) {
+      close(fd);
+      continue;
+    }
     if (const std::string why = listener.seats->MakeRoom(chosen.guest); !why.empty() && !IsOurselves(fd)) {
       SayFull(listener, chosen.guest, why);
       if (listener.server->tells) Tell(fd, why);
@@ -145,7 +148,7 @@ bool Acceptor::Take(const Listener& listener) {
     if (listener.handshakes != nullptr) listener.handshakes->Add(fd, clock_.Now());
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
     connection.fd = fd;
-    chosen.grpc.HandleNewConnection(&connection);
+    chosen.grpc->HandleNewConnection(&connection);
   }
   return true;
 }

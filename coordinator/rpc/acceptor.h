@@ -26,16 +26,15 @@ namespace motley::coordinator {
 // kernel's queue meanwhile.
 class Acceptor {
  public:
+  // Who takes a connection, and whose it is.
   struct Chosen {
-    grpc::experimental::ExternalConnectionAcceptor& grpc;
+    grpc::experimental::ExternalConnectionAcceptor* grpc = nullptr;  // null: nobody, and it is closed
     Guest guest;
   };
   // Sockets whose connections gRPC takes with the same credentials.
   struct Door {
     std::vector<ListeningSocket> sockets;
-    std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> grpc;
-    // Who takes a connection, and whose it is, where these are not always the same.
-    std::function<Chosen(int fd)> choose = nullptr;
+    std::function<Chosen(int fd)> choose;
     bool by_tls = false;  // so many handshakes at a time as HandshakeBound says; others wait in the kernel's queue
   };
   struct Server {
@@ -43,7 +42,7 @@ class Acceptor {
     std::vector<Door> doors;
     // Beyond them a new connection is closed. Those of this process to itself are taken anyway: the watchdog's.
     SeatLimits seats;
-    const BusyPeers* busy = nullptr;  // of doors where nobody chooses; must outlive the acceptor
+    const BusyPeers* busy = nullptr;  // of a server with doors by TLS; must outlive the acceptor
     bool tells = false;               // a connection that is not taken is told why, in plain text
   };
   // The gRPC servers must have been started, and must outlive this.

@@ -42,6 +42,11 @@ absl::StatusOr<Endpoint> StartEndpoint(const EndpointOptions& options) {
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, options.tls == nullptr ? kHandshakeMs : tls_handshake_ms);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleMs);
   if (options.most_streams > 0) builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, options.most_streams);
+  if (options.longest_connection < absl::InfiniteDuration()) {
+    const int longest_ms = static_cast<int>(absl::ToInt64Milliseconds(options.longest_connection));
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS, longest_ms);
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS, longest_ms);
+  }
   builder.SetMaxReceiveMessageSize(options.most_message_bytes);
   builder.SetOption(std::make_unique<Reflection>(options.reflection));
   for (grpc::Service* service : options.services) builder.RegisterService(service);

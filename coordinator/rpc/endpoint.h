@@ -18,8 +18,9 @@ struct EndpointOptions {
   RefusingService* refusing = nullptr;  // answers what the services do not
   int most_message_bytes = 0;           // of what comes in
   bool reflection = false;
-  std::shared_ptr<grpc::ServerCredentials> tls;  // null: no connection comes by TLS
-  int most_streams = 0;                          // calls of one connection at once; 0: as gRPC has it
+  std::shared_ptr<grpc::ServerCredentials> tls;                  // null: no connection comes by TLS
+  int most_streams = 0;                                          // calls of one connection at once; 0: as gRPC has it
+  absl::Duration longest_connection = absl::InfiniteDuration();  // then it is closed, whatever it does
 };
 // Who connects by TLS and has not shown itself by then is gone: many may dial at once.
 inline constexpr absl::Duration kLongestTlsHandshake = absl::Seconds(10);

@@ -33,12 +33,11 @@ sockaddr_un UnixAddress(const std::string& path) {
 }
 
 // OK when the path is free for a new socket; a socket that nobody listens on is removed.
-absl::Status MakeRoom(const std::string& path) {
+absl::Status MakeRoom(const std::string& key, const std::string& path) {
   struct stat info;
   if (lstat(path.c_str(), &info) != 0) return absl::OkStatus();  // bind says what is wrong with the folder
   if (!S_ISSOCK(info.st_mode)) {
-    return absl::AlreadyExistsError(
-        absl::StrCat(path, " exists and is no socket; remove it, or set server.socket to another path"));
+    return absl::AlreadyExistsError(absl::StrCat(path, " exists and is no socket; remove it, or set ", key, " to another path"));
   }
   const int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (probe < 0) return absl::ResourceExhaustedError(absl::StrCat("cannot make a socket: ", strerror(errno)));
@@ -48,7 +47,7 @@ absl::Status MakeRoom(const std::string& path) {
   close(probe);
   if (connected == 0 || error == EAGAIN) {
     return absl::UnavailableError(
-        absl::StrCat("another coordinator listens on ", path, "; end it, or set server.socket to another path"));
+        absl::StrCat("another coordinator listens on ", path, "; end it, or set ", key, " to another path"));
   }
   if (error == ECONNREFUSED) unlink(path.c_str());
   return absl::OkStatus();
@@ -63,18 +62,18 @@ absl::StatusOr<ListeningSocket> ListeningSocket::Tcp(const std::string& key, con
   return made;
 }
 
-absl::StatusOr<ListeningSocket> ListeningSocket::Unix(const std::string& path) {
+absl::StatusOr<ListeningSocket> ListeningSocket::Unix(const std::string& key, const std::string& path) {
   if (path.size() > kLongestSocketPath) {
-    return absl::InvalidArgumentError(absl::StrCat("server.socket has ", path.size(), " bytes, a Unix socket's path may have ",
-                                                   kLongestSocketPath, ": ", path));
+    return absl::InvalidArgumentError(
+        absl::StrCat(key, " has ", path.size(), " bytes, a Unix socket's path may have ", kLongestSocketPath, ": ", path));
   }
-  MOTLEY_RETURN_IF_ERROR(MakeRoom(path));
+  MOTLEY_RETURN_IF_ERROR(MakeRoom(key, path));
   ListeningSocket made(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (made.fd_ < 0) return CannotListen(path, errno);
   const sockaddr_un address = UnixAddress(path);
   if (bind(made.fd_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
-    const std::string text = absl::StrCat("cannot make the socket ", path, ": ", strerror(errno),
-                                          "; set server.socket to a path in a folder that ", "this user may write");
+    const std::string text = absl::StrCat("cannot make the socket ", path, ": ", strerror(errno), "; set ", key,
+                                          " to a path in a folder that this user may write");
     if (errno == EACCES || errno == EPERM || errno == EROFS) return absl::PermissionDeniedError(text);
     return errno == ENOENT ? absl::NotFoundError(text) : absl::UnavailableError(text);
   }
@@ -92,7 +91,7 @@ ListeningSocket::~ListeningSocket() {
   if (fd_ < 0) return;
   close(fd_);
   // Whoever took the path after this socket was gone listens on it: then it answers.
-  if (!path_.empty()) MakeRoom(path_).IgnoreError();
+  if (!path_.empty()) MakeRoom("", path_).IgnoreError();
 }
 
 }  // namespace motley::coordinator

@@ -10,11 +10,12 @@ namespace motley::coordinator {
 // Owns the descriptor and, of a Unix socket, its file. Movable. Not thread-safe.
 class ListeningSocket {
  public:
-  // `address` is host:port, port 0 takes a free one. UNAVAILABLE: taken, or not an address of this machine.
+  // `key`: of the configuration, for errors. `address` is host:port, port 0 takes a free one. UNAVAILABLE: taken, or not an
+  // address of this machine.
   static absl::StatusOr<ListeningSocket> Tcp(const std::string& key, const std::string& address);
   // Mode 0660. A socket file that nobody listens on any more is replaced. UNAVAILABLE: somebody does; ALREADY_EXISTS: another
   // kind of file; INVALID_ARGUMENT: longer than a Unix socket's path may be; NOT_FOUND, PERMISSION_DENIED: the folder.
-  static absl::StatusOr<ListeningSocket> Unix(const std::string& path);
+  static absl::StatusOr<ListeningSocket> Unix(const std::string& key, const std::string& path);
   // Closes; removes the socket file if it still is this socket's.
   ~ListeningSocket();
   ListeningSocket(ListeningSocket&& other) noexcept;

@@ -37,12 +37,12 @@ Acceptor::Chosen PeopleServers::For(int fd) {
   if (!uid || !core_.config.owners) {
     Guest guest{uid, uid ? absl::StrCat(*uid) : "", SeatClass::kAnybody, &unknown_->busy};
     if (uid && IsOwn(*uid)) guest.seat_class = SeatClass::kOwn;
-    return {*unknown_->endpoint.acceptor, std::move(guest)};
+    return {unknown_->endpoint.acceptor.get(), std::move(guest)};
   }
   const Person& person = Ask(*uid);
   Server& server = ServerOf(person);
   const SeatClass seat_class = IsOwn(*uid) ? SeatClass::kOwn : person.admin ? SeatClass::kAdmin : SeatClass::kAnybody;
-  return {*server.endpoint.acceptor, {uid, person.name, seat_class, &server.busy}};
+  return {server.endpoint.acceptor.get(), {uid, person.name, seat_class, &server.busy}};
 }
 
 PeopleServers::Server& PeopleServers::ServerOf(const Person& person) {

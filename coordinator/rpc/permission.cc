@@ -37,11 +37,14 @@ absl::Status CheckPermission(const ClusterState& state, const Person& person, st
   return need == Need::kOwn ? CheckOwner(state, person, method, job) : absl::OkStatus();
 }
 
+std::string AuditLine(const Person& person, std::string_view method, const std::string& about, const absl::Status& status) {
+  return absl::StrCat("audit: ", person.uid ? absl::StrCat(person.name, " (", *person.uid, ")") : "somebody by TCP", " ",
+                      NameOf(method), about.empty() ? "" : absl::StrCat(" ", CleanLine(about)), ": ",
+                      status.ok() ? "done" : absl::StatusCodeToString(status.code()));
+}
+
 void Audit(const Person& person, std::string_view method, const std::string& about, const absl::Status& status) {
-  if (NeedOf(method) == Need::kSee) return;
-  LogInfo(absl::StrCat("audit: ", person.uid ? absl::StrCat(person.name, " (", *person.uid, ")") : "somebody by TCP", " ",
-                       NameOf(method), about.empty() ? "" : absl::StrCat(" ", CleanLine(about)), ": ",
-                       status.ok() ? "done" : absl::StatusCodeToString(status.code())));
+  if (NeedOf(method) != Need::kSee) LogInfo(AuditLine(person, method, about, status));
 }
 
 }  // namespace motley::coordinator

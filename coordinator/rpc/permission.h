@@ -14,7 +14,9 @@ namespace motley::coordinator {
 // PERMISSION_DENIED says what is missing and who could. A job that is not known is nobody's: its method says so.
 absl::Status CheckPermission(const ClusterState& state, const Person& person, std::string_view method, const std::string& job);
 
-// A line of the log for a call that changes something; nothing for others.
+// The line of the log for a call, "audit: alice (1001) StopJob a: done"; `about`: what the call is about, empty: nothing.
+std::string AuditLine(const Person& person, std::string_view method, const std::string& about, const absl::Status& status);
+// Logs it for a call that changes something; nothing for others.
 void Audit(const Person& person, std::string_view method, const std::string& about, const absl::Status& status);
 
 }  // namespace motley::coordinator

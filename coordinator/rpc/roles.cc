@@ -81,6 +81,7 @@ std::vector<int> NotGranted(Role role, const std::string& service) {
 }
 
 grpc::ServerGenericBidiReactor* RefusingService::CreateReactor(grpc::GenericCallbackServerContext* context) {
+  if (all_) return new Refusal(*all_);
   const std::string method = Quoted(context->method());
   if (context->method().empty() || !Exists(context->method())) {
     return new Refusal(grpc::Status(grpc::StatusCode::UNIMPLEMENTED, absl::StrCat("there is no method ", method)));

@@ -3,8 +3,10 @@
 
 #include <grpcpp/generic/async_generic_service.h>
 
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace motley::coordinator {
@@ -28,10 +30,13 @@ std::vector<int> NotGranted(Role role, const std::string& service);
 class RefusingService : public grpc::CallbackGenericService {
  public:
   explicit RefusingService(Role role) : role_(role) {}
+  // Every call by this, whatever it is for.
+  explicit RefusingService(grpc::Status all) : role_(Role::kWorker), all_(std::move(all)) {}
   grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext* context) override;
 
  private:
   const Role role_;
+  const std::optional<grpc::Status> all_;
 };
 
 }  // namespace motley::coordinator

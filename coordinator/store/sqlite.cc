@@ -2,6 +2,9 @@
 
 #include <sqlite3.h>
 
+#include <cerrno>
+#include <system_error>
+
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 
@@ -85,6 +88,14 @@ absl::Status Database::Error(int code, std::string_view what) const {
   switch (code & 0xff) {
     case SQLITE_FULL:
       return absl::ResourceExhaustedError(absl::StrCat(text, "; free space on its disk"));
+    case SQLITE_IOERR:
+      // What SQLite does not take for a full disk.
+      if (const int error = handle_ == nullptr ? 0 : sqlite3_system_errno(handle_); error == EFBIG || error == EDQUOT) {
+        return absl::ResourceExhaustedError(absl::StrCat(
+            text, ": ", std::generic_category().message(error),
+            error == EFBIG ? "; raise the limit of files (LimitFSIZE, ulimit -f)" : "; free space of this user's quota"));
+      }
+      return absl::InternalError(text);
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
       return absl::DataLossError(

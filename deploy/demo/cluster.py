@@ -188,8 +188,9 @@ class Cluster:
         said = self.coordinator.addresses()
         if said is None:
             return False
-        people, workers, metrics = (int(said[name].rpartition(":")[2]) for name in ("people", "workers", "metrics"))
-        self.port, self.workers_port, self.metrics_port = people, workers, metrics
+        for attribute, name in (("port", "people"), ("workers_port", "workers"), ("metrics_port", "metrics")):
+            if name in said:   # workers may have a socket alone
+                setattr(self, attribute, int(said[name].rpartition(":")[2]))
         return self.try_motley("nodes") is not None
 
     def start_worker(self, name, devices, emulation=None, network=None, **extra):

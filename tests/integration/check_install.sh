@@ -53,14 +53,16 @@ installs_cards() {
     { find "$cards" -type f; return 1; }
 }
 
-# With the installed configuration and the units' UMask; state and addresses as a machine without the service's users allows.
+# With the installed configuration and the units' UMask; state and addresses as a machine without the service's users allows. The
+# worker comes by the socket, as the installed files have it: there is no other door.
 start_installed() {
   local state="$folder/state" coordinator worker code=1
   mkdir -p "$state/data"
-  sed -e 's/^coordinator = .*/coordinator = "127.0.0.1:'"$1"'"/' -e 's/^metrics = .*/metrics = ""/' -e 's/^# name = .*/name = "installed"/' \
+  grep -qxE 'coordinator = "unix:/run/motley/workers.sock" .*' "$folder/usr/etc/motley/worker.toml" || { echo "worker.toml dials elsewhere"; return 1; }
+  sed -e 's|^coordinator = .*|coordinator = "unix:'"$folder"'/workers.sock"|' -e 's/^metrics = .*/metrics = ""/' -e 's/^# name = .*/name = "installed"/' \
     "$folder/usr/etc/motley/worker.toml" >"$folder/worker.toml"
-  (umask 0027; exec "$folder/usr/bin/motley-coordinator" --config "$folder/usr/etc/motley/coordinator.toml" --no-metrics \
-    --socket "$folder/c.sock" --workers "127.0.0.1:$1" --state-dir "$state/coordinator") >"$folder/coordinator.log" 2>&1 &
+  (umask 0077; exec "$folder/usr/bin/motley-coordinator" --config "$folder/usr/etc/motley/coordinator.toml" --no-metrics \
+    --socket "$folder/c.sock" --state-dir "$state/coordinator") >"$folder/coordinator.log" 2>&1 &
   coordinator=$!
   (umask 0027; exec "$folder/usr/bin/motley-worker" --config "$folder/worker.toml") >"$folder/worker.log" 2>&1 &
   worker=$!
@@ -122,11 +124,14 @@ for unit in motley-coordinator motley-worker; do
   check "$unit is started again without an end" unit_says "$unit" StartLimitIntervalSec=0
   check "$unit has a user of its own" unit_says "$unit" "User=$unit"
 done
+check "what the coordinator writes is its own" unit_says motley-coordinator UMask=0077
+check "the group reads the checkpoints that the worker writes" unit_says motley-worker UMask=0027
+check "the coordinator's memory is bounded" unit_says motley-coordinator MemoryMax=8G
 check "motley-worker lets NCCL list the network interfaces" \
   unit_says motley-worker "RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK"
 check "motley-worker waits for the module of nvidia-uvm" \
   unit_says motley-worker "Wants=network-online.target modprobe@nvidia_uvm.service"
-check "coordinator and worker start from the installed tree" start_installed "$((20000 + $$ % 10000))"
+check "coordinator and worker start from the installed tree" start_installed
 if command -v systemd-analyze >/dev/null; then
   for unit in motley-coordinator:1.4 motley-worker:1.7; do
     check "systemd-analyze verify ${unit%:*}" verify_units "${unit%:*}"

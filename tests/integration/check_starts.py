@@ -6,7 +6,9 @@ usage: check_starts.py [COUNT [AT_ONCE]]
 import argparse
 import os
 import pwd
+import resource
 import shutil
+import signal
 import socket
 import stat
 import subprocess
@@ -20,7 +22,7 @@ from harness import CPU_DEVICE, Results, TestCluster, expect, job_sections
 from cluster import samples
 from patience import patience
 
-CANNOT_CREATE, NO_PERMISSION = 73, 77
+CANNOT_CREATE, TRY_AGAIN, NO_PERMISSION, WRONG_CONFIGURATION = 73, 75, 77, 78
 NOBODY = NOBODYS_GROUP = 65534
 NODES = {f"n{i}": [CPU_DEVICE] for i in range(1, 4)}
 
@@ -117,6 +119,10 @@ def comes_to(path, group):
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
+def workers_socket(cluster):
+    return os.path.join(os.path.dirname(cluster.socket), "workers.sock")
+
+
 def closed_to_others():
     """State, configuration and logs are the user's and the group's, and the group commands the cluster by the socket."""
     before = os.umask(0o022)   # as accounts of people have it
@@ -130,7 +136,7 @@ def closed_to_others():
                 expect(not opened, f"open to every account: {opened}")
             state = cluster.path("coordinator-state")
             # The way to the workers' socket is the group's, as to the people's; the rest is the coordinator's alone.
-            workers = os.path.join(os.path.dirname(cluster.socket), "workers.sock")
+            workers = workers_socket(cluster)
             expect(mode_of(os.path.dirname(workers)) == 0o750 and mode_of(workers) == 0o660, "the modes of the workers' socket")
             others = [name for name in os.listdir(state) if name != "people"]
             expect(not any(mode_of(os.path.join(state, name)) & 0o077 for name in others), f"state: {others}")
@@ -145,19 +151,20 @@ def closed_to_others():
         os.umask(before)
 
 
-def as_account(cluster, uid, group, *arguments):
-    """motley as another account; the program is opened here, whose folder that one may not come to."""
+def as_account(cluster, uid, group, *arguments, program="motley"):
+    """motley, or another program, as another account; it is opened here, whose folder that one may not come to."""
     def become():
         os.setgroups([])
         os.setgid(group)
         os.setuid(uid)
 
-    program = os.open(cluster.program("motley"), os.O_RDONLY)
+    opened = os.open(cluster.program(program), os.O_RDONLY)
+    dialed = cluster.socket if program == "motley" else workers_socket(cluster)
     try:
-        return subprocess.run(["motley", "--coordinator", f"unix:{cluster.socket}", *arguments], executable=f"/proc/self/fd/{program}",
-                              pass_fds=[program], preexec_fn=become, cwd="/", capture_output=True, text=True, timeout=patience(60), check=False)
+        return subprocess.run([program, "--coordinator", f"unix:{dialed}", *arguments], executable=f"/proc/self/fd/{opened}",
+                              pass_fds=[opened], preexec_fn=become, cwd="/", capture_output=True, text=True, timeout=patience(60), check=False)
     finally:
-        os.close(program)
+        os.close(opened)
 
 
 def jobs_have_owners():
@@ -166,7 +173,7 @@ def jobs_have_owners():
         return "only root makes other users"
     with TestCluster() as cluster, tempfile.TemporaryDirectory() as open_folder:
         cluster.start_coordinator(server={"socket": cluster.socket, "listen": cluster.address, "metrics": cluster.metrics_address,
-                                          "owners": True})
+                                          "owners": True}, workers={"listen": ""})
         os.chmod(cluster.top, 0o711)
         os.chmod(open_folder, 0o755)
         path = shutil.copy(cluster.job_file("theirs", job_sections(cluster)), open_folder)
@@ -192,7 +199,42 @@ def jobs_have_owners():
         with open(cluster.coordinator.log_path, encoding="utf-8") as file:
             log = file.read()
         expect("audit: root (0) DeleteJob theirs: done" in log, f"no line of the audit: {log[-500:]}")
+        # A member of the group is no worker of others' jobs.
+        worker = as_account(cluster, one, group, "--node", "alices", "--metrics", "", program="motley-worker")
+        words = [f"you are {name} ({one})", "motley-worker", "[workers] accounts = "]
+        expect(worker.returncode == WRONG_CONFIGURATION and all(word in worker.stderr for word in words),
+               f"{worker.returncode}: {worker.stdout} {worker.stderr}")
+        with open(cluster.coordinator.log_path, encoding="utf-8") as file:
+            log = file.read()
+        expect(f"audit: {name} ({one}) Session at unix:{workers_socket(cluster)}: PERMISSION_DENIED" in log, f"no line of the audit: {log[-500:]}")
+        expect(not cluster.nodes(), f"{cluster.nodes()}")
     return None
+
+
+def hung_up():
+    """SIGHUP, as a terminal says it that closes, ends them as SIGTERM does."""
+    with TestCluster() as cluster:
+        cluster.start({"n1": [CPU_DEVICE]})
+        for daemon, words in ((cluster.workers["n1"], "told to end"), (cluster.coordinator, "stopping; a running job saves")):
+            daemon.kill(signal.SIGHUP)
+            status = daemon.process.wait(patience(60))
+            with open(daemon.log_path, encoding="utf-8") as file:
+                log = file.read()
+            expect(status == 0 and words in log, f"{daemon.name}: status {status}: {log[-500:]}")
+
+
+def files_that_may_not_grow():
+    """Under a limit of files (ulimit -f, LimitFSIZE) the coordinator says so and takes jobs again when it is raised."""
+    with TestCluster() as cluster:
+        cluster.start_coordinator()
+        pid, path = cluster.coordinator.pid, cluster.job_file("one", job_sections(cluster))
+        soft, hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (4096, hard))
+        refused = cluster.run_motley("submit", path, "--id", "one")
+        expect(refused.returncode == TRY_AGAIN and "LimitFSIZE" in refused.stderr, f"{refused.returncode}: {refused.stderr}")
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (soft, hard))
+        taken = cluster.run_motley("submit", path, "--id", "one")
+        expect(taken.returncode == 0, f"{taken.returncode}: {taken.stderr}")
 
 
 def main():
@@ -208,6 +250,8 @@ def main():
     results.run("an addresses file in a folder that is not there", folder_that_is_not_there)
     results.run("files are closed to other accounts, the socket is open to the group", closed_to_others)
     results.run("jobs have owners", jobs_have_owners)
+    results.run("a terminal that closes", hung_up)
+    results.run("files that may not grow", files_that_may_not_grow)
     results.exit()
 
 

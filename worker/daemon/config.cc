@@ -304,6 +304,12 @@ bool UsesTls(const WorkerConfig& config) {
   });
 }
 
+std::string SocketInstead(const WorkerConfig& config) {
+  if (UsesTls(config) || config.coordinators.empty() || IsUnixSocket(config.coordinators[0])) return "";
+  return "a coordinator of this machine whose jobs have owners (server.owners) takes workers by its socket: "
+         "worker.coordinator = \"unix:/run/motley/workers.sock\"";
+}
+
 std::string IdentityFolderOf(const WorkerConfig& config) {
   return config.identity.empty() ? "/var/lib/motley/worker" : config.identity;
 }

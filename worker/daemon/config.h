@@ -63,6 +63,8 @@ absl::StatusOr<WorkerConfig> ParseWorkerConfig(std::string_view text, const std:
 std::string HostName();
 // Whether the coordinator is dialed by TLS: beyond loopback always, else where an identity is named.
 bool UsesTls(const WorkerConfig& config);
+// Of a worker that dials its own machine by plain TCP: what to write where the coordinator has no such door. Empty: of others.
+std::string SocketInstead(const WorkerConfig& config);
 // worker.identity, or /var/lib/motley/worker.
 std::string IdentityFolderOf(const WorkerConfig& config);
 

@@ -47,6 +47,8 @@ int Check(const WorkerConfig& config) {
   }
   for (const std::string& line : Describe(*offer)) std::cout << line << "\n";
   std::cout << DescribeHold(LandlockVersion()) << "\n";
+  if (const std::string instead = SocketInstead(config); !instead.empty())
+    std::cout << "dials " << config.coordinators[0] << " by plain TCP; " << instead << "\n";
   for (const std::string& line : FileRoots(config.file_roots).Missing()) std::cout << line << "\n";
   for (const std::string& binary : RankBinaries(offer->devices)) {
     if (const absl::Status status = TryRank(binary); !status.ok()) {

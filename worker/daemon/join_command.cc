@@ -1,6 +1,5 @@
 #include "worker/daemon/join_command.h"
 
-#include <pwd.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/accounts.h"
 #include "common/base/address.h"
 #include "common/base/beneath.h"
 #include "common/base/clean_text.h"
@@ -27,7 +27,6 @@ namespace {
 
 constexpr char kSystemdRuns[] = "/run/systemd/system";
 constexpr char kDropIn[] = "/etc/systemd/system/motley-worker.service.d/files.conf";
-constexpr char kServiceUser[] = "motley-worker";
 constexpr int64_t kLargestTokenFile = 4 << 10;
 constexpr int64_t kLargestInstalled = 1 << 20;
 
@@ -77,13 +76,13 @@ absl::StatusOr<WorkerConfig> CheckBefore(const JoinedNode& node, const std::stri
 
 // The service's user reads what root wrote.
 absl::Status GiveToService(const std::string& folder) {
-  const passwd* const user = getpwnam(kServiceUser);
-  if (geteuid() != 0 || user == nullptr) return absl::OkStatus();
+  const absl::StatusOr<Account> user = AccountNamed(kWorkerAccount);
+  if (geteuid() != 0 || !user.ok()) return absl::OkStatus();
   std::error_code error;
   std::vector<std::string> paths = {folder};
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) paths.push_back(entry.path().string());
   for (const std::string& path : paths) {
-    if (lchown(path.c_str(), user->pw_uid, user->pw_gid) != 0) return FileError(errno, "give to motley-worker", path);
+    if (lchown(path.c_str(), user->uid, user->group) != 0) return FileError(errno, "give to motley-worker", path);
   }
   return absl::OkStatus();
 }

@@ -1,4 +1,4 @@
-// motley-worker: parse, build, run until SIGTERM, SIGINT or a refusal, stop.
+// motley-worker: parse, build, run until SIGTERM, SIGINT, SIGHUP or a refusal, stop.
 #include <signal.h>
 #include <stdlib.h>
 #include <sysexits.h>
@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/addresses_file.h"
 #include "common/base/logging.h"
+#include "common/base/stop_signals.h"
 #include "common/rpc/tls_credentials.h"
 #include "worker/daemon/flags.h"
 #include "worker/daemon/stop.h"
@@ -28,6 +29,7 @@ absl::Status SayAddresses(const motley::worker::WorkerConfig& config, const motl
 
 int main(int argc, char** argv) {
   using namespace motley;
+  IgnoreSignalsOfWrites();
   if (argc > 1 && std::string_view(argv[1]) == worker::kStorageChildWord) return worker::StorageChildMain(argc, argv);
   const worker::FlagsResult flags = worker::ParseFlags(argc, argv);
   if (!flags.config) return flags.exit_code;
@@ -40,12 +42,7 @@ int main(int argc, char** argv) {
         "insecure = true: what ranks send each other and /metrics are plaintext beyond loopback; use it on a trusted network "
         "only");
 
-  // Blocked before any thread starts, so that only sigtimedwait takes them.
-  sigset_t signals;
-  sigemptyset(&signals);
-  for (int number : {SIGTERM, SIGINT, SIGUSR1}) sigaddset(&signals, number);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  signal(SIGPIPE, SIG_IGN);
+  const sigset_t signals = BlockStopSignals({SIGUSR1});
 
   SystemClock clock;
   absl::Status refused;  // written before SIGUSR1 is raised, read after it

@@ -125,7 +125,7 @@ absl::StatusOr<Session::Way> Session::Dial() {
     }
     if (answers.best != nullptr && settled == absl::InfiniteDuration()) settled = clock_.Now() + kOthersMayBeLate;
     if (stopping_.HasBeenNotified()) return absl::CancelledError("stopping");
-    if (clock_.Now() >= end) return absl::UnavailableError(config_.credentials ? kNotByTls : "it cannot be reached");
+    if (clock_.Now() >= end) return absl::UnavailableError(config_.credentials ? kNotByTls : config_.not_reached);
     // In short waits, so that a stop is not late and nobody's wall clock matters; each gets on only while it is waited for.
     for (const Way& way : *ways) {
       if (way.channel->GetState(false) == GRPC_CHANNEL_READY) continue;

@@ -33,6 +33,7 @@ struct SessionConfig {
   std::function<absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>>(std::shared_ptr<ShownCertificate> shown)> credentials;
   // Whether who let this node in is to be obeyed, by what it showed; with credentials alone. Any error: another one is tried.
   std::function<absl::Status(const Certificate& shown)> follow;
+  std::string not_reached = "it cannot be reached";      // said where no plaintext connection comes about; may say what helps
   absl::Duration first_pause = absl::Milliseconds(200);  // between attempts; doubles
   absl::Duration longest_pause = absl::Seconds(2);
   absl::Duration connect_timeout = absl::Seconds(3);

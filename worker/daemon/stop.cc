@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/logging.h"
+#include "common/base/stop_signals.h"
 
 namespace motley::worker {
 namespace {
@@ -38,7 +39,7 @@ void LetRanksSave(Worker& worker, absl::Duration limit, const sigset_t& signals,
     if (last_reason.empty()) worker.Leave(decision.wait ? limit : absl::ZeroDuration());
     if (!decision.wait) return;
     last_reason = decision.reason;
-    if (sigtimedwait(&signals, nullptr, &kTurn) > 0) state.asked_again = true;
+    state.asked_again = AsksToHurry(sigtimedwait(&signals, nullptr, &kTurn));
     sd_notify(0, "WATCHDOG=1");
   }
 }

@@ -1,5 +1,5 @@
-// How a worker ends that was told to (SIGTERM, SIGINT): the coordinator hears of it and lets the job save and go on without this
-// node; the worker waits for its ranks' end as long as worker.stop_seconds allows. Told again, it ends at once.
+// How a worker ends that was told to (SIGTERM, SIGINT, SIGHUP): the coordinator hears of it and lets the job save and go on
+// without this node; the worker waits for its ranks' end as long as worker.stop_seconds allows. Told again, it ends at once.
 #pragma once
 
 #include <signal.h>

@@ -69,9 +69,9 @@ absl::StatusOr<DataSummary> Check(const StorageCheckCommand& check, const FileRo
 // Whether a checkpoint holds what was written, for one that another node read otherwise. A folder that is not seen here says
 // nothing about what is in it.
 absl::Status VerifyWhole(const StorageCheckCommand& check, const FileRoots& roots) {
-  MOTLEY_RETURN_IF_ERROR(roots.Open(kFolderKey, check.verify_checkpoint).status());
-  MOTLEY_ASSIGN_OR_RETURN(const CheckpointManifest manifest, ReadManifest(check.verify_checkpoint));
-  return VerifyCheckpoint(check.verify_checkpoint, manifest);
+  MOTLEY_ASSIGN_OR_RETURN(const FileDescriptor at, roots.Open(kFolderKey, check.verify_checkpoint));
+  MOTLEY_ASSIGN_OR_RETURN(const CheckpointManifest manifest, ReadManifest(at, check.verify_checkpoint));
+  return VerifyCheckpoint(at, check.verify_checkpoint, manifest);
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
 // motley-rank: one device of one epoch. Started by motley-worker with two inherited descriptors; ends with them.
-#include <signal.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -8,6 +7,7 @@
 #include "common/base/beneath.h"
 #include "common/base/build_info.h"
 #include "common/base/clock.h"
+#include "common/base/stop_signals.h"
 #include "worker/daemon/rank_files.h"
 #include "worker/daemon/rank_session.h"
 #include "worker/engine/base/libtorch.h"
@@ -44,8 +44,8 @@ int main(int argc, char** argv) {
     (version.ok() ? std::cout : std::cerr) << (version.ok() ? *version : std::string(version.status().message())) << std::endl;
     _exit(version.ok() ? 0 : 69);  // at once: a trial that hangs still has its thread
   }
-  // The data plane writes with bare writev: a lost peer must be an error, not the end.
-  signal(SIGPIPE, SIG_IGN);
+  // The data plane writes with bare writev.
+  motley::IgnoreSignalsOfWrites();
 
   // Before it hears of a job. The libraries' own threads of before open nothing that a job names.
   const auto held = motley::worker::HoldRankToItsFiles(roots);

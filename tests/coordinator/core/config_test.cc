@@ -6,6 +6,8 @@
 
 #include <filesystem>
 #include <fstream>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "tests/common/base/folders.h"
@@ -27,7 +29,8 @@ TEST(CoordinatorConfig, ReadsEveryKey) {
   ASSERT_TRUE(
       Load(
           "[server]\nsocket='/x'\nlisten='127.0.0.1:1'\nmetrics=''\ninsecure=true\nstop_seconds=7\n"
-          "[workers]\nlisten='127.0.0.1:2'\nsocket='/y'\ntls=true\ncertificate_days=2\ninsecure=false\n[state]\nfolder='/"
+          "[workers]\nlisten='127.0.0.1:2'\nsocket='/"
+          "y'\naccounts=['root',1001]\ntls=true\ncertificate_days=2\ninsecure=false\n[state]\nfolder='/"
           "s'\n[backup]\nfolder='/"
           "b'\nevery=2\n[lease]\nseconds=3\n[limits]\nupdates=1\nupdate_bytes=2\nlog_lines=3\nlog_bytes=4\njobs_with_logs=5\njob_"
           "bytes=6\naccount_jobs=0\npeople_connections=7\naccount_connections=9\nworkers_connections=8\n[log]\nlevel='debug'\n",
@@ -40,6 +43,7 @@ TEST(CoordinatorConfig, ReadsEveryKey) {
   EXPECT_EQ(config.socket, "/x");
   EXPECT_EQ(config.workers_listen, "127.0.0.1:2");
   EXPECT_EQ(config.workers_socket, "/y");
+  EXPECT_EQ(config.worker_accounts, (std::vector<std::string>{"root", "1001"}));
   EXPECT_EQ(config.workers_tls, true);
   EXPECT_EQ(config.certificate_lifetime, absl::Hours(48));
   EXPECT_EQ(config.people_connections, 7u);
@@ -138,6 +142,45 @@ TEST(CoordinatorConfig, TheWorkersSocketLiesBesideThePeoples) {
   EXPECT_EQ(WorkersSocketPath(config), "");
 }
 
+TEST(CoordinatorConfig, WhereJobsHaveOwnersNoWorkerComesUnseen) {
+  Config config;
+  config.socket = "/s/c.sock";
+  config.owners = true;
+  for (const char* listen : {"127.0.0.1:7073", "[::1]:0", "localhost:7073"}) {
+    config.workers_listen = listen;
+    config.workers_tls.reset();
+    const std::string message(Validate(config).message());
+    EXPECT_NE(message.find(absl::StrCat("workers.listen = '", listen, "'")), std::string::npos) << message;
+    EXPECT_NE(message.find("Say workers.listen = \"\""), std::string::npos) << message;
+    EXPECT_NE(message.find("worker.coordinator = \"unix:/s/workers.sock\" in worker.toml"), std::string::npos) << message;
+    config.workers_tls = true;
+    EXPECT_TRUE(Validate(config).ok()) << "certificates say who comes: " << Validate(config);
+  }
+  config.workers_tls.reset();
+  config.workers_listen = "10.0.0.1:7073";
+  EXPECT_TRUE(Validate(config).ok()) << "by TLS: " << Validate(config);
+  config.workers_listen = "";
+  EXPECT_TRUE(Validate(config).ok()) << Validate(config);
+  EXPECT_FALSE(WorkersUseTls(config));
+  config.workers_tls = true;
+  EXPECT_FALSE(WorkersUseTls(config)) << "there is no such door";
+  config.workers_socket = "";
+  EXPECT_NE(Validate(config).message().find("no worker could come"), std::string::npos) << Validate(config);
+}
+
+TEST(CoordinatorConfig, AnAccountThatIsNotThereIsNamed) {
+  Config config;
+  ASSERT_TRUE(Load("[workers]\naccounts=['root', 4001, 'alcie the typo']\n", &config).ok());
+  const std::string message(Validate(config).message());
+  EXPECT_EQ(message.find("workers.accounts: 'alcie the typo' is no account of this machine"), 0u) << message;
+  config.worker_accounts.pop_back();
+  EXPECT_TRUE(Validate(config).ok()) << "a number needs no account: " << Validate(config);
+  for (const char* wrong : {"'root'", "[true]", "[1.5]", "[['root']]"}) {
+    const std::string said(Load(absl::StrCat("[workers]\naccounts=", wrong, "\n"), &config).message());
+    EXPECT_NE(said.find(":2: workers.accounts must be a list of accounts, by name or number"), std::string::npos) << said;
+  }
+}
+
 TEST(CoordinatorConfig, PeopleStayOnThisMachine) {
   Config config;
   config.listen = "0.0.0.0:7070";
@@ -168,7 +211,9 @@ TEST(CoordinatorConfig, TheExampleHoldsTheDefaults) {
   const Config defaults;
   EXPECT_TRUE(Validate(config).ok()) << Validate(config);
   EXPECT_EQ(config.listen, defaults.listen);
-  EXPECT_EQ(config.workers_listen, defaults.workers_listen);
+  EXPECT_TRUE(config.owners);
+  EXPECT_EQ(config.workers_listen, "") << "beside owners";
+  EXPECT_EQ(config.worker_accounts, defaults.worker_accounts);
   EXPECT_EQ(config.stop, defaults.stop);
   EXPECT_EQ(config.people_connections, defaults.people_connections);
   EXPECT_EQ(config.account_jobs, defaults.account_jobs);

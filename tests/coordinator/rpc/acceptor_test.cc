@@ -15,7 +15,6 @@
 #include <fstream>
 
 #include "absl/time/clock.h"
-#include "common/base/logging.h"
 #include "common/rpc/channel.h"
 #include "coordinator/rpc/busy_peers.h"
 #include "coordinator/rpc/listening_socket.h"
@@ -23,6 +22,7 @@
 #include "proto/grpc/health/v1/health.grpc.pb.h"
 #include "tests/common/base/patience.h"
 #include "tests/coordinator/rpc/cluster.h"
+#include "tests/coordinator/rpc/log_reader.h"
 
 namespace motley::coordinator {
 namespace {
@@ -39,40 +39,6 @@ class AcceptorTest : public ClusterTest {
     return fd;
   }
   absl::Status Ask(absl::Duration patience = absl::Seconds(20)) { return AskHealth(server_->socket_address(), patience); }
-};
-
-// What this process logs, as long as it lives. Takes its descriptors at once.
-class LogReader {
- public:
-  LogReader() {
-    EXPECT_EQ(pipe2(pipe_, O_CLOEXEC), 0);
-    before_ = dup(STDERR_FILENO);
-    dup2(pipe_[1], STDERR_FILENO);
-    InitLogging("test", LogLevel::kInfo);
-  }
-  ~LogReader() {
-    dup2(before_, STDERR_FILENO);
-    for (const int fd : {pipe_[0], pipe_[1], before_}) close(fd);
-  }
-  // Until these words were logged, or patience ends.
-  testing::AssertionResult WaitFor(const std::string& words, absl::Duration patience) {
-    const absl::Time end = absl::Now() + patience;
-    while (seen_.find(words) == std::string::npos) {
-      pollfd polled = {pipe_[0], POLLIN, 0};
-      const int64_t left = absl::ToInt64Milliseconds(end - absl::Now());
-      if (left <= 0) return testing::AssertionFailure() << "logged: " << seen_;
-      if (poll(&polled, 1, static_cast<int>(left)) <= 0) continue;
-      char text[4096];
-      const ssize_t bytes = read(pipe_[0], text, sizeof(text));
-      if (bytes > 0) seen_.append(text, static_cast<size_t>(bytes));
-    }
-    return testing::AssertionSuccess();
-  }
-
- private:
-  int pipe_[2] = {-1, -1};
-  int before_ = -1;
-  std::string seen_;
 };
 
 // gRPC's own listener stayed dead for good after this.
@@ -157,14 +123,14 @@ TEST_F(AcceptorTest, TheSocketIsForItsGroupAndGoesWithTheServer) {
 
 TEST_F(AcceptorTest, SocketsOfOthersAreLeftAlone) {
   const std::string path = server_->socket_address().substr(5);
-  const auto second = ListeningSocket::Unix(path);
+  const auto second = ListeningSocket::Unix("server.socket", path);
   EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable) << second.status();
   EXPECT_TRUE(Ask().ok());
   const std::string file = folder_ + "/file";
   std::ofstream(file) << "data";
-  EXPECT_EQ(ListeningSocket::Unix(file).status().code(), absl::StatusCode::kAlreadyExists);
-  EXPECT_EQ(ListeningSocket::Unix(folder_ + "/none/x").status().code(), absl::StatusCode::kNotFound);
-  const auto longest = ListeningSocket::Unix("/" + std::string(200, 'x'));
+  EXPECT_EQ(ListeningSocket::Unix("server.socket", file).status().code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(ListeningSocket::Unix("server.socket", folder_ + "/none/x").status().code(), absl::StatusCode::kNotFound);
+  const auto longest = ListeningSocket::Unix("server.socket", "/" + std::string(200, 'x'));
   EXPECT_EQ(longest.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_NE(longest.status().message().find("107"), std::string::npos);
 }
@@ -177,7 +143,7 @@ TEST_F(AcceptorTest, AStaleSocketIsReplaced) {
   path.copy(address.sun_path, sizeof(address.sun_path) - 1);
   ASSERT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
   close(fd);  // as after kill -9: the file stays
-  EXPECT_TRUE(ListeningSocket::Unix(path).ok());
+  EXPECT_TRUE(ListeningSocket::Unix("server.socket", path).ok());
 }
 
 TEST_F(AcceptorTest, TheWatchdogIsQuietWhenNobodyAnswers) {
@@ -196,7 +162,7 @@ TEST_F(AcceptorTest, TheWatchdogIsQuietWhenNobodyAnswers) {
   }
   alive = 0;
   // Takes connections and closes them without a word.
-  const auto mute = ListeningSocket::Unix(folder_ + "/mute");
+  const auto mute = ListeningSocket::Unix("server.socket", folder_ + "/mute");
   ASSERT_TRUE(mute.ok()) << mute.status();
   Watchdog watchdog(mute->address(), absl::Milliseconds(50), count);
   for (int beats = 0; beats < 5; ++beats) {

@@ -52,8 +52,8 @@ FakeWorker::FakeWorker(const std::string& address, const std::string& node, Opti
     : node_(node), options_(std::move(options)) {
   grpc::ChannelArguments arguments = DirectArguments();
   if (options_.credentials != nullptr) ExpectCoordinator(arguments);
-  stub_ = v1::WorkerService::NewStub(
-      OpenChannel(address, arguments, options_.credentials ? options_.credentials : grpc::InsecureChannelCredentials()));
+  const auto credentials = options_.credentials ? options_.credentials : grpc::InsecureChannelCredentials();
+  stub_ = v1::WorkerService::NewStub(options_.channel ? options_.channel : OpenChannel(address, arguments, credentials));
   context_.set_wait_for_ready(true);
   stream_ = stub_->Session(&context_);
   v1::WorkerMessage message;

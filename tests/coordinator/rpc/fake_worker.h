@@ -56,6 +56,7 @@ class FakeWorker {
     bool answer_kills = true;                                                  // ranks that are killed are reported dead
     std::function<void(v1::Hello& hello)> on_hello;                            // changes what it says of itself
     std::shared_ptr<grpc::ChannelCredentials> credentials;                     // null: plaintext
+    std::shared_ptr<grpc::Channel> channel;                                    // instead of an address
     std::function<void(const v1::CoordinatorMessage& message)> on_membership;  // of Authorities and Renewal
     // Called before the ranks of a saving stop end; here a test writes its checkpoint.
     std::function<void(const v1::RankAssignment& rank, int64_t step)> on_save;

@@ -81,6 +81,7 @@ class OwnersTest : public ClusterTest {
   OwnersTest() {
     config_.owners = true;
     config_.listen = "127.0.0.1:0";
+    config_.workers_listen = "";
     Start();
     by_socket_ = v1::Motley::NewStub(OpenChannel(server_->socket_address()));
   }

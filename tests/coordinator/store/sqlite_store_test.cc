@@ -1,10 +1,12 @@
 #include "coordinator/store/sqlite_store.h"
 
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <fstream>
 
+#include "common/base/stop_signals.h"
 #include "tests/coordinator/store/store_fixture.h"
 
 namespace motley::coordinator {
@@ -140,6 +142,30 @@ TEST_F(SqliteStoreTest, ACommitOutlivesKill) {
   close(ready[0]);
   close(ready[1]);
   EXPECT_EQ(Open()->LoadJobs()->size(), 1u);
+}
+
+// As under ulimit -f: the write fails, nothing of the batch is there, and with a higher limit the store goes on.
+TEST_F(SqliteStoreTest, AFileThatMayNotGrowIsAnErrorOfTheCommit) {
+  IgnoreSignalsOfWrites();
+  auto store = Open();
+  Batch first;
+  first.jobs.push_back(MakeJob("a"));
+  ASSERT_TRUE(store->Commit(first).ok());
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  rlimit lowered = before;
+  lowered.rlim_cur = 4096;
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &lowered), 0);
+  Batch second;
+  second.jobs.push_back(MakeJob("b"));
+  const absl::Status status = store->Commit(second);
+  setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+  EXPECT_NE(status.message().find("LimitFSIZE"), std::string::npos) << status;
+  EXPECT_EQ(store->LoadJobs()->size(), 1u);
+  EXPECT_TRUE(store->Commit(second).ok());
+  store.reset();
+  EXPECT_EQ(Open()->LoadJobs()->size(), 2u);
 }
 
 TEST_F(SqliteStoreTest, AnEpochNumberIsTakenOnce) {

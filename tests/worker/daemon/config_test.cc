@@ -218,6 +218,17 @@ TEST(WorkerConfig, ExamplesAreValid) {
     ASSERT_TRUE(config.ok()) << config.status();
     if (config->name.empty()) config->name = "host";
     EXPECT_TRUE(Validate(*config).ok()) << name << ": " << Validate(*config);
+    // Where the unit's RuntimeDirectory is: the installed coordinator listens there alone.
+    EXPECT_EQ(config->coordinators, std::vector<std::string>{"unix:/run/motley/workers.sock"}) << name;
+  }
+}
+
+TEST(WorkerConfig, WhoDialsThisMachineByTcpIsToldOfTheSocket) {
+  EXPECT_THAT(SocketInstead(Parse("[worker]\ncoordinator = '127.0.0.1:7073'\n")),
+              HasSubstr("worker.coordinator = \"unix:/run/motley/workers.sock\""));
+  for (const char* other : {"coordinator = 'unix:/run/motley/workers.sock'", "coordinator = 'a.lab:7073'",
+                            "coordinator = '127.0.0.1:7073'\nidentity = '/i'"}) {
+    EXPECT_EQ(SocketInstead(Parse(absl::StrCat("[worker]\n", other, "\n"))), "") << other;
   }
 }
 

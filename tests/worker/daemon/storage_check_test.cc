@@ -68,6 +68,10 @@ TEST_F(StorageCheckTest, ACheckpointThatAnotherNodeDoubtsIsReadWhole) {
   file.close();
   EXPECT_THAT(Check(verify).error, HasSubstr("rank-0.bin was altered"));
   EXPECT_EQ(Check(verify).error_code, absl::StatusCode::kDataLoss);
+  const std::string manifest = verify.verify_checkpoint + "/manifest.json";
+  std::filesystem::rename(manifest, root + "/kept");
+  std::filesystem::create_symlink(root + "/kept", manifest);
+  EXPECT_THAT(Check(verify).error, HasSubstr("manifest.json is a symbolic link")) << "not followed";
   verify.verify_checkpoint = root + "/" + NameOf(40);
   EXPECT_EQ(Check(verify).error_code, absl::StatusCode::kNotFound) << "not seen here: no verdict";
   verify.verify_checkpoint = "/etc";
