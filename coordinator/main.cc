@@ -43,6 +43,7 @@ void KeepFilesToOneself() { umask(umask(0077) | 0066); }
 
 // What it would still say to its nodes is not its to say.
 [[noreturn]] void EndAtOnce(const absl::Status& why) {
+  motley::FlushLog();
   std::cerr << "motley-coordinator: " << why.message() << std::endl;
   _exit(motley::coordinator::ExitCode(why));
 }
@@ -88,5 +89,6 @@ int main(int argc, char** argv) {
     break;
   }
   server->reset();
+  FlushLog();
   _exit(0);  // a backup may hang on a share that does not answer, on a thread that nobody waits for
 }

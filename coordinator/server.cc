@@ -29,6 +29,7 @@
 #include "coordinator/rpc/endpoint.h"
 #include "coordinator/rpc/health_service.h"
 #include "coordinator/rpc/listening_socket.h"
+#include "coordinator/rpc/loopback_name.h"
 #include "coordinator/rpc/own_workers.h"
 #include "coordinator/rpc/people_servers.h"
 #include "coordinator/rpc/report_limits.h"
@@ -126,6 +127,7 @@ absl::Status Server::Parts::Bind() {
   if (!config.workers_listen.empty()) {
     MOTLEY_ASSIGN_OR_RETURN(ListeningSocket socket, ListeningSocket::Tcp("workers.listen", config.workers_listen));
     workers_address = socket.address();
+    if (const std::string why = WhyOthersStayOut(config.workers_listen, socket.fd()); !why.empty()) LogWarning(why);
     workers_sockets.push_back(std::move(socket));
   }
   return absl::OkStatus();

@@ -21,9 +21,10 @@ uint32_t CodePoint(std::string_view sequence) {
 }
 
 bool Steers(uint32_t point) {
-  return point < 0x20 || (point >= 0x7f && point < 0xa0) ||                             // control characters
-         point == 0x2028 || point == 0x2029 ||                                          // separators of lines
-         (point >= 0x202a && point <= 0x202e) || (point >= 0x2066 && point <= 0x2069);  // direction of writing
+  return point < 0x20 || (point >= 0x7f && point < 0xa0) ||                               // control characters
+         point == 0x2028 || point == 0x2029 ||                                            // separators of lines
+         (point >= 0x202a && point <= 0x202e) || (point >= 0x2066 && point <= 0x2069) ||  // direction of writing
+         point == 0x061c || point == 0x200e || point == 0x200f;                           // its marks
 }
 
 // How many bytes of `text`, which begins with a byte that is not plain, are one good sequence; 0: the byte is wrong.

@@ -45,8 +45,8 @@ absl::Status CheckNumericAddress(std::string_view field, const std::string& addr
   if (whole && (::inet_pton(AF_INET, address.c_str(), parsed) == 1 || ::inet_pton(AF_INET6, address.c_str(), parsed) == 1)) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat(std::string(field), " must be a numeric address of this node, got ", Quoted(address)));
+  return absl::InvalidArgumentError(absl::StrCat(
+      std::string(field), " must be a numeric address of this node (`ip -brief address` lists them), got ", Quoted(address)));
 }
 
 absl::Status CheckHostAddress(std::string_view field, const std::string& address) {

@@ -38,14 +38,14 @@ std::string HintAt(std::string_view text, size_t byte) {
 // Walks the text without building anything; each event returns whether to go on. The parser itself does not recurse.
 class Checker : public nlohmann::json_sax<Json> {
  public:
-  explicit Checker(std::string_view text) : text_(text) {}
-  bool null() override { return true; }
-  bool boolean(bool) override { return true; }
-  bool number_integer(number_integer_t) override { return true; }
-  bool number_unsigned(number_unsigned_t) override { return true; }
-  bool number_float(number_float_t, const string_t&) override { return true; }
-  bool string(string_t&) override { return true; }
-  bool binary(binary_t&) override { return true; }
+  Checker(std::string_view text, size_t most_values) : text_(text), most_values_(most_values) {}
+  bool null() override { return Count(); }
+  bool boolean(bool) override { return Count(); }
+  bool number_integer(number_integer_t) override { return Count(); }
+  bool number_unsigned(number_unsigned_t) override { return Count(); }
+  bool number_float(number_float_t, const string_t&) override { return Count(); }
+  bool string(string_t&) override { return Count(); }
+  bool binary(binary_t&) override { return Count(); }
   bool start_object(size_t) override { return Enter(); }
   bool start_array(size_t) override { return Enter(); }
   bool key(string_t& key) override {
@@ -73,23 +73,30 @@ class Checker : public nlohmann::json_sax<Json> {
   const std::string& problem() const { return problem_; }
 
  private:
+  bool Count() {
+    if (++values_ > most_values_) problem_ = absl::StrCat("holds more than ", most_values_, " values");
+    return problem_.empty();
+  }
   bool Enter() {
+    if (!Count()) return false;
     keys_.emplace_back();
     if (keys_.size() > kDeepestJson) problem_ = absl::StrCat("is nested deeper than ", kDeepestJson, " levels");
     return problem_.empty();
   }
 
   const std::string_view text_;
+  const size_t most_values_;
+  size_t values_ = 0;
   std::vector<std::vector<std::string>> keys_;  // of every object that is open, and an empty list for every open list
   std::string problem_;
 };
 
 template <typename Value>
-absl::StatusOr<Value> Parse(std::string_view text, std::string_view source) {
+absl::StatusOr<Value> Parse(std::string_view text, std::string_view source, size_t most_values) {
   const auto fail = [source](std::string_view problem) {
     return absl::InvalidArgumentError(absl::StrCat(Echo(source), ": ", std::string(problem)));
   };
-  Checker checker(text);
+  Checker checker(text, most_values);
   if (!Json::sax_parse(text, &checker)) return fail(checker.problem());
   Value value = Value::parse(text, nullptr, /*allow_exceptions=*/false);
   if (value.is_discarded()) return fail("is not JSON");
@@ -98,10 +105,12 @@ absl::StatusOr<Value> Parse(std::string_view text, std::string_view source) {
 
 }  // namespace
 
-absl::StatusOr<Json> ParseJson(std::string_view text, std::string_view source) { return Parse<Json>(text, source); }
+absl::StatusOr<Json> ParseJson(std::string_view text, std::string_view source, size_t most_values) {
+  return Parse<Json>(text, source, most_values);
+}
 
 absl::StatusOr<nlohmann::ordered_json> ParseOrderedJson(std::string_view text, std::string_view source) {
-  return Parse<nlohmann::ordered_json>(text, source);
+  return Parse<nlohmann::ordered_json>(text, source, kAnyNumber);
 }
 
 std::string EchoJson(const Json& value) { return Echo(value.dump(-1, ' ', false, Json::error_handler_t::replace)); }

@@ -13,6 +13,8 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr size_t kDigestDigits = 64;  // of SHA-256
+// Six values of a piece take 60 bytes at least, however they are written; what stands beside files and pieces is less than this.
+constexpr size_t kLeastBytesOfValue = 8, kFewValues = 1000;
 constexpr const char* kTensorNames[kNumStateTensors] = {"parameter", "exp_avg", "exp_avg_sq"};
 
 Json FileToJson(const CheckpointFile& file) {
@@ -122,7 +124,7 @@ std::string ManifestToJson(const CheckpointManifest& manifest) {
 }
 
 absl::StatusOr<CheckpointManifest> ManifestFromJson(const std::string& text, const std::string& path) {
-  absl::StatusOr<Json> json = ParseJson(text, path);
+  absl::StatusOr<Json> json = ParseJson(text, path, kFewValues + text.size() / kLeastBytesOfValue);
   if (!json.ok()) return absl::DataLossError(json.status().message());
   try {
     return FromJson(*std::move(json), path);

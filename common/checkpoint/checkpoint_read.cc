@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <map>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -21,8 +23,21 @@ namespace motley {
 namespace {
 
 constexpr int64_t kLargestManifestBytes = int64_t{256} << 20;  // a checkpoint of 10 TB
+constexpr int64_t kSmallManifestBytes = int64_t{4} << 20;
 
 std::string PathOf(const std::string& folder, const CheckpointFile& file) { return absl::StrCat(folder, "/", file.name); }
+
+// A manifest says where the pieces of the files beside it are, and what digests their blocks have: that is less than the files.
+int64_t MostManifestBytes(const std::string& folder) {
+  int64_t bytes = kSmallManifestBytes;
+  std::error_code error;
+  std::filesystem::directory_iterator entry(folder, error);
+  for (; !error && entry != std::filesystem::directory_iterator() && bytes < kLargestManifestBytes; entry.increment(error)) {
+    const absl::StatusOr<int64_t> file = FileBytes(entry->path().string());
+    if (file.ok() && entry->path().filename() != kManifestName) bytes += std::min(*file, kLargestManifestBytes);
+  }
+  return std::min(bytes, kLargestManifestBytes);
+}
 
 // A file's name must not lead out of the folder, and its pieces must lie inside the file.
 absl::Status VerifyPieces(const std::string& folder, const CheckpointFile& file, int64_t element_bytes, int64_t num_units) {
@@ -124,7 +139,10 @@ absl::StatusOr<CheckpointManifest> ReadManifest(const std::string& folder) {
 absl::StatusOr<CheckpointManifest> ReadManifest(const FileDescriptor& at, const std::string& folder) {
   const std::string path = ManifestPath(folder);
   const absl::StatusOr<FileDescriptor> file = OpenForReadIn(at, kManifestName, path);
-  const absl::StatusOr<std::string> text = file.ok() ? ReadSmallFile(*file, path, kLargestManifestBytes) : file.status();
+  const absl::StatusOr<int64_t> bytes = FileBytesIn(at, kManifestName, path);
+  const bool small = !bytes.ok() || *bytes <= kSmallManifestBytes;
+  const int64_t most_bytes = small ? kSmallManifestBytes : MostManifestBytes(folder);
+  const absl::StatusOr<std::string> text = file.ok() ? ReadSmallFile(*file, path, most_bytes) : file.status();
   // Too large, or no file at all: no writer of ours left it so.
   if (absl::IsInvalidArgument(text.status())) return absl::DataLossError(text.status().message());
   MOTLEY_RETURN_IF_ERROR(text.status());

@@ -39,8 +39,9 @@ absl::Status ValidateName(const std::string& name) {
   if (name.size() > kLongestName) {
     return absl::InvalidArgumentError(absl::StrCat("name must have at most ", kLongestName, " bytes, got ", name.size()));
   }
-  if (std::any_of(name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; })) {
-    return absl::InvalidArgumentError("name must not contain control characters");
+  if (CleanLine(name) != name) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("name must not contain control characters, nor such as turn the direction of writing, got ", Quoted(name)));
   }
   return absl::OkStatus();
 }

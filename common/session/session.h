@@ -159,6 +159,7 @@ struct ReachAnswer {
   NodeName node;
   std::string error;                                 // empty = reached
   double connect_seconds = 0, bytes_per_second = 0;  // 0 = not known
+  std::string other_card;                            // why bytes may leave by another card; empty = they do not
 };
 struct ReachReport {
   std::string check_id;

@@ -24,14 +24,16 @@ absl::Status Unfit(const Parts&... parts) {
 
 std::string DateOf(absl::Time time) { return absl::FormatTime("%Y-%m-%d %H:%M UTC", time, absl::UTCTimeZone()); }
 
+// Whether the clock or the certificate is wrong, nobody here knows: after a start without a battery it is the clock, and the next
+// correction mends it.
 absl::Status CheckTime(const Certificate& certificate, absl::Time now) {
-  if (now < certificate.not_before()) {
-    return absl::UnavailableError(absl::StrCat("the node's certificate is valid from ", DateOf(certificate.not_before()),
-                                               " on, and this machine's clock says ", DateOf(now), ": set the clock"));
-  }
-  if (now < certificate.not_after()) return absl::OkStatus();
-  return Unfit("the node's certificate expired on ", DateOf(certificate.not_after()), " (this machine's clock says ", DateOf(now),
-               "); ", kJoin);
+  const bool early = now < certificate.not_before();
+  if (!early && now < certificate.not_after()) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("the node's certificate ",
+                                             early ? absl::StrCat("is valid from ", DateOf(certificate.not_before()), " on")
+                                                   : absl::StrCat("expired on ", DateOf(certificate.not_after())),
+                                             ", and this machine's clock says ", DateOf(now), ": set the clock where it is ",
+                                             early ? "behind" : "ahead", ", else ", kJoin));
 }
 
 }  // namespace

@@ -18,7 +18,8 @@ struct NodeIdentity {
 };
 
 // Whether a coordinator of the cluster would let it in as that node, as far as its own files say. FAILED_PRECONDITION: what is
-// wrong, and what mends it. UNAVAILABLE: it is not valid yet, which the clock's next correction may mend.
+// wrong, and what mends it. UNAVAILABLE: it is not valid yet, or has expired, by this machine's clock, whose next correction may
+// mend it.
 absl::Status CheckIdentity(const NodeIdentity& identity, const NodeName& node, absl::Time now);
 
 // When to have it renewed: when a third of the time for which it was given is left. Of one that passes CheckIdentity.

@@ -65,6 +65,7 @@ struct ReportToProto {
       to->set_node(answer.node.value());
       to->set_error(answer.error);
       to->set_connect_seconds(answer.connect_seconds);
+      to->set_other_card(answer.other_card);
       to->set_bytes_per_second(answer.bytes_per_second);
     }
   }
@@ -201,7 +202,8 @@ ProfileReport ProfileFromProto(const v1::ProfileResult& in) {
 ReachReport ReachFromProto(const v1::ReachResult& in) {
   ReachReport report{in.check_id(), {}};
   for (const v1::ReachAnswer& answer : in.answers()) {
-    report.answers.push_back({NodeName(answer.node()), answer.error(), answer.connect_seconds(), answer.bytes_per_second()});
+    report.answers.push_back(
+        {NodeName(answer.node()), answer.error(), answer.connect_seconds(), answer.bytes_per_second(), answer.other_card()});
   }
   return report;
 }

@@ -68,8 +68,8 @@ Exit List(Context& context, const ListFlags& flags) {
   for (const v1::Job& job : jobs) {
     table.Add(
         row({job.id(), job.spec().name(), FormatState(job.state()), absl::StrCat(job.step(), "/", job.spec().training().steps()),
-             job.has_last_step() ? LossText(job.last_step().loss()) : "-", absl::StrCat(job.epoch()),
-             FormatTime(job.submitted_unix_ms()), job.reason()},
+             job.has_last_step() && job.last_step().step() == job.step() ? LossText(job.last_step().loss()) : "-",
+             absl::StrCat(job.epoch()), FormatTime(job.submitted_unix_ms()), job.reason()},
             job.owner()));
   }
   table.Spare({"GENERATION", "NAME", "SUBMITTED"}).Print(context.out, context.screen);

@@ -105,7 +105,9 @@ void Progress::Show(const v1::JobUpdate& update) {
 Exit EndOf(const v1::Job& job, std::ostream& out, const Screen& screen) {
   std::string sentence = absl::StrCat("job ", job.id(), " ", FormatState(job.state()), " at step ", job.step(), " of ",
                                       job.spec().training().steps());
-  if (job.has_last_step()) absl::StrAppend(&sentence, ", loss ", LossText(job.last_step().loss()));
+  // Of a step that is repeated from a checkpoint before it, it is another step's.
+  if (job.has_last_step() && job.last_step().step() == job.step())
+    absl::StrAppend(&sentence, ", loss ", LossText(job.last_step().loss()));
   if (!job.newest_checkpoint().empty()) absl::StrAppend(&sentence, ", checkpoint ", CleanLine(job.newest_checkpoint()));
   if (job.state() == v1::JOB_STATE_SUCCEEDED) {
     const bool diverged =

@@ -75,7 +75,8 @@ void Print(const v1::GetJobResponse& response, std::ostream& out, const Screen& 
     out << "\n";
   }
   // What an earlier generation did says nothing of the steps to come.
-  const bool fresh = job.has_last_step() && (HasEnded(job.state()) || job.last_step().epoch() == job.epoch());
+  const bool is_its_step = job.last_step().step() == job.step();
+  const bool fresh = job.has_last_step() && (HasEnded(job.state()) ? is_its_step : job.last_step().epoch() == job.epoch());
   if (job.has_last_step() && !fresh) {
     line(absl::StrCat("last step   ", job.last_step().step(), " of generation ", job.last_step().epoch(), "; generation ",
                       job.epoch(), " has made none yet",

@@ -106,7 +106,7 @@ Action AddSubmit(CLI::App& app) {
   app.add_option("--plan", flags->plan, "a plan given by hand instead of a strategy: JSON, or text as `motley plan` prints it")
       ->type_name("FILE");
   app.add_option("--job-id,--id", flags->id,
-                 "[a-z0-9-], at most 63; the same id and file again is the same job; generated if absent")
+                 "[a-z0-9-], at most 63, no hyphen first; the same id and file again is the same job; generated if absent")
       ->type_name("ID");
   app.add_flag("--wait", flags->wait, "print progress until the job has ended; exit 1 if it did not succeed");
   return [flags](Context& context) { return Submit(context, *flags); };

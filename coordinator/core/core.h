@@ -13,6 +13,7 @@
 #include "common/session/session.h"
 #include "coordinator/core/cluster_authority.h"
 #include "coordinator/core/config.h"
+#include "coordinator/core/counted_time.h"
 #include "coordinator/core/executor.h"
 #include "coordinator/core/journal.h"
 #include "coordinator/core/metrics.h"
@@ -60,6 +61,7 @@ struct Core {
         executor(executor),
         metrics(registry),
         journal(config, clock, store, metrics, std::move(post)),
+        counted(config.state_folder + "/coordinator.time", clock),
         numbers(store.secret(), store.mark().store_id) {}
 
   const Config& config;
@@ -68,6 +70,7 @@ struct Core {
   Executor& executor;
   Metrics metrics;
   Journal journal;
+  CountedTime counted;  // loaded at start
   const NumberKey numbers;
   ClusterState state;
   std::optional<ClusterAuthority> authority;  // loaded at start (members/joining)
@@ -80,6 +83,7 @@ struct Core {
   BackupState backup;
   std::map<NodeName, std::shared_ptr<WorkerLink>> links;  // of connected nodes
   int64_t planning_tickets = 0;
+  std::map<std::string, std::function<void()>> looks;       // into checkpoint folders, under way; and what comes behind each
   std::optional<absl::Duration> leases_checked;             // when; empty before the first time
   std::set<std::pair<NodeName, std::string>> foreign_said;  // nodes and kinds of reports whose first was logged
   std::string lease_brake;                                  // said already

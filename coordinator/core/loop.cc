@@ -54,19 +54,27 @@ bool TaskThread::RunSome(absl::Duration sleep) {
 }
 
 void BackgroundExecutor::Run(std::function<void()> work, std::function<void()> done) {
-  RunOn(worker_, std::move(work), std::move(done));
+  worker_->Post(Task(std::move(work), std::move(done)));
 }
 
 void BackgroundExecutor::RunAside(std::function<void()> work, std::function<void()> done) {
-  RunOn(aside_, std::move(work), std::move(done));
+  aside_->Post(Task(std::move(work), std::move(done)));
 }
 
 void BackgroundExecutor::RunApart(std::function<void()> work, std::function<void()> done) {
-  std::thread([apart = apart_, work = std::move(work), done = std::move(done)] {
+  std::thread(Task(std::move(work), std::move(done))).detach();
+}
+
+std::function<void()> BackgroundExecutor::Task(std::function<void()> work, std::function<void()> done) const {
+  return [apart = apart_, work = std::move(work), done = std::move(done)] {
+    {
+      absl::MutexLock lock(&apart->mutex);
+      if (apart->loop == nullptr) return;
+    }
     work();
     absl::MutexLock lock(&apart->mutex);
     if (apart->loop != nullptr) apart->loop->Post(done);
-  }).detach();
+  };
 }
 
 void BackgroundExecutor::Stop() {
@@ -74,15 +82,9 @@ void BackgroundExecutor::Stop() {
     absl::MutexLock lock(&apart_->mutex);
     apart_->loop = nullptr;
   }
-  worker_.Stop();
-  aside_.Stop();
-}
-
-void BackgroundExecutor::RunOn(TaskThread& thread, std::function<void()> work, std::function<void()> done) {
-  thread.Post([this, work = std::move(work), done = std::move(done)] {
-    work();
-    loop_.Post(done);
-  });
+  for (std::shared_ptr<TaskThread>* thread : {&worker_, &aside_}) {
+    if (*thread != nullptr) std::thread([ends = std::move(*thread)] { ends->Stop(); }).detach();
+  }
 }
 
 }  // namespace motley::coordinator

@@ -1,4 +1,4 @@
-// The thread that owns all state, and the one beside it for work that takes long. See docs/inside/threading.md.
+// The thread that owns all state, and those beside it for work that takes long. See docs/inside/threading.md.
 #pragma once
 
 #include <functional>
@@ -59,12 +59,14 @@ class TaskPoster {
   TaskKind kind_;
 };
 
-// Runs work on two threads of its own, or on one for itself, and the continuations on the loop. `loop` must outlive it.
+// Runs work on two threads of its own, or on one for itself, and the continuations on the loop. Nobody waits for what still works
+// when it stops: that ends by itself, without its continuation. `loop` must outlive it.
 class BackgroundExecutor : public Executor {
  public:
-  explicit BackgroundExecutor(TaskThread& loop) : loop_(loop), apart_(std::make_shared<Apart>(&loop)) {
-    worker_.Start();
-    aside_.Start();
+  explicit BackgroundExecutor(TaskThread& loop)
+      : apart_(std::make_shared<Apart>(&loop)), worker_(std::make_shared<TaskThread>()), aside_(std::make_shared<TaskThread>()) {
+    worker_->Start();
+    aside_->Start();
   }
   ~BackgroundExecutor() override { Stop(); }
   void Run(std::function<void()> work, std::function<void()> done) override;
@@ -79,11 +81,11 @@ class BackgroundExecutor : public Executor {
     absl::Mutex mutex;
     TaskThread* loop ABSL_GUARDED_BY(mutex);  // null: stopped
   };
-  void RunOn(TaskThread& thread, std::function<void()> work, std::function<void()> done);
+  // The work, then the continuation where the loop still is.
+  std::function<void()> Task(std::function<void()> work, std::function<void()> done) const;
 
-  TaskThread& loop_;
   const std::shared_ptr<Apart> apart_;
-  TaskThread worker_, aside_;
+  std::shared_ptr<TaskThread> worker_, aside_;
 };
 
 }  // namespace motley::coordinator

@@ -1,11 +1,13 @@
 #include "coordinator/epoch/ending.h"
 
+#include <algorithm>
 #include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/count.h"
 #include "common/base/status_macros.h"
+#include "coordinator/epoch/leave_out.h"
 #include "coordinator/epoch/prober.h"
 #include "coordinator/epoch/second_opinion.h"
 #include "coordinator/epoch/setup.h"
@@ -50,16 +52,14 @@ void RecordFailure(Core& core, const Failure& failure, std::vector<EventRecord>*
   if (remedy == Remedy::kSecondReader && believed) Suspect(core, failure);
   if (remedy == Remedy::kWithoutNode && believed && !EndsJob(core.state, run, failure)) {
     run.odd_nodes.insert(event.node);
+    run.storage_in_doubt = true;  // others may hold the same other data, and would say so one by one
     LeaveOut(core, event.node, Describe(failure));
   }
   if (remedy != Remedy::kRestart || !(blamed.empty() || blamed.contains(event.node))) return;
   if (++run.deaths[failure.device] < core.config.driver.max_deaths) return;
-  run.left_out[failure.device] = absl::StrCat("its rank died ", Count(run.deaths[failure.device], "time"), " in a row",
-                                              failure.message.empty() ? "" : absl::StrCat(", the last time: ", failure.message));
-  event.kind = kind::kDeviceLeftOut;
-  event.message = absl::StrCat("the job goes on without ", failure.device.value(), ": ", run.left_out[failure.device],
-                               "; mend that, then start its worker anew: that gives it another chance");
-  events->push_back(event);
+  LeaveOutDevice(core, failure.device,
+                 absl::StrCat("its rank died ", Count(run.deaths[failure.device], "time"), " in a row",
+                              failure.message.empty() ? "" : absl::StrCat(", the last time: ", failure.message)));
 }
 
 // The epoch ended otherwise than as it was planned. Failures count in a row while no step is made between them.
@@ -213,8 +213,13 @@ void LeaveCluster(Core& core, const std::string& reason) {
   RememberNodes(core.state);
   for (const auto& [name, probe] : run.probes) {
     core.Send(name, StopCommand{run.job, job.epoch, false, reason});
-    const auto node = core.state.nodes.find(name);
-    if (node != core.state.nodes.end() && NodeStateName(core.state, node->second) == "refused") node->second.reason.clear();
+  }
+  for (auto& [name, node] : core.state.nodes) {
+    const std::vector<DeviceDescription>& devices = node.description.devices;
+    const bool any_left_out = std::any_of(devices.begin(), devices.end(),
+                                          [&](const DeviceDescription& device) { return run.left_out.contains(device.id); });
+    const std::string is = NodeStateName(core.state, node);
+    if (is == "refused" || (any_left_out && is == "ready")) node.reason.clear();
   }
   if (run.suspicion && !run.suspicion->reader.empty()) {
     core.Send(run.suspicion->reader, StopCommand{run.job, job.epoch, false, reason});

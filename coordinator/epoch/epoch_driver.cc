@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/logging.h"
 #include "coordinator/epoch/ending.h"
+#include "coordinator/epoch/leave_out.h"
 #include "coordinator/epoch/planning.h"
 #include "coordinator/epoch/prober.h"
 #include "coordinator/epoch/run_begin.h"
@@ -39,6 +40,7 @@ struct Apply {
   }
 
   absl::Status operator()(const KeepOn&) {
+    if (run.looking && core.clock.Now() - run.stage_since > core.config.driver.look_patience) PardonPlanning(core);
     if (!reason.empty()) core.SetReason(job, reason);
     return absl::OkStatus();
   }
@@ -65,8 +67,17 @@ struct Apply {
     core.SetReason(job, reason);
     return absl::OkStatus();
   }
-  absl::Status operator()(const LeaveOutNode& action) {
-    LeaveOut(core, action.node, reason);
+  absl::Status operator()(const LeaveOutNodes& action) {
+    for (const auto& [node, why] : action.nodes) {
+      LeaveOut(core, node, why);
+      core.Send(node, StopCommand{job.id, job.epoch, false, why});  // no rank's start or end tells it to remove its token
+    }
+    return absl::OkStatus();
+  }
+  absl::Status operator()(const LeaveOutDevices& action) {
+    for (const DeviceId& device : action.devices) {
+      LeaveOutDevice(core, device, absl::StrCat("there is a plan without it, and none with it: ", reason));
+    }
     return absl::OkStatus();
   }
   absl::Status operator()(const LeaveOutUnreached& action) {

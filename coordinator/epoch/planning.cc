@@ -4,6 +4,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -18,6 +19,8 @@
 #include "coordinator/epoch/epoch_driver.h"
 #include "coordinator/epoch/planner_input.h"
 #include "coordinator/epoch/setup.h"
+#include "coordinator/state/awaited.h"
+#include "coordinator/state/decide.h"
 #include "planner/live/planner.h"
 
 namespace motley::coordinator {
@@ -121,24 +124,51 @@ struct CheckpointWish {
   std::set<std::string> damaged;
   JobId job;
   bool is_new = false;  // it has never started a rank
+  bool tries_without_small = false;
 };
 
-// Runs beside the loop, on values of its own.
-Prepared Prepare(planner::PlannerInput input, const CheckpointWish& wish) {
+// The devices of least memory without which there is a plan; none: there is no plan without such devices either. For a trial
+// their collectives are as good as those that were measured with them.
+std::vector<DeviceId> TooSmall(planner::PlannerInput input) {
+  constexpr int kMostSizes = 8;  // each is a whole search
+  std::vector<DeviceId> small;
+  if (!input.collectives.points.empty()) input.measured = std::exchange(input.collectives, CollectiveProfile());
+  input.predicts_links = true;
+  for (int size = 0; size < kMostSizes; ++size) {
+    int64_t least = 0;  // those without a limit have none
+    for (const DeviceDescription& device : input.devices) {
+      if (device.memory_bytes > 0 && (least == 0 || device.memory_bytes < least)) least = device.memory_bytes;
+    }
+    if (least == 0) return {};
+    for (size_t d = input.devices.size(); d-- > 0;) {
+      if (input.devices[d].memory_bytes != least) continue;
+      small.push_back(input.devices[d].id);
+      input.devices.erase(input.devices.begin() + static_cast<std::ptrdiff_t>(d));
+      input.compute.erase(input.compute.begin() + static_cast<std::ptrdiff_t>(d));
+    }
+    if (input.devices.empty()) return {};
+    if (planner::MakePlan(input).ok()) return small;
+  }
+  return {};
+}
+
+// Beside the loop, on values of its own: whose folder does not answer never comes back.
+Prepared Look(const planner::PlannerInput& input, const CheckpointWish& wish) {
   Prepared prepared;
+  prepared.epoch = input.epoch;
   if (!wish.folder.empty()) {
     // What somebody copied into the folder must not end a job that has checkpoints of its own there.
     const auto ours = [&](const CheckpointManifest& manifest, const std::string& folder) -> absl::Status {
       MOTLEY_RETURN_IF_ERROR(CheckOwner(manifest, wish.job, wish.folder, folder));
       return CheckFits(manifest, input, wish.data_digest, folder);
     };
-    input.epoch = AboveNames(input.epoch, wish.folder);
+    prepared.epoch = AboveNames(prepared.epoch, wish.folder);
     std::vector<std::string> not_one;
     auto found = FindNewestCheckpoint(wish.folder, wish.damaged, ours, &not_one);
     if (found.ok()) {
       prepared.resume_from = found->folder;
       prepared.start_step = found->manifest.step;
-      input.epoch = Above(input.epoch, found->manifest.epoch);  // an older build's name has none
+      prepared.epoch = Above(prepared.epoch, found->manifest.epoch);  // an older build's name has none
       for (const CheckpointFile& file : found->manifest.files) prepared.resume_bytes += file.bytes;
       prepared.skipped = found->skipped;
       prepared.unjudged = found->unjudged;
@@ -156,20 +186,31 @@ Prepared Prepare(planner::PlannerInput input, const CheckpointWish& wish) {
     } else {
       prepared.status = found.status();
     }
-    if (!prepared.status.ok()) return prepared;
   }
-  prepared.epoch = input.epoch;
-  absl::StatusOr<planner::PlanResult> result = planner::MakePlan(input);
-  prepared.status = OnOneLine(result.status());
-  prepared.of_planner = true;
-  if (result.ok()) prepared.plan = *std::move(result);
   return prepared;
+}
+
+// Beside the loop, too.
+void PlanFrom(planner::PlannerInput input, bool tries_without_small, Prepared* prepared) {
+  input.epoch = prepared->epoch;
+  absl::StatusOr<planner::PlanResult> result = planner::MakePlan(input);
+  prepared->status = OnOneLine(result.status());
+  prepared->of_planner = true;
+  if (absl::IsResourceExhausted(result.status()) && tries_without_small) prepared->too_small = TooSmall(std::move(input));
+  if (result.ok()) prepared->plan = *std::move(result);
+}
+
+// Where nobody else is waited for, or to blame, should there be no plan.
+bool MayLeaveOutSmall(const ClusterState& state, const JobRun& run, const JobRecord& job) {
+  const bool had_plan = run.has_run || job.started_unix_ms > 0;
+  return job.config.planner.plan_json.empty() && UnprovenNodes(state, run).empty() &&
+         (!had_plan || PartnersAway(state, run).empty());
 }
 
 // On disk before the planner begins: should it take the coordinator with it, the next one knows (members/recovery).
 absl::Status CountPlanning(Core& core, JobRecord& job) {
   Batch batch;
-  batch.jobs.push_back(WithPhase(job, JobPhase::kPlanning, "looking for the newest checkpoint and planning"));
+  batch.jobs.push_back(WithPhase(job, JobPhase::kPlanning, kPlanningReason));
   ++batch.jobs[0].plannings_begun;
   if (job.phase != JobPhase::kPlanning) batch.events.push_back(PhaseEvent(job, batch.jobs[0]));
   MOTLEY_RETURN_IF_ERROR(core.journal.Commit(batch));
@@ -177,21 +218,72 @@ absl::Status CountPlanning(Core& core, JobRecord& job) {
   return absl::OkStatus();
 }
 
-// The planner came back. The next commit of the job says so; a coordinator that ends has none.
+// The planner came back: the next commit of the job says so.
 void ForgetPlanning(Core& core, const JobId& id) {
-  auto job = core.state.jobs.find(id);
-  if (job == core.state.jobs.end() || job->second.plannings_begun == 0) return;
-  job->second.plannings_begun = 0;
-  if (!core.stopping) return;
-  Batch batch;
-  batch.jobs.push_back(job->second);
-  if (absl::Status status = core.journal.Commit(batch); !status.ok()) LogError(std::string(status.message()));
+  if (auto job = core.state.jobs.find(id); job != core.state.jobs.end()) job->second.plannings_begun = 0;
+}
+
+struct PlanningTask {
+  JobId job;
+  int64_t ticket = 0;
+  CheckpointWish wish;
+  planner::PlannerInput input;
+  Prepared prepared;
+};
+
+// The set of devices may have changed meanwhile, or the job ended.
+bool IsWaitedFor(const Core& core, const PlanningTask& task) {
+  return core.state.run && core.state.run->planning_ticket == task.ticket && core.state.run->stage == Stage::kPlanning;
+}
+
+void Answer(Core& core, PlanningTask& task) {
+  ForgetPlanning(core, task.job);
+  if (!IsWaitedFor(core, task)) return;
+  core.state.run->prepared = std::move(task.prepared);
+  Drive(core);
+}
+
+void BeginPlan(Core& core, const std::shared_ptr<PlanningTask>& task) {
+  core.executor.Run([task] { PlanFrom(std::move(task->input), task->wish.tries_without_small, &task->prepared); },
+                    [&core, task] { Answer(core, *task); });
+}
+
+// On a thread of its own, which nobody waits for: a share that does not answer holds up no other job, and not the process's end.
+// One at a time for each folder, or each planning of its job would leave a thread behind; the newest one has its turn then.
+void BeginLook(Core& core, const std::shared_ptr<PlanningTask>& task) {
+  core.state.run->looking = true;
+  const auto [look, is_first] = core.looks.try_emplace(task->wish.folder);
+  if (!is_first) {
+    look->second = [&core, task] {
+      if (IsWaitedFor(core, *task)) BeginLook(core, task);
+    };
+    return;
+  }
+  core.executor.RunApart([task] { task->prepared = Look(task->input, task->wish); },
+                         [&core, task] {
+                           const auto ended = core.looks.extract(task->wish.folder);
+                           if (ended.mapped()) ended.mapped()();
+                           if (!IsWaitedFor(core, *task)) return ForgetPlanning(core, task->job);
+                           core.state.run->looking = false;
+                           core.state.run->stage_since = core.clock.Now();
+                           task->prepared.status.ok() ? BeginPlan(core, task) : Answer(core, *task);
+                         });
 }
 
 }  // namespace
 
 absl::Status OnOneLine(const absl::Status& status) {
   return {status.code(), absl::StrReplaceAll(status.message(), {{":\n  ", ": "}, {"\n  ", "; "}, {"\n", "; "}})};
+}
+
+void PardonPlanning(Core& core) {
+  if (!core.state.run || core.state.run->stage != Stage::kPlanning) return;
+  JobRecord& job = core.state.jobs.at(core.state.run->job);
+  if (job.plannings_begun == 0) return;
+  job.plannings_begun = 0;
+  Batch batch;
+  batch.jobs.push_back(job);
+  if (absl::Status status = core.journal.Commit(batch); !status.ok()) LogError(std::string(status.message()));
 }
 
 absl::Status BeginPlanning(Core& core) {
@@ -201,6 +293,7 @@ absl::Status BeginPlanning(Core& core) {
   run.stage = Stage::kPlanning;
   run.stage_since = core.clock.Now();
   run.prepared.reset();
+  run.looking = false;
   run.planning_ticket = ++core.planning_tickets;
   absl::StatusOr<planner::PlannerInput> input = MakeInput(core, run, job);
   if (!input.ok()) {
@@ -210,18 +303,18 @@ absl::Status BeginPlanning(Core& core) {
     return absl::OkStatus();
   }
   if (!input->collectives.points.empty()) run.measured_together = run.considered;
-  auto prepared = std::make_shared<Prepared>();
-  core.executor.Run(
-      [prepared, input = *std::move(input),
-       wish = CheckpointWish{CheckpointFolder(job), job.newest_checkpoint, job.data_digest, run.damaged, job.id,
-                             job.started_unix_ms == 0}] { *prepared = Prepare(input, wish); },
-      [&core, prepared, ticket = run.planning_ticket, id = job.id] {
-        ForgetPlanning(core, id);
-        // The set of devices may have changed meanwhile, or the job ended.
-        if (!core.state.run || core.state.run->planning_ticket != ticket || core.state.run->stage != Stage::kPlanning) return;
-        core.state.run->prepared = std::move(*prepared);
-        Drive(core);
-      });
+  const auto task = std::make_shared<PlanningTask>();
+  task->job = job.id;
+  task->ticket = run.planning_ticket;
+  task->wish = CheckpointWish{CheckpointFolder(job),
+                              job.newest_checkpoint,
+                              job.data_digest,
+                              run.damaged,
+                              job.id,
+                              job.started_unix_ms == 0,
+                              MayLeaveOutSmall(core.state, run, job)};
+  task->input = *std::move(input);
+  BeginLook(core, task);
   return absl::OkStatus();
 }
 

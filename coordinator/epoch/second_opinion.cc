@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "coordinator/epoch/setup.h"
+#include "coordinator/epoch/leave_out.h"
 
 namespace motley::coordinator {
 

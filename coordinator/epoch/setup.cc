@@ -142,7 +142,8 @@ absl::Status BeginStorageChecks(Core& core, const std::vector<DeviceDescription>
   const std::set<NodeName> nodes = NodesOf(devices);
   for (const NodeName& node : nodes) {
     auto ok = run.storage_ok.find(node);
-    if (ok == run.storage_ok.end() || ok->second != core.state.nodes.at(node).description.incarnation) run.storage[node];
+    const bool passed = ok != run.storage_ok.end() && ok->second == core.state.nodes.at(node).description.incarnation;
+    if (!passed || run.storage_in_doubt) run.storage[node];
   }
   AskSetupReach(core, nodes);
   if (run.storage.empty()) return absl::OkStatus();
@@ -165,24 +166,16 @@ void OnStorageReport(Core& core, const NodeName& node, const StorageReport& repo
   if (run.stage != Stage::kStorage || it == run.storage.end() || !it->second.asked) return;
   it->second.answered = true;
   it->second.report = report;
-  if (node != run.token_writer || run.token.empty() || !report.error.empty()) return;
+  if (node != run.token_writer || run.token.empty()) return;
+  const bool written = report.error.empty();
+  // Another one may be compared with as well, unless somebody passed before: then only who trains in the folder knows it.
+  if (!written && run.storage.size() != NodesOf(run.considered).size()) return;
   for (const auto& [other, answer] : run.storage) {
-    if (!answer.asked) SendStorageCheck(core, other);
+    if (answer.asked) continue;
+    if (!written) run.token_writer = other;
+    SendStorageCheck(core, other);
+    if (!written) return;
   }
-}
-
-void LeaveOut(Core& core, const NodeName& node, const std::string& why) {
-  JobRun& run = *core.state.run;
-  for (const DeviceDescription& device : run.considered) {
-    if (NodeOf(device.id) == node) run.left_out[device.id] = why;
-  }
-  EventRecord event;
-  event.job = run.job;
-  event.kind = kind::kDeviceLeftOut;
-  event.node = node;
-  event.epoch = core.state.jobs.at(run.job).epoch;
-  event.message = absl::StrCat("the job goes on without node ", node.value(), ": ", why);
-  core.Emit(std::move(event));
 }
 
 absl::Status BeginProfiling(Core& core) {
@@ -192,6 +185,7 @@ absl::Status BeginProfiling(Core& core) {
     run.storage_ok[node] = core.state.nodes.at(node).description.incarnation;
     if (job.data_digest.empty()) job.data_digest = answer.report.data_digest, job.data_bytes = answer.report.data_bytes;
   }
+  run.storage_in_doubt = false;
   if (absl::Status computes = planner::CheckComputeType(run.considered, job.config); !computes.ok()) {
     RefuseBeforePlanning(core, std::move(computes));
     return absl::OkStatus();

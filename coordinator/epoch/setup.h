@@ -12,8 +12,6 @@ namespace motley::coordinator {
 // Takes a new epoch number (durable), then asks every node that was not asked yet: one writes a token first, the others read it.
 absl::Status BeginStorageChecks(Core& core, const std::vector<DeviceDescription>& devices, const std::string& reason);
 void OnStorageReport(Core& core, const NodeName& node, const StorageReport& report);
-// The job goes on without this node.
-void LeaveOut(Core& core, const NodeName& node, const std::string& why);
 
 // Asks for the profiles that are not stored under their digest; goes to planning when there are none.
 absl::Status BeginProfiling(Core& core);

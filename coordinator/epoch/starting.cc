@@ -149,6 +149,9 @@ absl::Status StartEpoch(Core& core, const std::string& reason) {
   next.predicted_step_seconds = prepared.plan.plan.predicted.step_seconds;
   if (!prepared.resume_from.empty() && !prepared.initial) next.newest_checkpoint = prepared.resume_from;
   next.step = prepared.start_step;
+  // The store was older than the checkpoint: nothing is known of the step that it has, and another one's loss is not shown for
+  // it.
+  if (next.last_step.step < next.step) next.last_step = {};
   MOTLEY_ASSIGN_OR_RETURN(std::vector<RankAssignment> ranks, MakeAssignments(core.state, run, next));
 
   Batch batch;

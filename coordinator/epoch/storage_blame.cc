@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/fault.h"
-#include "coordinator/epoch/setup.h"
+#include "coordinator/epoch/leave_out.h"
 
 namespace motley::coordinator {
 namespace {
@@ -38,7 +38,7 @@ void GoOnWithout(Core& core, const NodeName& node) {
   (void)LeaveOut(core, node,
                  absl::StrCat("it is the third time in a row that the job's checkpoints could not be written or read because of "
                               "its file system; see that ",
-                              folder, " is mounted there as on the other nodes, then restart its worker"));
+                              folder, " is mounted there as on the other nodes"));
   core.state.run->storage_blame = {};
 }
 

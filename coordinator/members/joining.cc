@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/clean_text.h"
+#include "common/base/count.h"
 #include "common/base/duration_text.h"
 #include "common/base/logging.h"
 #include "common/base/sha256.h"
@@ -17,6 +18,7 @@
 namespace motley::coordinator {
 namespace {
 
+constexpr char kTokenThing[] = "token/";                       // of counted time
 constexpr absl::Duration kBetweenRenewals = absl::Seconds(5);  // of one member: a signature and a commit each
 
 absl::Time WallNow(const Core& core) { return absl::FromUnixMillis(core.journal.UnixMs()); }
@@ -67,6 +69,30 @@ absl::StatusOr<IssuedCertificate> Issue(Core& core, MemberRecord& member, std::s
   return IssuedCertificate{certificate.ToPem(), core.authority->Certificates()};
 }
 
+absl::Duration WallAge(const Core& core, const TokenRecord& token) {
+  return std::max(absl::ZeroDuration(), absl::Milliseconds(core.journal.UnixMs() - token.made_unix_ms));
+}
+
+std::map<std::string, absl::Duration> TokenAges(Core& core) {
+  std::map<std::string, absl::Duration> ages;
+  for (const auto& [id, token] : core.state.tokens) ages[id] = TokenAge(core, token);
+  return ages;
+}
+
+// They may have been good for longer than they were given while the machine was off.
+void EndTokensOfUnknownAge(Core& core) {
+  if (core.state.tokens.empty()) return;
+  Batch batch;
+  for (const auto& [id, token] : core.state.tokens) batch.ended_tokens.push_back(id);
+  batch.events.push_back(NodeEvent(
+      kind::kTokenRevoked, NodeName(),
+      absl::StrCat(Count(batch.ended_tokens.size(), "token is", "tokens are"),
+                   " ended: the machine was started anew with its clock before the time at which the coordinator ran last, so ",
+                   "nobody knows how old they are; see that its clock is right, and make new ones (motley node token)")));
+  core.state.tokens.clear();
+  if (absl::Status status = core.journal.Commit(batch); !status.ok()) LogError(std::string(status.message()));
+}
+
 absl::Status HasAuthority(const Core& core) {
   if (core.authority) return absl::OkStatus();
   return absl::FailedPreconditionError("the cluster has no certificate authority; see the coordinator's log");
@@ -90,6 +116,10 @@ absl::Status LoadMembers(Core& core) {
   MOTLEY_ASSIGN_OR_RETURN(core.authority, ClusterAuthority::FromRecords(authorities));
   MOTLEY_RETURN_IF_ERROR(LoadTerm(core));
   for (const TokenRecord& token : tokens) core.state.tokens[token.id] = token;
+  if (core.counted.wall_went_back()) EndTokensOfUnknownAge(core);
+  for (const auto& [id, token] : core.state.tokens) {
+    if (core.counted.has_gap()) core.counted.IsAtLeast(kTokenThing + id, WallAge(core, token));
+  }
   for (const MemberRecord& member : members) {
     core.state.members[member.node] = member;
     ShowMember(core, member.node);
@@ -116,9 +146,10 @@ absl::StatusOr<JoinToken> MakeToken(Core& core, absl::Duration life, bool reusab
     return absl::InvalidArgumentError(absl::StrCat("ttl must be from 1 second to 90 days, got ", DurationText(life)));
   }
   Batch batch;
-  batch.ended_tokens = TokensToEnd(core.state, core.journal.UnixMs());
+  batch.ended_tokens = TokensToEnd(core.state, TokenAges(core));
   const auto open = std::count_if(core.state.tokens.begin(), core.state.tokens.end(), [&](const auto& entry) {
-    return (entry.second.reusable || entry.second.joins == 0) && core.journal.UnixMs() < entry.second.expires_unix_ms;
+    const TokenRecord& each = entry.second;
+    return (each.reusable || each.joins == 0) && !IsExpired(each, core.journal.UnixMs(), TokenAge(core, each));
   });
   if (open >= static_cast<std::ptrdiff_t>(kMostTokens)) {
     return absl::ResourceExhaustedError(absl::StrCat(
@@ -133,7 +164,16 @@ absl::StatusOr<JoinToken> MakeToken(Core& core, absl::Duration life, bool reusab
   MOTLEY_RETURN_IF_ERROR(core.journal.Commit(batch));
   for (const std::string& id : batch.ended_tokens) core.state.tokens.erase(id);
   core.state.tokens[token.id] = batch.tokens[0];
+  (void)TokenAge(core, batch.tokens[0]);
+  core.counted.Keep(kTokenThing, [&](const std::string& thing) {
+    return core.state.tokens.contains(thing.substr(std::string_view(kTokenThing).size()));
+  });
+  if (const absl::Status saved = core.counted.Save(); !saved.ok()) LogError(std::string(saved.message()));
   return token;
+}
+
+absl::Duration TokenAge(Core& core, const TokenRecord& token) {
+  return core.counted.AgeOf(kTokenThing + token.id, WallAge(core, token));
 }
 
 absl::Status RevokeToken(Core& core, const std::string& id) {
@@ -154,8 +194,10 @@ absl::StatusOr<IssuedCertificate> JoinNode(Core& core, std::string_view token_te
   MOTLEY_ASSIGN_OR_RETURN(const JoinToken token, ParseJoinToken(token_text));
   MOTLEY_ASSIGN_OR_RETURN(const std::string key_hash, KeyHashOfRequest(request));
   const int64_t now = core.journal.UnixMs();
+  const auto shown = core.state.tokens.find(token.id);
+  const absl::Duration age = shown == core.state.tokens.end() ? absl::ZeroDuration() : TokenAge(core, shown->second);
   MOTLEY_ASSIGN_OR_RETURN(const JoinDecision decision,
-                          DecideJoin(core.state, {token.id, HashOfSecret(token), node, key_hash, now}));
+                          DecideJoin(core.state, {token.id, HashOfSecret(token), node, key_hash, now, age}));
   MemberRecord member;
   member.node = node, member.joined_unix_ms = now;
   member.authority = core.authority->newest_number();

@@ -21,6 +21,8 @@ absl::Status LoadMembers(Core& core);
 // FAILED_PRECONDITION: workers show no certificates here; INVALID_ARGUMENT: a life of less than a second or more than
 // kLongestTokenLife; RESOURCE_EXHAUSTED: kMostTokens are open. Durable when it returns. Nobody sees the secret again.
 absl::StatusOr<JoinToken> MakeToken(Core& core, absl::Duration life, bool reusable);
+// Of a token that is known: what the steady clock counted, and the wall clock where no steady one did.
+absl::Duration TokenAge(Core& core, const TokenRecord& token);
 // NOT_FOUND: there is none of this id.
 absl::Status RevokeToken(Core& core, const std::string& id);
 

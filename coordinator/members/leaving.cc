@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "common/base/logging.h"
 #include "coordinator/epoch/epoch_driver.h"
+#include "coordinator/epoch/planning.h"
 
 namespace motley::coordinator {
 namespace {
@@ -33,6 +34,7 @@ void BeginStop(Core& core) {
   if (core.state.stops_at) return;
   core.state.stops_at = core.clock.Now() + core.config.stop;
   Drive(core);
+  PardonPlanning(core);
   if (core.state.run) {
     const JobRecord& job = core.state.jobs.at(core.state.run->job);
     LogInfo(absl::StrCat("stopping; job ", job.id.value(), ": ", job.reason));

@@ -51,6 +51,7 @@ absl::Status GiveUpOnPlannersDeath(Core& core) {
 }
 
 absl::Status Restore(Core& core) {
+  core.counted.Load(BootId());
   MOTLEY_ASSIGN_OR_RETURN(std::vector<JobRecord> jobs, core.store.LoadJobs());
   for (JobRecord& job : jobs) core.state.jobs[job.id] = std::move(job);
   MOTLEY_ASSIGN_OR_RETURN(const std::vector<NodeName> drained, core.store.LoadDrained());

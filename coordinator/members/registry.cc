@@ -8,7 +8,9 @@
 #include "common/base/data_way.h"
 #include "common/base/status_macros.h"
 #include "coordinator/epoch/epoch_driver.h"
+#include "coordinator/epoch/leave_out.h"
 #include "coordinator/epoch/prober.h"
+#include "coordinator/members/clones.h"
 #include "coordinator/members/joining.h"
 #include "coordinator/members/older_store.h"
 #include "coordinator/members/term.h"
@@ -25,7 +27,10 @@ void MeetRuns(Core& core, const NodeDescription& node, bool new_incarnation) {
     if (IsFinal(job.phase) || job.epoch.value() == 0) continue;
     core.Send(node.name, StopCommand{id, job.epoch, false, "the session with the coordinator was broken"});
   }
-  if (!new_incarnation) return;
+  if (!new_incarnation) {
+    if (core.state.run) RemindOfLeftOut(core, node.name);
+    return;
+  }
   const auto give_chance = [&](JobRun& run) {
     for (const DeviceDescription& device : node.devices) {
       run.left_out.erase(device.id);
@@ -71,7 +76,10 @@ absl::Status Admit(Core& core, const NodeDescription& description, std::shared_p
   // Before anything that a worker would take for a last word.
   MOTLEY_RETURN_IF_ERROR(MeetTerm(core, description));
   MOTLEY_RETURN_IF_ERROR(CheckCaller(core.state, description.name, link->identity()));
-  MOTLEY_RETURN_IF_ERROR(CheckAdmission(core.state, description));
+  if (absl::Status status = CheckAdmission(core.state, description); !status.ok()) {
+    if (absl::IsAlreadyExists(status)) NoteClone(core, description.name, link->peer_address());
+    return status;
+  }
   // Same incarnation, still connected: the old stream is broken and the worker noticed first.
   if (auto old = core.state.nodes.find(description.name); old != core.state.nodes.end() && old->second.connected) {
     Disconnect(core, description.name, "its connection was replaced by a new one");

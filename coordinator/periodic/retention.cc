@@ -1,7 +1,9 @@
 #include "coordinator/periodic/retention.h"
 
 #include <algorithm>
+#include <set>
 #include <string>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -15,7 +17,21 @@ namespace {
 // Of one turn, so that nobody waits for it: twenty events a second may come in for ever.
 constexpr size_t kJobsAtOnce = 20;
 constexpr int64_t kRowsAtOnce = 1200;
-constexpr int64_t kDayMs = 24 * 60 * 60 * 1000;
+
+// A job that was resumed and ended again is another thing.
+std::string ThingOf(const JobRecord& job) { return absl::StrCat("job/", job.id.value(), "/", job.finished_unix_ms); }
+
+JobAges AgesOfFinished(Core& core) {
+  JobAges ages;
+  std::set<std::string> things;
+  for (const auto& [id, job] : core.state.jobs) {
+    if (!IsFinal(job.phase)) continue;
+    things.insert(ThingOf(job));
+    ages[id] = core.counted.AgeOf(ThingOf(job));
+  }
+  core.counted.Keep("job/", [&](const std::string& thing) { return things.contains(thing); });
+  return ages;
+}
 
 void ForgetJobs(Core& core, std::vector<JobId> jobs) {
   if (jobs.empty()) return;
@@ -45,24 +61,30 @@ absl::Status Forget(Core& core, std::vector<JobId> jobs, const std::string& mess
   return absl::OkStatus();
 }
 
-std::vector<JobId> JobsToForget(int64_t now_unix_ms, const ClusterState& state, const RetentionConfig& config, size_t limit) {
-  std::vector<std::pair<int64_t, JobId>> finished;
-  for (const auto& [id, job] : state.jobs) {
-    if (IsFinal(job.phase)) finished.emplace_back(job.finished_unix_ms, id);
-  }
-  std::sort(finished.begin(), finished.end());
+std::vector<JobId> JobsToForget(const JobAges& ages, const ClusterState& state, const RetentionConfig& config, size_t limit) {
+  struct Finished {
+    absl::Duration age;
+    int64_t unix_ms = 0;  // of those that have been counted for as long, the wall clock says which was first
+    JobId id;
+  };
+  std::vector<Finished> finished;
+  for (const auto& [id, age] : ages) finished.push_back({age, state.jobs.at(id).finished_unix_ms, id});
+  std::sort(finished.begin(), finished.end(), [](const Finished& a, const Finished& b) {
+    return std::tuple(-a.age, a.unix_ms, a.id) < std::tuple(-b.age, b.unix_ms, b.id);
+  });
   const auto surplus = static_cast<int64_t>(finished.size()) - config.jobs;
   std::vector<JobId> jobs;
   for (size_t i = 0; i < finished.size() && jobs.size() < limit; ++i) {
-    const bool old = finished[i].first < now_unix_ms - config.days * kDayMs;
-    if (static_cast<int64_t>(i) < surplus || old) jobs.push_back(finished[i].second);
+    const bool old = finished[i].age > absl::Hours(24) * config.days;
+    if (static_cast<int64_t>(i) < surplus || old) jobs.push_back(finished[i].id);
   }
   return jobs;
 }
 
 void Retain(Core& core) {
   const RetentionConfig& config = core.config.retention;
-  ForgetJobs(core, JobsToForget(core.journal.UnixMs(), core.state, config, kJobsAtOnce));
+  ForgetJobs(core, JobsToForget(AgesOfFinished(core), core.state, config, kJobsAtOnce));
+  core.counted.SaveNowAndThen();
   const absl::StatusOr<int64_t> removed = core.store.Prune({config.events, config.profiles, config.epochs}, kRowsAtOnce);
   if (!removed.ok()) LogError(absl::StrCat("old rows could not be removed: ", std::string(removed.status().message())));
 }

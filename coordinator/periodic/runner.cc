@@ -4,6 +4,7 @@
 
 #include "coordinator/epoch/epoch_driver.h"
 #include "coordinator/epoch/prober.h"
+#include "coordinator/members/clones.h"
 #include "coordinator/members/examiner.h"
 #include "coordinator/members/joining.h"
 #include "coordinator/members/term.h"
@@ -18,6 +19,7 @@ namespace motley::coordinator {
 std::vector<PeriodicJob> PeriodicJobs() {
   return {
       {"lease checker", absl::Milliseconds(250), CheckLeases},
+      {"clones", absl::Seconds(1), SayClones},
       {"epoch driver", absl::Milliseconds(50), Drive},
       {"examiner", absl::Milliseconds(250), AdvanceExamination},
       {"prober", absl::Milliseconds(250), ProbeNewcomers},

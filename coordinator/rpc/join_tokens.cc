@@ -4,14 +4,15 @@
 
 #include "common/base/status_macros.h"
 #include "coordinator/members/joining.h"
+#include "coordinator/state/joining.h"
 
 namespace motley::coordinator {
 namespace {
 
 constexpr absl::Duration kUsualLife = absl::Hours(1);
 
-const char* StateOf(const TokenRecord& token, int64_t unix_ms) {
-  if (unix_ms >= token.expires_unix_ms) return "expired";
+const char* StateOf(Core& core, const TokenRecord& token) {
+  if (IsExpired(token, core.journal.UnixMs(), TokenAge(core, token))) return "expired";
   return !token.reusable && token.joins > 0 ? "used" : "open";
 }
 
@@ -35,7 +36,7 @@ absl::Status ListTokens(Core& core, const v1::ListTokensRequest&, v1::ListTokens
     view->set_joins(token.joins);
     view->set_made_unix_ms(token.made_unix_ms);
     view->set_expires_unix_ms(token.expires_unix_ms);
-    view->set_state(StateOf(token, core.journal.UnixMs()));
+    view->set_state(StateOf(core, token));
   }
   std::sort(response->mutable_tokens()->begin(), response->mutable_tokens()->end(),
             [](const v1::Token& a, const v1::Token& b) { return a.made_unix_ms() > b.made_unix_ms(); });

@@ -20,11 +20,13 @@ namespace motley::coordinator {
 namespace {
 
 absl::Status CheckId(const std::string& id) {
-  const bool good = !id.empty() && id.size() <= 63 && std::all_of(id.begin(), id.end(), [](unsigned char c) {
+  // With a hyphen first, commands would take it for a flag.
+  const bool good = !id.empty() && id.size() <= 63 && id[0] != '-' && std::all_of(id.begin(), id.end(), [](unsigned char c) {
     return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '-';
   });
   if (good) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("job_id must be 1 to 63 of a-z, 0-9 and '-', got ", Quoted(id)));
+  return absl::InvalidArgumentError(
+      absl::StrCat("job_id must be 1 to 63 of a-z, 0-9 and '-', not with '-' first, got ", Quoted(id)));
 }
 
 // All that is wrong, one thing a line.

@@ -152,7 +152,7 @@ v1::Node View(const ClusterState& state, const NodeRecord& node) {
   v1::Node out;
   out.set_name(node.description.name.value());
   out.set_state(NodeStateName(state, node));
-  out.set_reason(node.reason.empty() ? WhyLoopbackIsWrong(state, node) : node.reason);
+  out.set_reason(node.reason.empty() ? WhyDataAddressIsWrong(state, node) : node.reason);
   out.set_version(node.description.version);
   out.set_registered_unix_ms(node.registered_unix_ms);
   out.set_last_seen_unix_ms(node.last_seen_unix_ms);

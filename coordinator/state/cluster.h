@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "absl/time/time.h"
 #include "coordinator/state/job.h"
@@ -18,6 +19,12 @@ namespace motley::coordinator {
 struct RefusedWorker {
   std::string why;
   absl::Duration at;  // steady
+};
+
+// A worker that was refused because the node of its name was there (members/clones).
+struct Clone {
+  absl::Duration first, newest;  // steady: of its tries
+  bool said = false;
 };
 
 struct ClusterState {
@@ -36,9 +43,10 @@ struct ClusterState {
   std::map<DeviceId, MeasuredSpeed> speeds;
   // Epochs that workers have seen of jobs that the store does not know. A job that takes such an id begins above them.
   std::map<JobId, Epoch> foreign_epochs;
-  std::map<JobId, std::set<NodeName>> ran_on;            // nodes whose ranks have ended; forgotten with the job's log
-  std::map<std::string, RefusedWorker> refused_workers;  // the newest of each name, clean and short; a few dozen, for people
-  std::set<std::string> foreign_stores;                  // ids of stores that workers know and this one is not: each is said once
+  std::map<JobId, std::set<NodeName>> ran_on;                // nodes whose ranks have ended; forgotten with the job's log
+  std::map<std::string, RefusedWorker> refused_workers;      // the newest of each name, clean and short; a few dozen, for people
+  std::map<std::pair<NodeName, std::string>, Clone> clones;  // by node and the address that it came from; a few dozen
+  std::set<std::string> foreign_stores;  // ids of stores that workers know and this one is not: each is said once
 };
 
 }  // namespace motley::coordinator

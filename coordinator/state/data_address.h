@@ -7,8 +7,8 @@
 
 namespace motley::coordinator {
 
-// A loopback address is right as long as all workers are on one machine. Why it is wrong for this node, and what helps; empty: it
-// is no loopback address, or nobody is elsewhere.
-std::string WhyLoopbackIsWrong(const ClusterState& state, const NodeRecord& node);
+// A loopback address is right as long as all workers are on one machine, and so is one that several of them tell. Why it is wrong
+// for this node, and what helps; empty: as far as one can see from here, it is not.
+std::string WhyDataAddressIsWrong(const ClusterState& state, const NodeRecord& node);
 
 }  // namespace motley::coordinator

@@ -12,7 +12,6 @@
 #include "coordinator/state/decide_view.h"
 #include "coordinator/state/lending.h"
 #include "coordinator/state/membership.h"
-#include "coordinator/state/saving.h"
 #include "coordinator/state/setup_reach.h"
 #include "coordinator/state/witness.h"
 
@@ -79,12 +78,6 @@ Decision DecideStorage(const DecideView& v) {
   }
   if (auto verdict = ReachVerdict(v, missing.empty())) return *verdict;
   if (missing.empty()) return {RequestProfiles{}, ""};
-  if (v.in_stage() > v.config.storage_timeout) {
-    return {
-        Finish{JobPhase::kFailed},
-        absl::StrFormat("the storage check was not answered within %.0f s by %s: see whether '%s' can be read there",
-                        absl::ToDoubleSeconds(v.config.storage_timeout), absl::StrJoin(missing, ", "), v.job.config.data.path)};
-  }
   return {KeepOn{}, absl::StrCat("checking data and checkpoint folder on ", absl::StrJoin(missing, ", "))};
 }
 
@@ -170,13 +163,25 @@ Decision DecideProfiling(const DecideView& v) {
   return {KeepOn{}, absl::StrCat("measuring compute, memory and collectives on ", absl::StrJoin(missing, ", "))};
 }
 
-// A folder that does not answer, or a search without end. The answer that still comes is dropped with its ticket.
+// Into the coordinator's own view of the folder. An answer that comes too late is dropped with its ticket.
+Decision DecideLook(const DecideView& v) {
+  const std::string& folder = v.job.config.checkpoint.folder;
+  if (v.in_stage() <= v.config.look_patience) return {KeepOn{}, kPlanningReason};
+  const std::string hangs = absl::StrFormat(
+      "checkpoint.folder '%s' does not answer on the coordinator's machine: looking for the newest checkpoint there "
+      "takes longer than %.0f s; see whether its share is mounted there and its server is up",
+      folder, absl::ToDoubleSeconds(v.config.look_patience));
+  if (v.in_stage() <= v.config.planning_timeout) return {KeepOn{}, hangs};
+  return {RetryLater{}, hangs};
+}
+
+// A search without end.
 Decision DecideLatePlan(const DecideView& v) {
-  if (v.in_stage() <= v.config.planning_timeout) return {KeepOn{}, "looking for the newest checkpoint and planning"};
-  const std::string reason = absl::StrFormat("looking for the newest checkpoint in '%s' and planning took longer than %.0f s",
-                                             v.job.config.checkpoint.folder, absl::ToDoubleSeconds(v.config.planning_timeout));
+  if (v.in_stage() <= v.config.planning_timeout) return {KeepOn{}, kPlanningReason};
+  const std::string reason =
+      absl::StrFormat("planning took longer than %.0f s", absl::ToDoubleSeconds(v.config.planning_timeout));
   if (v.run.has_run) return {RetryLater{}, reason};
-  return {Finish{JobPhase::kFailed}, absl::StrCat(reason, "; see whether the folder can be read, or choose another strategy")};
+  return {Finish{JobPhase::kFailed}, absl::StrCat(reason, "; choose another strategy")};
 }
 
 // A worker may drop what it is sent, and say nothing.
@@ -222,6 +227,7 @@ Decision DecidePlanning(const DecideView& v) {
   if (v.job.stop_requested) return Stopped();
   if (auto yield = DecideYield(v)) return *yield;
   if (v.changed()) return {AbandonSetup{}, absl::StrCat("planning begins again: ", DescribeChange(v))};
+  if (v.run.looking && !v.run.prepared) return DecideLook(v);  // no newcomer's fault, however long it takes
   const bool swap = !UnprovenNodes(v.state, v.run).empty();
   if (swap && v.in_stage() > v.config.swap_timeout) {
     return {RefuseNewcomers{},
@@ -247,6 +253,7 @@ Decision DecidePlanning(const DecideView& v) {
     return {Wait{true},
             absl::StrCat("no plan for the devices that are left (", text, "); goes on when others can be used again: ", away)};
   }
+  if (!swap && !v.run.prepared->too_small.empty()) return {LeaveOutDevices{v.run.prepared->too_small}, text};
   if ((absl::IsResourceExhausted(status) || swap) && v.run.has_run) {
     return {Wait{true}, absl::StrCat("no plan fits the devices that are left (", text, "); goes on when a worker joins")};
   }
@@ -255,47 +262,6 @@ Decision DecidePlanning(const DecideView& v) {
     return {Wait{true}, absl::StrCat("no plan for the devices that can be borrowed (", text, "); tried again when that changes")};
   }
   return {Finish{JobPhase::kFailed, status.code()}, text};
-}
-
-// That come and go within a swap, say that they were told to.
-std::set<NodeName> NewcomersThatLeave(const DecideView& v) {
-  std::set<NodeName> leaving;
-  for (const RankRun& rank : v.run.ranks) {
-    const NodeName name = NodeOf(rank.device);
-    auto node = v.state.nodes.find(name);
-    if (node == v.state.nodes.end() || !node->second.leaves_at) continue;
-    leaving.merge(BlamedNewcomers(v.state, v.run, {v.now, FailureKind::kNodeLost, name, DeviceId(), ""}));
-  }
-  return leaving;
-}
-
-// Somebody was told to end. What was trained is saved if that fits the time; else the epoch ends at once, and says what that
-// costs.
-std::optional<Decision> DecideLeaving(const DecideView& v) {
-  const std::optional<Leaving> leaving = WhoLeaves(v.now, v.state);
-  if (!leaving) return std::nullopt;
-  const char* label = leaving->node ? "node_leaving" : "coordinator_stopped";
-  const bool running = v.run.stage == Stage::kRunning;
-  // Ranks that are only starting have nothing to save, and a coordinator that goes away does not hinder them.
-  if (!running && !leaving->node) return std::nullopt;
-  const int64_t at_risk = StepsAtRisk(v.run, v.job);
-  const absl::Duration needed = TimeToSave(v.now, v.run, v.job);
-  const std::string begin = absl::StrCat(leaving->who, " was told to end");
-  if (!running || at_risk == 0) {
-    return Decision{EndEpoch{false, Ending::kReplan, label, std::nullopt, NewcomersThatLeave(v)},
-                    absl::StrCat(begin, "; every step is saved")};
-  }
-  if (needed <= leaving->left) {
-    return Decision{EndEpoch{true, Ending::kReplan, label, std::nullopt},
-                    absl::StrFormat("%s within %.0f s: a checkpoint is saved first, which takes about %.1f s", begin,
-                                    absl::ToDoubleSeconds(leaving->left), absl::ToDoubleSeconds(needed))};
-  }
-  const std::string why = needed == absl::InfiniteDuration()
-                              ? "the job keeps no checkpoints"
-                              : absl::StrFormat("saving takes about %.1f s", absl::ToDoubleSeconds(needed));
-  return Decision{EndEpoch{false, Ending::kReplan, label, std::nullopt},
-                  absl::StrFormat("%s within %.0f s and %s: %s will be repeated", begin, absl::ToDoubleSeconds(leaving->left),
-                                  why, Count(at_risk, "step"))};
 }
 
 // A device holds more beside tensors than the plan counted. All ranks' numbers are waited for, so that one plan has them; not

@@ -19,6 +19,8 @@
 
 namespace motley::coordinator {
 
+inline constexpr char kPlanningReason[] = "looking for the newest checkpoint, then planning";
+
 struct DriverConfig {
   CauseConfig cause;
   ProbeConfig probe;
@@ -27,7 +29,8 @@ struct DriverConfig {
   absl::Duration settle = absl::Seconds(1);             // joins within this time make one replan
   absl::Duration storage_timeout = absl::Seconds(300);  // digesting the data on the slowest node
   absl::Duration profile_timeout = absl::Seconds(900);
-  absl::Duration planning_timeout = absl::Minutes(10);
+  absl::Duration planning_timeout = absl::Minutes(10);  // and for the look into the checkpoint folder before it
+  absl::Duration look_patience = absl::Seconds(10);     // then it is said that the folder does not answer
   // Until every rank is ready. Beside it the run grants time to read its checkpoint: a worker sees a rank that hangs; this is for
   // a start that nobody answers.
   absl::Duration starting_timeout = absl::Seconds(120);
@@ -55,9 +58,12 @@ struct BeginSetup {
   std::vector<DeviceDescription> devices;
 };                       // new epoch number, storage check
 struct AbandonSetup {};  // no processes run yet: back to idle
-struct LeaveOutNode {
-  NodeName node;
-};  // of this job: it sees other data or another folder
+struct LeaveOutNodes {
+  std::map<NodeName, std::string> nodes;
+};  // of this job, with why: they see other data or another folder
+struct LeaveOutDevices {
+  std::vector<DeviceId> devices;
+};  // of this job: with them there is no plan, and without them there is one
 struct LeaveOutUnreached {
   std::map<NodeName, std::string> nodes;  // with why: not by all others
 };
@@ -89,9 +95,9 @@ struct Finish {
   JobPhase phase;
   absl::StatusCode error_code = absl::StatusCode::kOk;  // of a failure whose kind is known
 };
-using JobAction = std::variant<KeepOn, Wait, Yield, BeginSetup, AbandonSetup, LeaveOutNode, LeaveOutUnreached, RefuseNewcomers,
-                               AskSecondReader, JudgeCheckpoint, RequestProfiles, PredictCollectives, PreparePlan, RetryLater,
-                               StartRanks, MarkRunning, EndEpoch, KillEpoch, EpochEnded, Finish>;
+using JobAction = std::variant<KeepOn, Wait, Yield, BeginSetup, AbandonSetup, LeaveOutNodes, LeaveOutDevices, LeaveOutUnreached,
+                               RefuseNewcomers, AskSecondReader, JudgeCheckpoint, RequestProfiles, PredictCollectives,
+                               PreparePlan, RetryLater, StartRanks, MarkRunning, EndEpoch, KillEpoch, EpochEnded, Finish>;
 
 struct Decision {
   JobAction action;

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -13,6 +14,26 @@
 namespace motley::coordinator {
 namespace {
 
+// What is wrong with what a node said of the job's data and folder.
+struct Complaint {
+  std::string text;
+  absl::StatusCode code = absl::StatusCode::kFailedPrecondition;
+};
+
+// The data with which all others are compared.
+struct Reference {
+  std::string digest;
+  std::string where;  // it is, for people
+};
+
+bool SeesFolder(const DecideView& v, const NodeName& node, const StorageAnswer& answer) {
+  return v.run.token.empty() || node == v.run.token_writer || answer.report.token_seen;
+}
+
+bool IsSound(const DecideView& v, const NodeName& node, const StorageAnswer& answer) {
+  return answer.answered && answer.report.error.empty() && SeesFolder(v, node, answer);
+}
+
 // The node that wrote the token may be the one with another folder: it is when most of the others do not see what it wrote.
 bool WriterIsOdd(const DecideView& v) {
   int asked = 0, blind = 0;
@@ -24,58 +45,104 @@ bool WriterIsOdd(const DecideView& v) {
   return !v.run.token.empty() && blind >= 2 && 2 * blind > asked;
 }
 
+// What the job began with; before that, what most nodes hold, and of two kinds with as many the one of the first node.
+Reference ReferenceOf(const DecideView& v) {
+  if (!v.job.data_digest.empty()) {
+    return {v.job.data_digest, absl::StrFormat("when the job began (digest %s)", v.job.data_digest)};
+  }
+  std::map<std::string, int> count;
+  for (const auto& [node, answer] : v.run.storage) count[answer.report.data_digest] += IsSound(v, node, answer);
+  Reference most;
+  int times = 0;
+  for (const auto& [node, answer] : v.run.storage) {
+    const StorageReport& report = answer.report;
+    if (!IsSound(v, node, answer) || count[report.data_digest] <= times) continue;
+    times = count[report.data_digest];
+    most = {report.data_digest,
+            absl::StrFormat("on node %s (%d bytes, digest %s)", node.value(), report.data_bytes, report.data_digest)};
+  }
+  return most;
+}
+
+// By node. Those that did not answer are among them when it is too late.
+std::map<NodeName, Complaint> Complaints(const DecideView& v, const Reference& reference, bool late) {
+  std::map<NodeName, Complaint> complaints;
+  for (const auto& [node, answer] : v.run.storage) {
+    const StorageReport& report = answer.report;
+    if (!answer.answered) {
+      if (!late || !answer.asked) continue;
+      complaints[node].code = absl::StatusCode::kUnavailable;
+      complaints[node].text =
+          absl::StrFormat("the storage check was not answered within %.0f s: see whether '%s' can be read there",
+                          absl::ToDoubleSeconds(v.config.storage_timeout), v.job.config.data.path);
+    } else if (!report.error.empty()) {
+      complaints[node] = {report.error, report.error_code};
+    } else if (!SeesFolder(v, node, answer)) {
+      complaints[node].text =
+          absl::StrCat("checkpoint.folder '", v.job.config.checkpoint.folder, "' is not the same folder as on node ",
+                       v.run.token_writer.value(), ": what that node wrote cannot be read; use a folder that all nodes share");
+    } else if (report.data_digest != reference.digest) {
+      complaints[node].text = absl::StrFormat("data.path '%s' holds other data (%d bytes, digest %s) than %s",
+                                              v.job.config.data.path, report.data_bytes, report.data_digest, reference.where);
+    }
+  }
+  return complaints;
+}
+
+Decision LeaveOutThose(std::map<NodeName, std::string> nodes) {
+  std::string reason = absl::StrJoin(nodes, "; ", [](std::string* text, const auto& entry) {
+    absl::StrAppend(text, "node ", entry.first.value(), " is left out: ", entry.second);
+  });
+  return {LeaveOutNodes{std::move(nodes)}, std::move(reason)};
+}
+
+// Nobody is there to go on with, or nobody knows who is right.
+Decision GiveUp(const DecideView& v, const NodeName& node, const Complaint& complaint) {
+  std::string reason = absl::StrCat("node ", node.value(), ": ", complaint.text);
+  const StorageAnswer& answer = v.run.storage.at(node);
+  if (!v.job.data_digest.empty() && IsSound(v, node, answer)) {  // the job's data was changed, and not one node's copy of it
+    absl::StrAppend(&reason, "; put it back, or begin a new job",
+                    v.job.newest_checkpoint.empty() ? "" : absl::StrCat(" with checkpoint.initial = '", v.job.id.value(), "'"));
+  }
+  return {Finish{JobPhase::kFailed, complaint.code}, std::move(reason)};
+}
+
 }  // namespace
 
 std::optional<Decision> StorageVerdict(const DecideView& v) {
-  const bool all_answered =
-      std::all_of(v.run.storage.begin(), v.run.storage.end(), [](const auto& a) { return a.second.answered; });
-  if (v.run.has_run && all_answered && WriterIsOdd(v)) {
-    return Decision{LeaveOutNode{v.run.token_writer},
-                    absl::StrCat("node ", v.run.token_writer.value(), ": checkpoint.folder '", v.job.config.checkpoint.folder,
-                                 "' is not the folder of the other nodes; use a folder that all nodes share")};
+  const auto waits = [](const auto& entry) { return entry.second.asked && !entry.second.answered; };
+  const bool late = v.in_stage() > v.config.storage_timeout;
+  if (!late && std::any_of(v.run.storage.begin(), v.run.storage.end(), waits)) return std::nullopt;
+  if (v.run.has_run && WriterIsOdd(v)) {
+    return LeaveOutThose({{v.run.token_writer, absl::StrCat("checkpoint.folder '", v.job.config.checkpoint.folder,
+                                                            "' is not the folder of the other nodes; use a folder that all "
+                                                            "nodes share")}});
   }
-  std::string digest = v.job.data_digest, digest_node;
-  int64_t bytes = -1;
+  const Reference reference = ReferenceOf(v);
   for (const auto& [node, answer] : v.run.storage) {
-    if (!answer.answered) continue;
-    std::string complaint = answer.report.error;
-    const absl::StatusCode code = complaint.empty() ? absl::StatusCode::kFailedPrecondition : answer.report.error_code;
-    if (complaint.empty() && !v.run.token.empty() && node != v.run.token_writer && !answer.report.token_seen) {
-      if (v.run.has_run && !all_answered) continue;  // perhaps it is the writer's folder that differs
-      complaint =
-          absl::StrCat("checkpoint.folder '", v.job.config.checkpoint.folder, "' is not the same folder as on node ",
-                       v.run.token_writer.value(), ": what that node wrote cannot be read; use a folder that all nodes share");
-    }
-    if (complaint.empty() && !digest.empty() && answer.report.data_digest != digest) {
-      complaint = absl::StrFormat("data.path '%s' holds other data (%d bytes, digest %s) than %s (%sdigest %s)",
-                                  v.job.config.data.path, answer.report.data_bytes, answer.report.data_digest,
-                                  digest_node.empty() ? "when the job began" : absl::StrCat("on node ", digest_node),
-                                  bytes < 0 ? "" : absl::StrFormat("%d bytes, ", bytes), digest);
-      // The job's data was changed, and not a newcomer's copy of it.
-      if (digest_node.empty() && !(v.run.has_run && v.run.storage.size() > 1)) {
-        absl::StrAppend(
-            &complaint, "; put it back, or begin a new job",
-            v.job.newest_checkpoint.empty() ? "" : absl::StrCat(" with checkpoint.initial = '", v.job.id.value(), "'"));
-      }
-    }
-    if (complaint.empty()) {
-      const JobConfig& config = v.job.config;
-      const absl::Status size = CheckDataSize(answer.report.data_bytes, config.training.seq_len, config.data.validation_fraction,
-                                              config.data.validation_samples);
-      // Too short for one is too short for all: the digests agree.
-      if (!size.ok()) {
-        return Decision{Finish{JobPhase::kFailed, size.code()},
-                        absl::StrFormat("data.path '%s': %s", config.data.path, std::string(size.message()))};
-      }
-      if (digest.empty()) digest = answer.report.data_digest, digest_node = node.value(), bytes = answer.report.data_bytes;
-      continue;
-    }
-    const std::string sentence = absl::StrCat("node ", node.value(), ": ", complaint);
-    // A job that has trained is not given up for a newcomer's folder.
-    if (v.run.has_run && v.run.storage.size() > 1) return Decision{LeaveOutNode{node}, sentence};
-    return Decision{Finish{JobPhase::kFailed, code}, sentence};
+    if (!IsSound(v, node, answer) || answer.report.data_digest != reference.digest) continue;
+    const JobConfig& config = v.job.config;
+    const absl::Status size = CheckDataSize(answer.report.data_bytes, config.training.seq_len, config.data.validation_fraction,
+                                            config.data.validation_samples);
+    if (size.ok()) break;
+    // Too short for one is too short for all whose digest is this.
+    return Decision{Finish{JobPhase::kFailed, size.code()},
+                    absl::StrFormat("data.path '%s': %s", config.data.path, std::string(size.message()))};
   }
-  return std::nullopt;
+  const std::map<NodeName, Complaint> complaints = Complaints(v, reference, late);
+  if (complaints.empty()) return std::nullopt;
+  // What is right was settled when the job's ranks first started. Before, it is what most nodes see: the first to come may be the
+  // one that is wrong.
+  const bool settled = v.run.has_run || v.job.started_unix_ms > 0;
+  std::set<NodeName> nodes;  // those that passed before are not asked again
+  for (const DeviceDescription& device : v.run.considered) nodes.insert(NodeOf(device.id));
+  const size_t others = nodes.size() - complaints.size();
+  if (settled ? others == 0 : 2 * others <= nodes.size()) {
+    return GiveUp(v, complaints.begin()->first, complaints.begin()->second);
+  }
+  std::map<NodeName, std::string> out;
+  for (const auto& [node, complaint] : complaints) out[node] = complaint.text;
+  return LeaveOutThose(std::move(out));
 }
 
 std::optional<Decision> ReachVerdict(const DecideView& v, bool all_else) {

@@ -30,11 +30,15 @@ struct DecideView {
 std::string DescribeChange(const DecideView& v);
 bool AnyAdded(const DecideView& v);
 
-// Null while answers are missing or all are good.
+// Null while answers are missing and there is time for them, or all are good.
 std::optional<Decision> StorageVerdict(const DecideView& v);
 // Null: the nodes reach each other, or do not say it in time. Answers are waited for alone when `all_else` of the set-up is
 // there.
 std::optional<Decision> ReachVerdict(const DecideView& v, bool all_else);
+
+// Null: nobody was told to end. What was trained is saved if that fits the time; else the epoch ends at once, and says what that
+// costs.
+std::optional<Decision> DecideLeaving(const DecideView& v);
 
 // Null: no job that lent the cluster wants it back, or its ranks are ending already.
 std::optional<Decision> DecideYield(const DecideView& v);

@@ -54,6 +54,7 @@ inline constexpr char kTokenMade[] = "token_made";
 inline constexpr char kTokenRevoked[] = "token_revoked";
 inline constexpr char kMemberAdded[] = "member_added";
 inline constexpr char kMemberForgotten[] = "member_forgotten";
+inline constexpr char kNodeCloned[] = "node_cloned";
 inline constexpr char kJoinRefused[] = "join_refused";
 inline constexpr char kAuthorityChanges[] = "authority_changes";
 inline constexpr char kAuthorityChanged[] = "authority_changed";
@@ -63,7 +64,8 @@ inline constexpr char kRivalCoordinator[] = "rival_coordinator";  // another one
 inline constexpr char kCoordinatorStarted[] = "coordinator_started";
 // What somebody has to do something about, by itself.
 inline bool IsTrouble(std::string_view kind) {
-  return kind == kBackupFailed || kind == kTakenOver || kind == kRivalCoordinator || kind == kStoreDamaged || kind == kStoreOlder;
+  return kind == kBackupFailed || kind == kTakenOver || kind == kRivalCoordinator || kind == kStoreDamaged ||
+         kind == kStoreOlder || kind == kNodeCloned;
 }
 }  // namespace kind
 

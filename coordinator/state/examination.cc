@@ -211,7 +211,7 @@ void FileAnswer(const NodeName& node, const ReachAnswer& answer, Examination& e)
   WayAnswer& to = way->second;
   if (e.stage == ExaminationStage::kReach) {
     if (to.answered) return;
-    to = {true, Kept(answer.error), Plausible(answer.connect_seconds, kMostConnectSeconds), 0, ""};
+    to = {true, Kept(answer.error), Plausible(answer.connect_seconds, kMostConnectSeconds), 0, "", Kept(answer.other_card)};
   } else if (IsOfRound(e, way->first)) {
     to.bytes_per_second = answer.error.empty() ? Plausible(answer.bytes_per_second, kMostBytesPerSecond) : 0;
     to.burst_error = Kept(answer.error);

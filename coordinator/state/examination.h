@@ -49,6 +49,7 @@ struct WayAnswer {
   double connect_seconds = 0;
   double bytes_per_second = 0;  // 0: not measured
   std::string burst_error;      // why not, where it was tried
+  std::string other_card;       // why bytes may leave by another card than the data address's; empty: they do not
 };
 
 struct Examination {

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "common/base/duration_text.h"
 #include "common/base/hmac.h"
 #include "common/base/names.h"
 #include "common/base/status_macros.h"
@@ -9,7 +10,7 @@
 namespace motley::coordinator {
 namespace {
 
-constexpr int64_t kDayMs = 24 * 3600 * 1000;
+absl::Duration LifeOf(const TokenRecord& token) { return absl::Milliseconds(token.expires_unix_ms - token.made_unix_ms); }
 
 std::string TimeOf(int64_t unix_ms) {
   return absl::FormatTime("%Y-%m-%d %H:%M UTC", absl::FromUnixMillis(unix_ms), absl::UTCTimeZone());
@@ -29,6 +30,10 @@ constexpr char kJoinAgain[] = "; join again with a token (motley-worker --join T
 
 }  // namespace
 
+bool IsExpired(const TokenRecord& token, int64_t unix_ms, absl::Duration age) {
+  return unix_ms >= token.expires_unix_ms || age >= LifeOf(token);
+}
+
 absl::StatusOr<JoinDecision> DecideJoin(const ClusterState& state, const JoinAttempt& attempt) {
   MOTLEY_RETURN_IF_ERROR(CheckName("node", attempt.node.value()));
   const auto token = state.tokens.find(attempt.token_id);
@@ -38,6 +43,8 @@ absl::StatusOr<JoinDecision> DecideJoin(const ClusterState& state, const JoinAtt
   }
   if (attempt.unix_ms >= token->second.expires_unix_ms)
     return NotLetIn("the token expired at ", TimeOf(token->second.expires_unix_ms));
+  if (IsExpired(token->second, attempt.unix_ms, attempt.token_age))
+    return NotLetIn("the token was good for ", DurationText(LifeOf(token->second)), ", and is older");
   JoinDecision decision = {token->second, true};
   if (const auto member = state.members.find(attempt.node); member != state.members.end()) {
     decision.is_new = false;
@@ -81,10 +88,10 @@ absl::Status CheckCaller(const ClusterState& state, const NodeName& said, const 
                 " with another key, and this one counts no more", kJoinAgain);
 }
 
-std::vector<std::string> TokensToEnd(const ClusterState& state, int64_t unix_ms) {
+std::vector<std::string> TokensToEnd(const ClusterState& state, const std::map<std::string, absl::Duration>& ages) {
   std::vector<std::string> ended;
   for (const auto& [id, token] : state.tokens) {
-    if (token.expires_unix_ms + kDayMs < unix_ms) ended.push_back(id);
+    if (ages.at(id) > LifeOf(token) + absl::Hours(24)) ended.push_back(id);
   }
   return ended;
 }

@@ -18,7 +18,7 @@ std::string Rate(double bytes_per_second) {
                                  : absl::StrFormat("%.1f kB/s", bytes_per_second / 1e3);
 }
 
-// Who does not reach a node, and the first reason.
+// Who does not reach a node, or whom a node does not, and the first reason.
 struct Unreached {
   std::vector<NodeName> from;
   std::string error;
@@ -38,6 +38,28 @@ Finding AllReached(const Examination& e, size_t reached, const std::vector<doubl
   }
   return {FindingState::kOk, "ports",
           absl::StrCat("every node reaches every other at its data address (", Count(reached, "way"), ")", times)};
+}
+
+// Two cards in one subnet, where the one of the data address leads nowhere: jobs run, by a card that nobody has chosen.
+void JudgeCardsOfWays(const ClusterState& state, const Examination& e, std::vector<Finding>* findings) {
+  std::map<NodeName, Unreached> others;  // by who sends: to whom, and the first reason
+  for (const auto& [way, answer] : e.ways) {
+    if (!answer.answered || answer.other_card.empty()) continue;
+    Unreached& sender = others[way.first];
+    sender.from.push_back(way.second);
+    if (sender.error.empty()) sender.error = answer.other_card;
+  }
+  std::vector<Finding> rows;
+  for (const auto& [name, to] : others) {
+    const auto node = state.nodes.find(name);
+    const std::string address = node == state.nodes.end() ? "" : absl::StrCat(" ", node->second.description.data_address);
+    rows.push_back(
+        {FindingState::kWarning, absl::StrCat("card of ", name.value()),
+         absl::StrCat("what it sends to ", SomeNames(to.from), " may leave by another card than that of its data address",
+                      address, ": ", to.error, "; give each card a subnet of its own, or look at rp_filter and ",
+                      "filters by source address on the way")});
+  }
+  AppendSome(std::move(rows), "cards", findings);
 }
 
 }  // namespace
@@ -93,6 +115,7 @@ std::vector<Finding> JudgePorts(const ClusterState& state, const Examination& e)
         {FindingState::kWrong, "ports", absl::StrCat("node ", name.value(), " listens on no port of its data address")});
   }
   AppendSome(std::move(wrong), "ports", &findings);
+  JudgeCardsOfWays(state, e, &findings);
   return findings;
 }
 

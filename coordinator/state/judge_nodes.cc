@@ -43,7 +43,7 @@ Finding JudgeNode(absl::Duration now, const ClusterState& state, const NodeRecor
   if (is == "refused") {
     return {FindingState::kWrong, finding.what, absl::StrCat("refused by the job that runs", why)};
   }
-  if (const std::string wrong = WhyLoopbackIsWrong(state, node); !wrong.empty()) {
+  if (const std::string wrong = WhyDataAddressIsWrong(state, node); !wrong.empty()) {
     return {FindingState::kWrong, finding.what, absl::StrCat(is, ", but ", wrong)};
   }
   finding.text = absl::StrCat(is, ", ", Count(node.description.devices.size(), "device"), ", version ", node.description.version,

@@ -67,8 +67,9 @@ LeaseDecision DecideLeases(absl::Duration now, const ClusterState& state, absl::
   for (const auto& [name, node] : state.nodes) {
     const absl::Duration silence = now - node.last_seen;
     if (!node.connected || silence <= (many ? 2 * lease : lease)) continue;
-    decision.expired.emplace_back(name, absl::StrFormat("silent for %.1f s, its lease is %.1f s", absl::ToDoubleSeconds(silence),
-                                                        absl::ToDoubleSeconds(lease)));
+    decision.expired.emplace_back(
+        name, absl::StrFormat("silent for %.1f s, its lease is %.1f s; its worker's log says whether the way is closed",
+                              absl::ToDoubleSeconds(silence), absl::ToDoubleSeconds(lease)));
   }
   if (many && decision.expired.size() < silent) {
     decision.brake =
@@ -224,6 +225,7 @@ std::string NodeStateName(const ClusterState& state, const NodeRecord& node) {
   if (!node.drained) {
     if (node.held) return "held";
     if (!state.run) return "ready";
+    if (AllLeftOut(*state.run, node)) return "refused";
     auto probe = state.run->probes.find(node.description.name);
     if (probe == state.run->probes.end()) return "ready";
     const bool refused = probe->second.stage == ProbeStage::kRefused || probe->second.stage == ProbeStage::kUnreached;

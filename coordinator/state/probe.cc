@@ -19,11 +19,6 @@ namespace {
 // A swap waits at most this long for other newcomers.
 constexpr absl::Duration kNear = absl::Seconds(10);
 
-bool AllLeftOut(const JobRun& run, const NodeRecord& node) {
-  return std::all_of(node.description.devices.begin(), node.description.devices.end(),
-                     [&](const DeviceDescription& device) { return run.left_out.contains(device.id); });
-}
-
 size_t TrustedDevices(const ClusterState& state, const JobRun& run) {
   size_t devices = 0;
   for (const auto& [name, node] : state.nodes) {
@@ -269,6 +264,12 @@ bool IsTrusted(const ClusterState& state, const JobRun& run, const NodeName& nam
   auto node = state.nodes.find(name);
   auto passed = run.storage_ok.find(name);
   return node != state.nodes.end() && passed != run.storage_ok.end() && passed->second == node->second.description.incarnation;
+}
+
+bool AllLeftOut(const JobRun& run, const NodeRecord& node) {
+  const std::vector<DeviceDescription>& devices = node.description.devices;
+  return !devices.empty() && std::all_of(devices.begin(), devices.end(),
+                                         [&](const DeviceDescription& device) { return run.left_out.contains(device.id); });
 }
 
 std::set<NodeName> UnprovenNodes(const ClusterState& state, const JobRun& run) {

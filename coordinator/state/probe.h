@@ -89,6 +89,8 @@ struct AddressPause {
 
 // The node passed a check for this job in its present life: it took part in set-up, or a probe.
 bool IsTrusted(const ClusterState& state, const JobRun& run, const NodeName& node);
+// The job uses none of the node's devices any more (JobRun::left_out).
+bool AllLeftOut(const JobRun& run, const NodeRecord& node);
 // Newcomers are probed: the job has trained, and there are nodes to go on with.
 bool ProbesNewcomers(const ClusterState& state, const JobRun& run);
 // A probe is under way that may soon bring a node: a swap waits for it a while, so that several joins make one.

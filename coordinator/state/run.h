@@ -102,9 +102,10 @@ struct StorageAnswer {
 
 // What the planning task hands back.
 struct Prepared {
-  absl::Status status;      // of the plan
-  bool of_planner = false;  // the status is the planner's word: on other devices there may be a plan
-  Epoch epoch;              // that it is for, or a later one
+  absl::Status status;              // of the plan
+  bool of_planner = false;          // the status is the planner's word: on other devices there may be a plan
+  std::vector<DeviceId> too_small;  // without these there is one
+  Epoch epoch;                      // that it is for, or a later one
   planner::PlanResult plan;
   std::string resume_from;  // folder, or empty
   int64_t start_step = 0;
@@ -168,6 +169,7 @@ struct JobRun {
   std::map<NodeName, StorageAnswer> storage;
   SetupReach reach;
   std::map<NodeName, int64_t> storage_ok;  // incarnations that passed
+  bool storage_in_doubt = false;           // a rank's machine did not see what it saw before: all are asked again
   std::map<NodeName, int64_t> proven;      // incarnations that were in an epoch that made a step
   // Newcomers, looked at beside the job (state/probe).
   std::map<NodeName, Probe> probes;
@@ -188,6 +190,7 @@ struct JobRun {
   std::string measure_again;  // why the epoch ends, so that a node is measured; empty: it need not
   // kPlanning
   int64_t planning_ticket = 0;  // the task whose answer counts
+  bool looking = false;         // for the newest checkpoint; the planner comes behind it
   std::optional<Prepared> prepared;
   // No plan fits these devices; another set may.
   std::vector<DeviceId> infeasible;

@@ -39,7 +39,7 @@ auto Weight(const ClusterState& state, const JobRun& run, const NodeName& name, 
   const NodeRecord& node = state.nodes.at(name);
   const auto proven = run.proven.find(name);
   const bool has_trained = proven != run.proven.end() && proven->second == node.description.incarnation;
-  return std::tuple(suspect.ways, suspect.to_it, !WhyLoopbackIsWrong(state, node).empty(), !has_trained, !node.on_this_machine,
+  return std::tuple(suspect.ways, suspect.to_it, !WhyDataAddressIsWrong(state, node).empty(), !has_trained, !node.on_this_machine,
                     -static_cast<int64_t>(node.description.devices.size()), name);
 }
 
@@ -64,9 +64,7 @@ std::string BrokenWay(const ClusterState& state, const Way& way, const std::stri
   const std::string happened = WhatHappened(target.description, error);
   std::string text = absl::StrCat(way.first.value(), " does not reach ", way.second.value(), " at ",
                                   AddressAndPort(target.description), " (", happened, ")");
-  if (const std::string loopback = WhyLoopbackIsWrong(state, target); !loopback.empty()) {
-    return absl::StrCat(text, "; ", loopback);
-  }
+  if (const std::string wrong = WhyDataAddressIsWrong(state, target); !wrong.empty()) return absl::StrCat(text, "; ", wrong);
   if (absl::StrContains(happened, kLargePackets)) return text;  // which says what helps
   return absl::StrCat(text, "; see that worker.data_address of node ", way.second.value(),
                       " is the address of its card in that network, and open the ports of /proc/sys/net/ipv4/ip_local_port_range "

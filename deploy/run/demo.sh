@@ -28,11 +28,11 @@ demo() {
     "${arguments[@]}"
 }
 
-# cluster_up [--data FOLDER]...: a folder is named from where ./run was called.
+# cluster_up [--data FOLDER]...: a folder is named from where ./run was called. Bash leaves the ~ of --data=~/x as it is.
 cluster_up() {
   local arguments=()
   while [[ $# -gt 0 ]]; do
-    if [[ $1 == --data ]]; then arguments+=(--data "$(cd "$CALLED_FROM" && realpath -m -- "$2")"); shift; fi
+    if [[ $1 == --data ]]; then arguments+=(--data "$(cd "$CALLED_FROM" && realpath -m -- "${2/#~\//$HOME/}")"); shift; fi
     shift
   done
   build_product

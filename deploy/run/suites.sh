@@ -80,6 +80,7 @@ declare_suites() {
   suite types compute - "one name, one type" python3 $check/check_type_names.py
   suite run-units compute - "how unit tests are run" python3 $check/check_run_units.py
   suite format compute "- clang-format" "format" env "MOTLEY_CLANG_FORMAT=$CLANG_FORMAT" $check/check_format.sh
+  suite python compute "- pyflakes" "names in Python" env "MOTLEY_PYFLAKES=$PYFLAKES_DIR" python3 $check/check_python.py
   suite threads compute all "thread safety" python3 $check/check_thread_safety.py "$BUILD_DIR"
   suite nccl compute "- oracle" "declarations of NCCL" oracles_nccl_header
   suite nccl-gpu compute - "declarations of the NCCL of setup --gpu" nccl_header "$TORCH_DIR/nvidia/nccl/include"
@@ -129,6 +130,7 @@ declare_programs() {
 why_left_out() {
   case $1 in
     clang-format) [[ -x $CLANG_FORMAT ]] || echo "clang-format $CLANG_FORMAT_VERSION could not be fetched" ;;
+    pyflakes) [[ -d $PYFLAKES_DIR ]] || echo "pyflakes $PYFLAKES_VERSION could not be fetched" ;;
     oracle) [[ -x $ORACLE_DIR/bin/python ]] || echo "the Python oracle could not be installed" ;;
     promtool) command -v promtool >/dev/null || echo "no promtool, and it could not be fetched" ;;
   esac

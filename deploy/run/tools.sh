@@ -20,21 +20,28 @@ add_tensorboard() {
   "$ORACLE_DIR/bin/python" -m pip install --no-input --no-cache-dir --disable-pip-version-check --progress-bar off "$TENSORBOARD"
 }
 
-# Versions format differently, so there is one. From PyPI: Debian's has another for each release.
-CLANG_FORMAT_VERSION=16.0.6
-CLANG_FORMAT_DIR=$TOOLS_DIR/clang-format-$CLANG_FORMAT_VERSION
-CLANG_FORMAT=$CLANG_FORMAT_DIR/clang_format/data/bin/clang-format
-
-fetch_clang_format() {
-  [[ -x $CLANG_FORMAT ]] && return 0
-  python3 -m pip install --no-input --no-cache-dir --disable-pip-version-check --progress-bar off --target "$CLANG_FORMAT_DIR" \
-    "clang-format==$CLANG_FORMAT_VERSION"
-}
-
-setup_clang_format() {
+# pypi_tool NAME VERSION: into a folder of its own. From PyPI: Debian's has another version for each release.
+pypi_tool() {
+  [[ -d $TOOLS_DIR/$1-$2 ]] && return 0
   mkdir -p "$MOTLEY_CACHE"
-  [[ -x $CLANG_FORMAT ]] || with_lock "$MOTLEY_CACHE/tools.lock" step "fetch clang-format $CLANG_FORMAT_VERSION" fetch_clang_format || true
+  with_lock "$MOTLEY_CACHE/tools.lock" step "fetch $1 $2" fetch_pypi_tool "$1" "$2" || true
 }
+
+fetch_pypi_tool() {
+  local folder=$TOOLS_DIR/$1-$2
+  [[ -d $folder ]] && return 0
+  rm -rf "$folder".partial.*
+  python3 -m pip install --no-input --no-cache-dir --disable-pip-version-check --progress-bar off --target "$folder.partial.$$" "$1==$2" || return
+  mv "$folder.partial.$$" "$folder"
+}
+
+# Versions format differently, so there is one.
+CLANG_FORMAT_VERSION=16.0.6
+CLANG_FORMAT=$TOOLS_DIR/clang-format-$CLANG_FORMAT_VERSION/clang_format/data/bin/clang-format
+PYFLAKES_VERSION=3.4.0
+PYFLAKES_DIR=$TOOLS_DIR/pyflakes-$PYFLAKES_VERSION
+
+setup_clang_format() { pypi_tool clang-format "$CLANG_FORMAT_VERSION"; }
 
 # Debian's package would start a server on port 9090; only its two programs are wanted.
 fetch_prometheus() {
@@ -90,6 +97,7 @@ setup_tools() {
     with_lock "$lock" long_step grpcurl 60 "build grpcurl" fetch_grpcurl || true
   fi
   setup_clang_format
+  pypi_tool pyflakes "$PYFLAKES_VERSION"
   export PATH=$PATH:$TOOLS_DIR
   export MOTLEY_ORACLE_PYTHON=$ORACLE_DIR/bin/python
 }

@@ -14,6 +14,7 @@ from faults_common import expect_holds
 from faults_curve import curve, flipped_reads
 from faults_disks import full_disk, lost_share
 from faults_first_start import first_starts, first_starts_at_length
+from faults_hanging import hanging
 from faults_kills import kills
 from faults_members import membership
 from faults_newcomers import newcomers, silent_in_swap
@@ -21,6 +22,7 @@ from faults_partitions import BOTH, FROM, partitions
 from faults_pipelines import lost_pipeline, struck_and_parted
 from faults_processes import processes_of_a_cluster
 from faults_roots import swapped_folder
+from faults_setups import setups, setups_at_length
 from faults_slow import slow_rank
 from faults_take_over import take_overs
 from faults_upgrade import one_node, upgrade
@@ -74,6 +76,8 @@ def daily(results):
     results.run("a control plane cut one way, and healed", on_a_network, lambda: partitions(CUT_SECONDS, [((CONTROL,), FROM)]))
     results.run("another machine takes over, the old coordinator comes back", on_a_network, lambda: take_overs(1, every=2, seed=7))
     first_starts(results)
+    results.run("a share and a log that hang", hanging)
+    setups(results)
     results.run("one node upgraded", lambda: expect_holds(*one_node()))
     results.run("a newcomer that is silent in the swap", lambda: netns.why_not() or silent_in_swap())
 
@@ -82,6 +86,7 @@ def at_length(results):
     """The starts of ./run bench faults: what their daily cases leave to decisions over invented workers."""
     struck_and_parted(results)
     first_starts_at_length(results)
+    setups_at_length(results)
     results.run("a rank that is stopped again and again", slow_rank)
     results.run("kills of the coordinator", lambda: expect_holds(*kills(4, 1, interval_seconds=2.0, clusters=1)))
     results.run("a data plane cut, and healed", on_a_network, lambda: partitions(CUT_SECONDS, [((DATA,), BOTH)]))

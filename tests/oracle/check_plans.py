@@ -8,6 +8,7 @@ Then the exported model's logits.
 
 usage: check_plans.py [--long]   # --long: all plans by hand for each family and type; else for one, and three for each other
 """
+import copy
 import functools
 import json
 import os
@@ -25,6 +26,8 @@ from plans import HAND_PLANS, make_plan, make_tensor_parallel_plan  # noqa: E402
 from sample_order import Text  # noqa: E402
 
 NODES = {"n1": [CPU_DEVICE, CPU_DEVICE], "n2": [CPU_DEVICE], "n3": [CPU_DEVICE]}
+SLOW = {"kind": "emulated", "model": "slow", "flops_per_second": 2e9, "memory_bytes": 1 << 30, "link_bytes_per_second": 1e9}
+SLOW_NODES = {node: [SLOW] * len(devices) for node, devices in NODES.items()}
 CASES = {"float64": (50, 1e-10), "float32": (10, 1e-5)}  # steps, limit
 HALF_CASES = {"bfloat16": (20, 2e-2), "float16": (20, 2e-2)}
 ALL_BY_HAND = ("gpt2", "float64")
@@ -106,9 +109,10 @@ def run_tensor_parallel(oracle, job_id):
     expect(sorted(rank["tp_share"] for rank in ranks) == sorted([1 - 1 / parts, 1 / parts] * 2), f"the job ran with {ranks}")
 
 
-def run_with_replan(oracle, job_id):
-    """A node is drained at step 20 and comes back later: two replans, one curve."""
-    cluster = oracle.cluster
+def run_with_replan(oracle, cluster, job_id):
+    """A node is drained at step 20 and comes back later: two replans, one curve. On devices so slow that the job is not over before."""
+    oracle = copy.copy(oracle)
+    oracle.cluster = cluster
     cluster.submit_job(job_id, oracle.sections(planner__strategy="cephalo", checkpoint__interval=20))
     cluster.wait_for_step(job_id, 20)
     cluster.motley("nodes", "drain", "n2")
@@ -137,7 +141,7 @@ def check_export(oracle, job_id):
     expect(abs(loss - reported) <= LOGITS_LIMIT, f"validation loss of the exported model {loss}, reported {reported}")
 
 
-def check_family(results, cluster, model, dtype, names):
+def check_family(results, cluster, slow_cluster, model, dtype, names):
     oracle = Oracle(cluster, model, dtype)
     name = f"{model} {dtype}"
     for number, what in enumerate(names):
@@ -152,7 +156,7 @@ def check_family(results, cluster, model, dtype, names):
             continue
         results.run(f"{name}: exported model of {layout}", check_export, oracle, job_id)
     if dtype == "float64":
-        results.run(f"{name}: replan at step 20", run_with_replan, oracle, f"{model}-{dtype}-replan")
+        results.run(f"{name}: replan at step 20", run_with_replan, oracle, slow_cluster, f"{model}-{dtype}-replan")
 
 
 def check_scaled_positions(results, cluster, model, dtype):
@@ -179,12 +183,13 @@ def main():
         sys.exit(__doc__)
     torch.set_num_threads(1)
     results = Results("oracle")
-    with TestCluster() as cluster:
+    with TestCluster() as cluster, TestCluster() as slow_cluster:
         cluster.start(NODES)
+        slow_cluster.start(SLOW_NODES)
         for dtype in CASES:
             for model in ("gpt2", "llama3", "qwen2"):
                 names = HAND_PLANS if sys.argv[1:] or (model, dtype) == ALL_BY_HAND else SOME_BY_HAND
-                results.prepare(f"{model} {dtype}", check_family, results, cluster, model, dtype, names)
+                results.prepare(f"{model} {dtype}", check_family, results, cluster, slow_cluster, model, dtype, names)
             results.prepare(f"llama3-scaled {dtype}", check_scaled_positions, results, cluster, "llama3-scaled", dtype)
         for dtype in HALF_CASES:
             for model in ("gpt2", "llama3"):

@@ -1,7 +1,7 @@
 #include "worker/daemon/join.h"
 
-#include <arpa/inet.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -14,9 +14,12 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "common/base/address.h"
+#include "common/base/clock.h"
 #include "common/base/files.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/channel.h"
@@ -24,7 +27,10 @@
 #include "common/tls/certificate.h"
 #include "common/tls/certificate_authority.h"
 #include "proto/motley/v1/worker.grpc.pb.h"
+#include "worker/daemon/dial_look.h"
+#include "worker/daemon/dial_targets.h"
 #include "worker/daemon/known_term.h"
+#include "worker/daemon/numeric_address.h"
 
 namespace motley::worker {
 namespace {
@@ -41,6 +47,7 @@ std::shared_ptr<grpc::Channel> OpenTo(const std::string& address, const std::sha
 
 struct Cluster {
   Certificate authority, coordinator;
+  std::string target;  // where it answered (dial_targets.h)
 };
 
 std::string DateAndTime(absl::Time time) { return absl::FormatTime("%Y-%m-%d %H:%M UTC", time, absl::UTCTimeZone()); }
@@ -79,28 +86,55 @@ class Judge {
   std::optional<Cluster> cluster_ ABSL_GUARDED_BY(mutex_);
 };
 
-absl::StatusOr<Cluster> LearnCluster(const JoinRequest& request, absl::Duration patience) {
-  const auto judge = std::make_shared<Judge>(request.token);
-  const std::shared_ptr<grpc::Channel> channel =
-      OpenTo(request.coordinator, TlsCredentialsJudging([judge](const auto& shown) { return (*judge)(shown); }));
-  const absl::Time end = absl::Now() + patience;
-  while (!channel->WaitForConnected(In(absl::Milliseconds(100))) && !judge->verdict() && absl::Now() < end) {
-  }
-  const std::optional<absl::Status> verdict = judge->verdict();
-  if (!verdict) {
-    return absl::UnavailableError(absl::StrCat(request.coordinator, " does not answer by TLS within ",
-                                               absl::FormatDuration(patience),
-                                               ": is it workers.listen of the coordinator, and is ", "a firewall in between?"));
-  }
-  MOTLEY_RETURN_IF_ERROR(*verdict);
-  Cluster cluster = judge->cluster();
-  MOTLEY_RETURN_IF_ERROR(CheckClock(cluster.coordinator, cluster.authority, absl::Now()));
-  return cluster;
+// Of one that did not answer by TLS.
+std::string WhyNoTls(const std::string& address, const std::vector<std::string>& targets) {
+  const absl::Notification never;
+  const SystemClock clock;
+  const std::vector<int> errors = TryToConnect(targets, clock, kLookPatience, never);
+  std::vector<std::string> whys = Troubles(targets, errors, kLookPatience, address);
+  if (whys.size() < targets.size())
+    whys.push_back("something answers there, but not by TLS: is it the coordinator's workers.listen?");
+  return absl::StrJoin(whys, "; ");
 }
 
-absl::StatusOr<v1::JoinResponse> Ask(const JoinRequest& request, const std::string& authority, const std::string& signing_request,
+// All that an address stands for; its own words where it stands for nothing.
+absl::StatusOr<std::vector<std::string>> TargetsOf(const std::string& address) {
+  const absl::Notification never;
+  const SystemClock clock;
+  DialTargets found = LookUp({address}, clock, kNamesPatience, never)[0];
+  if (found.targets.empty()) return absl::UnavailableError(found.trouble);
+  return std::move(found.targets);
+}
+
+// All targets are tried at once: a name may stand for one that is gone.
+absl::StatusOr<Cluster> LearnCluster(const JoinRequest& request, absl::Duration patience) {
+  MOTLEY_ASSIGN_OR_RETURN(const std::vector<std::string> targets, TargetsOf(request.coordinator));
+  std::vector<std::shared_ptr<Judge>> judges;
+  std::vector<std::shared_ptr<grpc::Channel>> channels;
+  for (const std::string& target : targets) {
+    const auto& judge = judges.emplace_back(std::make_shared<Judge>(request.token));
+    channels.push_back(OpenTo(target, TlsCredentialsJudging([judge](const auto& shown) { return (*judge)(shown); })));
+  }
+  const absl::Time end = absl::Now() + patience;
+  do {
+    for (size_t i = 0; i < targets.size(); ++i) {
+      (void)channels[i]->WaitForConnected(In(absl::Milliseconds(100) / static_cast<int>(targets.size())));
+      const std::optional<absl::Status> verdict = judges[i]->verdict();
+      if (!verdict) continue;
+      MOTLEY_RETURN_IF_ERROR(*verdict);
+      Cluster cluster = judges[i]->cluster();
+      MOTLEY_RETURN_IF_ERROR(CheckClock(cluster.coordinator, cluster.authority, absl::Now()));
+      cluster.target = targets[i];
+      return cluster;
+    }
+  } while (absl::Now() < end);
+  return absl::UnavailableError(absl::StrCat(request.coordinator, " does not answer by TLS within ",
+                                             absl::FormatDuration(patience), ": ", WhyNoTls(request.coordinator, targets)));
+}
+
+absl::StatusOr<v1::JoinResponse> Ask(const Cluster& cluster, const JoinRequest& request, const std::string& signing_request,
                                      absl::Duration patience) {
-  const auto stub = v1::WorkerService::NewStub(OpenTo(request.coordinator, TlsCredentialsBelieving(authority)));
+  const auto stub = v1::WorkerService::NewStub(OpenTo(cluster.target, TlsCredentialsBelieving(cluster.authority.ToPem())));
   v1::JoinRequest wanted;
   wanted.set_token(ToText(request.token));
   wanted.set_node(request.node.value());
@@ -127,13 +161,12 @@ absl::Status CheckClock(const Certificate& coordinator, const Certificate& autho
 }
 
 absl::StatusOr<std::string> LocalEndOfWay(const std::string& address) {
-  MOTLEY_ASSIGN_OR_RETURN(const HostPort there, ParseHostPort("--coordinator", address, 1));
-  addrinfo hints = {}, *found = nullptr;
-  hints.ai_socktype = SOCK_DGRAM;
-  if (getaddrinfo(there.host.c_str(), std::to_string(there.port).c_str(), &hints, &found) != 0 || found == nullptr) {
-    return absl::UnavailableError(absl::StrCat("no address is known of ", there.host));
-  }
-  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, freeaddrinfo);
+  MOTLEY_RETURN_IF_ERROR(ParseHostPort("--coordinator", address, 1).status());
+  MOTLEY_ASSIGN_OR_RETURN(const std::vector<std::string> targets, TargetsOf(address));
+  MOTLEY_ASSIGN_OR_RETURN(const HostPort there, ParseHostPort("--coordinator", targets.front(), 1));
+  AddrInfo numbers;
+  MOTLEY_RETURN_IF_ERROR(Resolve(there.host, there.port, numbers));
+  const addrinfo* const found = numbers.list;
   const FileDescriptor socket(::socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_storage local = {};
   socklen_t length = sizeof(local);
@@ -152,7 +185,7 @@ absl::StatusOr<absl::Time> JoinCluster(const JoinRequest& request, const Identit
   MOTLEY_ASSIGN_OR_RETURN(const Cluster cluster, LearnCluster(request, patience));
   MOTLEY_ASSIGN_OR_RETURN(const PrivateKey key, folder.LoadOrMakeKey());
   MOTLEY_ASSIGN_OR_RETURN(const std::string signing_request, key.SigningRequest());
-  MOTLEY_ASSIGN_OR_RETURN(const v1::JoinResponse answer, Ask(request, cluster.authority.ToPem(), signing_request, patience));
+  MOTLEY_ASSIGN_OR_RETURN(const v1::JoinResponse answer, Ask(cluster, request, signing_request, patience));
   MOTLEY_ASSIGN_OR_RETURN(std::string pem, key.ToPem());
   const NodeIdentity identity = {std::move(pem), answer.certificate(), answer.authorities()};
   MOTLEY_RETURN_IF_ERROR(CheckIdentity(identity, request.node, absl::Now()));

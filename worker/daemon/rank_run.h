@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/session/session.h"
+#include "worker/daemon/process_signs.h"
 #include "worker/daemon/profile_schedule.h"
 #include "worker/daemon/rank_process.h"
 #include "worker/daemon/spawn.h"
@@ -22,6 +23,7 @@ struct Rank {
   DeviceId device;
   std::unique_ptr<RankProcess> process;
   WatchState watch;
+  ProcessSigns signs;  // newest, until its first word
   Phase phase = Phase::kRunning;
   absl::Duration kill_at = absl::InfiniteDuration();
   std::string reason;                     // why it was killed

@@ -60,7 +60,10 @@ class Attempt {
 
   bool done() const { return done_; }
   pollfd Poll() const { return {socket_.get(), static_cast<short>(connected_ ? POLLIN : POLLOUT), 0}; }
-  ReachAnswer answer() const { return {target_.node, error_, error_.empty() ? absl::ToDoubleSeconds(connect_time_) : 0, rate_}; }
+  ReachAnswer answer() const {
+    const bool reached = error_.empty();
+    return {target_.node, error_, reached ? absl::ToDoubleSeconds(connect_time_) : 0, rate_, reached ? OtherCard() : ""};
+  }
 
   void OnReady() {
     if (!connected_) {
@@ -69,7 +72,10 @@ class Attempt {
       getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &error, &size);
       if (error != 0) return Fail(strerror(error));
       connected_ = true;
-      SayWay();
+      if (const std::string why = OtherCard(); !why.empty()) {
+        LogWarning(absl::StrCat("what goes to node ", target_.node.value(), " at ", CleanLine(target_.address),
+                                " may leave by another card than that of ", own_, ": ", why));
+      }
       connect_time_ = clock_.Now() - begun_;
       return;
     }
@@ -107,12 +113,10 @@ class Attempt {
   }
 
  private:
-  void SayWay() const {
-    if (held_ && way_.empty()) return;
-    if (own_.empty()) return;
-    LogWarning(absl::StrCat("what goes to node ", target_.node.value(), " at ", CleanLine(target_.address),
-                            " may leave by another card than that of ", own_, ": ",
-                            held_ ? way_ : "by that one it was not reached"));
+  // Why the connection may not be held to the own address's card; empty: it is.
+  std::string OtherCard() const {
+    if (own_.empty()) return "";
+    return held_ ? way_ : "by that one it was not reached";
   }
   void OnLine(std::string_view line) {
     done_ = true;

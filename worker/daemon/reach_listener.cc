@@ -38,7 +38,12 @@ absl::StatusOr<std::unique_ptr<ReachListener>> ReachListener::Start(const std::s
   AddrInfo info;
   if (absl::Status status = Resolve(address, 0, info); !status.ok()) return status;
   auto failed = [&] {
-    return absl::UnavailableError(absl::StrCat("cannot listen on worker.data_address ", address, ": ", strerror(errno)));
+    const int error = errno;
+    return absl::UnavailableError(absl::StrCat(
+        "cannot listen on worker.data_address ", address, ": ", strerror(error),
+        error == EADDRNOTAVAIL ? "; no card of this machine has it: set it to the address of one that the other nodes "
+                                 "reach (`ip -brief address` lists them), or wait until a card has it"
+                               : ""));
   };
   UniqueFd fd(socket(info.list->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   UniqueFd wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));

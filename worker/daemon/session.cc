@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/logging.h"
+#include "common/base/status_macros.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/tls_credentials.h"
 #include "common/wire/session.h"
@@ -19,6 +20,7 @@ constexpr absl::Duration kGoodbye = absl::Seconds(1);
 constexpr int kRedialMs = 500;  // of one channel, while it is waited for
 constexpr absl::Duration kDialTurn = absl::Milliseconds(50);
 constexpr absl::Duration kOthersMayBeLate = absl::Milliseconds(300);
+constexpr absl::Duration kLookAfter = absl::Seconds(1);  // one that is there answers before, or is busy
 constexpr absl::Duration kShortestLease = absl::Milliseconds(300);
 
 std::shared_ptr<grpc::Channel> NewChannel(const std::string& address,
@@ -35,9 +37,11 @@ std::shared_ptr<grpc::Channel> NewChannel(const std::string& address,
 
 // gRPC does not say why a handshake failed.
 constexpr char kNotByTls[] =
-    "it cannot be reached by TLS: is it there, is the address workers.listen of the coordinator of this node's cluster, and is "
-    "this "
-    "node still a member? ('motley nodes' there says so)";
+    "it answers, but no session by TLS comes about: is the address workers.listen of the coordinator of this node's cluster, is "
+    "this node still a member ('motley nodes' there says so), and are the clocks of both machines right?";
+constexpr char kNotByPlaintext[] =
+    "it answers, but no session comes about: is the address workers.listen of a coordinator? One with workers.tls = true wants a "
+    "certificate, whose folder worker.identity names";
 
 }  // namespace
 
@@ -66,14 +70,19 @@ bool Session::WaitBeforeNext(absl::Duration pause) {
   return !stopping_.HasBeenNotified();
 }
 
+void Session::SayOnce(const std::string& where, const std::string& reason) {
+  if (reason == last_reason_) return;
+  LogWarning(absl::StrCat("no session with the coordinator at ", where, ": ", reason, "; trying again until it is there"));
+  last_reason_ = reason;
+}
+
 void Session::Run() {
   absl::Duration pause = config_.first_pause;
-  std::string last_reason;
   while (true) {
     bool welcomed = false;
     const absl::StatusOr<Way> way = Dial();
     const absl::Status status = way.ok() ? RunStream(*way, &welcomed) : way.status();
-    const std::string where = way.ok() ? way->address : absl::StrJoin(config_.coordinators, ", ");
+    const std::string where = way.ok() ? way->address : Everywhere();
     if (way.ok()) first_ = (first_ + 1) % config_.coordinators.size();  // who was tried last comes last
     if (stopping_.HasBeenNotified()) return;
     // Whoever was welcome is no wrong configuration: a new start, without this one's memory and maybe of a new version, may help.
@@ -85,39 +94,54 @@ void Session::Run() {
     if (welcomed) {
       handler_.on_disconnected(reason);
       pause = config_.first_pause;
+      last_reason_.clear();
     }
-    if (welcomed || reason != last_reason) {
-      LogWarning(absl::StrCat("no session with the coordinator at ", where, ": ", reason, "; trying again until it is there"));
-      last_reason = reason;
-    }
+    SayOnce(where, reason);
     if (!WaitBeforeNext(pause)) return;
     pause = std::min(2 * pause, config_.longest_pause);
   }
 }
 
 absl::StatusOr<std::vector<Session::Way>> Session::OpenWays() {
+  std::vector<std::string> addresses = config_.coordinators;
+  std::rotate(addresses.begin(), addresses.begin() + static_cast<std::ptrdiff_t>(first_), addresses.end());
+  const std::vector<DialTargets> found = LookUp(addresses, clock_, kNamesPatience, stopping_);
   std::vector<Way> ways;
-  for (size_t i = 0; i < config_.coordinators.size(); ++i) {
-    Way way{config_.coordinators[(first_ + i) % config_.coordinators.size()], std::make_shared<ShownCertificate>(), nullptr};
-    std::shared_ptr<grpc::ChannelCredentials> credentials;
-    if (config_.credentials) {
-      absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> own = config_.credentials(way.shown);
-      if (!own.ok()) return own.status();
-      credentials = *std::move(own);
+  not_known_.clear();
+  for (size_t i = 0; i < addresses.size(); ++i) {
+    if (!found[i].trouble.empty()) not_known_.push_back(found[i].trouble);
+    for (const std::string& target : found[i].targets) {
+      Way way{addresses[i], target, std::make_shared<ShownCertificate>(), nullptr};
+      std::shared_ptr<grpc::ChannelCredentials> credentials;
+      if (config_.credentials) {
+        MOTLEY_ASSIGN_OR_RETURN(credentials, config_.credentials(way.shown));
+      }
+      way.channel = NewChannel(target, credentials);
+      ways.push_back(std::move(way));
     }
-    way.channel = NewChannel(way.address, credentials);
-    ways.push_back(std::move(way));
   }
   return ways;
 }
 
+std::string Session::Everywhere() const { return absl::StrJoin(config_.coordinators, ", "); }
+
+std::string Session::WhyNobody(const DialLook& look) const {
+  std::vector<std::string> parts = not_known_;
+  for (std::string& trouble : look.TroublesBeside(Everywhere())) parts.push_back(std::move(trouble));
+  if (!look.SomeoneAnswers() && !config_.instead.empty()) parts.push_back(config_.instead);
+  if (look.SomeoneAnswers()) parts.push_back(config_.credentials ? kNotByTls : kNotByPlaintext);
+  std::sort(parts.begin(), parts.end());  // a name service that gives another order says nothing new
+  return absl::StrJoin(parts, "; ");
+}
+
 absl::StatusOr<Session::Way> Session::Dial() {
-  absl::StatusOr<std::vector<Way>> ways = OpenWays();
-  if (!ways.ok()) return ways.status();
-  const absl::Duration end = clock_.Now() + (config_.credentials ? config_.tls_timeout : config_.connect_timeout);
+  MOTLEY_ASSIGN_OR_RETURN(std::vector<Way> ways, OpenWays());
+  if (ways.empty()) return absl::UnavailableError(absl::StrJoin(not_known_, "; "));
+  const absl::Duration begin = clock_.Now(), end = begin + (config_.credentials ? config_.tls_timeout : config_.connect_timeout);
+  std::optional<DialLook> look;
   absl::Duration settled = absl::InfiniteDuration();  // until when others than the first to answer may still do so
   while (true) {
-    const Answers answers = LookAt(*ways);
+    const Answers answers = LookAt(ways);
     if (answers.best != nullptr && (answers.all_known || clock_.Now() >= settled)) {
       first_ = static_cast<size_t>(std::find(config_.coordinators.begin(), config_.coordinators.end(), answers.best->address) -
                                    config_.coordinators.begin());
@@ -125,12 +149,21 @@ absl::StatusOr<Session::Way> Session::Dial() {
     }
     if (answers.best != nullptr && settled == absl::InfiniteDuration()) settled = clock_.Now() + kOthersMayBeLate;
     if (stopping_.HasBeenNotified()) return absl::CancelledError("stopping");
-    if (clock_.Now() >= end) return absl::UnavailableError(config_.credentials ? kNotByTls : config_.not_reached);
+    if (!look && clock_.Now() - begin >= std::min(kLookAfter, end - begin)) {
+      std::vector<std::string> targets;
+      for (const Way& way : ways) targets.push_back(way.target);
+      look.emplace(std::move(targets), clock_);
+    }
+    if (look && look->done()) {
+      const std::string why = WhyNobody(*look);
+      if (clock_.Now() >= end) return absl::UnavailableError(why);
+      if (!look->SomeoneAnswers()) SayOnce(Everywhere(), why);  // soon: somebody reads it who waits for the node
+    }
     // In short waits, so that a stop is not late and nobody's wall clock matters; each gets on only while it is waited for.
-    for (const Way& way : *ways) {
+    for (const Way& way : ways) {
       if (way.channel->GetState(false) == GRPC_CHANNEL_READY) continue;
       (void)way.channel->WaitForConnected(std::chrono::system_clock::now() +
-                                          absl::ToChronoMilliseconds(kDialTurn / static_cast<int>(ways->size())));
+                                          absl::ToChronoMicroseconds(kDialTurn / static_cast<int>(ways.size())));
     }
   }
 }

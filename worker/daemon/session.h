@@ -20,6 +20,8 @@
 #include "common/base/clock.h"
 #include "common/session/session.h"
 #include "worker/daemon/coordinator_stream.h"
+#include "worker/daemon/dial_look.h"
+#include "worker/daemon/dial_targets.h"
 #include "worker/daemon/known_term.h"
 #include "worker/daemon/outbox.h"
 #include "worker/daemon/stream_turn.h"
@@ -33,7 +35,7 @@ struct SessionConfig {
   std::function<absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>>(std::shared_ptr<ShownCertificate> shown)> credentials;
   // Whether who let this node in is to be obeyed, by what it showed; with credentials alone. Any error: another one is tried.
   std::function<absl::Status(const Certificate& shown)> follow;
-  std::string not_reached = "it cannot be reached";      // said where no plaintext connection comes about; may say what helps
+  std::string instead;                                   // what may help where nobody answers; empty: nothing more is known
   absl::Duration first_pause = absl::Milliseconds(200);  // between attempts; doubles
   absl::Duration longest_pause = absl::Seconds(2);
   absl::Duration connect_timeout = absl::Seconds(3);
@@ -63,10 +65,12 @@ class Session {
   void Run();
   // A channel to one of the coordinators.
   struct Way {
-    std::string address;
+    std::string address;  // as it is configured
+    std::string target;   // what that stands for, or a part of it (dial_targets.h)
     std::shared_ptr<ShownCertificate> shown;
     std::shared_ptr<grpc::Channel> channel;
   };
+  // Fills not_known_, too.
   absl::StatusOr<std::vector<Way>> OpenWays();
   struct Answers {
     Way* best = nullptr;     // of those that answer
@@ -81,6 +85,11 @@ class Session {
   // Not OK: who said welcome is not to be followed.
   absl::Status Handle(const v1::CoordinatorMessage& message, const Way& way, StreamState& state);
   void SayWhatWasDropped();
+  // Of a look that is done.
+  std::string WhyNobody(const DialLook& look) const;
+  std::string Everywhere() const;
+  // Not what was said last.
+  void SayOnce(const std::string& where, const std::string& reason);
   bool WaitBeforeNext(absl::Duration pause);  // false: stopping
   bool IsRefusal(const absl::Status& status) const;
 
@@ -91,7 +100,9 @@ class Session {
   absl::Notification stopping_;
   absl::Duration heartbeat_;  // session thread only, like the next one
   bool ever_welcomed_ = false;
-  size_t first_ = 0;  // of the coordinators: whom to prefer at the next dial
+  size_t first_ = 0;                    // of the coordinators: whom to prefer at the next dial
+  std::vector<std::string> not_known_;  // why names of them stand for nothing, at the newest dial
+  std::string last_reason_;
   std::thread thread_;
 };
 

@@ -10,7 +10,8 @@ StreamTurn Decide(absl::Duration now, const StreamState& state) {
   const absl::Duration silent_at = state.last_heard + state.patience;
   if (now > silent_at) {
     return {StreamAction::kGiveUp,
-            absl::StrFormat("it has said nothing for %.1f s", absl::ToDoubleSeconds(now - state.last_heard))};
+            absl::StrFormat("it has said nothing for %.1f s: is it stopped or overloaded, or the way from it closed?",
+                            absl::ToDoubleSeconds(now - state.last_heard))};
   }
   if (now >= state.stop_at) return {StreamAction::kGiveUp, "this worker ends"};
   absl::Duration next = std::min(silent_at, state.stop_at);

@@ -155,7 +155,7 @@ void Supervisor::Loop() {
         if (rank.phase == Rank::Phase::kGone) continue;
         ServeRank(*run, rank);
         // This daemon was stopped or starved itself: the silence is not the ranks'.
-        if (slept) rank.watch.last_word = rank.watch.last_advance = now;
+        if (slept) rank.watch.last_word = rank.watch.last_advance = rank.watch.last_sign = now;
         if (rank.phase == Rank::Phase::kRunning) CheckCard(*run, rank);
         if (rank.phase == Rank::Phase::kRunning) CheckHung(*run, rank);
         // One that said its last word keeps its phase; one that still runs was told to save and lost the checkpoint.

@@ -134,7 +134,7 @@ absl::StatusOr<Rank> Supervisor::StartRank(const RankAssignment& assignment, int
   rank.device = device;
   MOTLEY_ASSIGN_OR_RETURN(rank.process, RankProcess::Start(offered->rank_binary, RootsOfRank(config_.roots, checkpoint.folder),
                                                            variables, link_clock_fd));
-  rank.watch.started = rank.watch.last_word = rank.watch.last_advance = clock_.Now();
+  rank.watch.started = rank.watch.last_word = rank.watch.last_advance = rank.watch.last_sign = clock_.Now();
   rank.watch.predicted_step = absl::Seconds(assignment.predicted_step_seconds);
   rank.watch.first_progress =
       absl::Seconds(assignment.first_progress_seconds > 0 ? assignment.first_progress_seconds : kFirstProgressSeconds);

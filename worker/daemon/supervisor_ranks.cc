@@ -154,6 +154,12 @@ void Supervisor::OnExit(RankRun& run, Rank& rank, const std::string& how) {
 }
 
 void Supervisor::CheckHung(RankRun& run, Rank& rank) {
+  if (!rank.watch.has_spoken) {
+    const ProcessSigns signs = SignsOf(rank.process->pid());
+    if (Moved(rank.signs, signs)) rank.watch.last_sign = clock_.Now();
+    rank.watch.stopped = signs.stopped();
+    rank.signs = signs;
+  }
   const WatchDecision decision = Decide(clock_.Now(), rank.watch, config_.watch);
   if (!decision.hung) return;
   const std::string text = absl::StrCat(rank.device.value(), ": ", decision.reason);

@@ -110,7 +110,7 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> Worker::Credentials(st
 void Worker::StartSession() {
   SessionConfig session;
   session.coordinators = config_.coordinators;
-  if (const std::string instead = SocketInstead(config_); !instead.empty()) absl::StrAppend(&session.not_reached, "; ", instead);
+  session.instead = SocketInstead(config_);
   Session::Handler handler;
   if (UsesTls(config_)) {
     session.credentials = [this](std::shared_ptr<ShownCertificate> shown) { return Credentials(std::move(shown)); };

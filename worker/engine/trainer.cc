@@ -45,14 +45,8 @@ Trainer::Trainer(const RankAssignment& assignment, const EngineOptions& options,
       progress_(host),
       schedule_(assignment.config.checkpoint, options.clock != nullptr ? *options.clock : clock_) {}
 
-absl::Status Trainer::Prepare() {
+absl::StatusOr<Dataset> Trainer::OpenJobData() {
   const JobConfig& config = assignment_.config;
-  MOTLEY_RETURN_IF_ERROR(Validate(assignment_.program));
-  for (const Program* program : {&assignment_.program, &assignment_.evaluation}) MOTLEY_RETURN_IF_ERROR(RunsInEngine(*program));
-  MOTLEY_ASSIGN_OR_RETURN(const Precision precision, PrecisionOf(config.training));
-  progress_.BeginStep(assignment_.start_step);
-  MOTLEY_RETURN_IF_ERROR(AgreeOnPrograms());
-  progress_.Beat("opening the data");
   const std::string& path = config.data.path;
   MOTLEY_ASSIGN_OR_RETURN(const FileDescriptor opened,
                           options_.roots != nullptr ? options_.roots->OpenForRead("data.path", path) : OpenData(path));
@@ -67,7 +61,28 @@ absl::Status Trainer::Prepare() {
         "data ", path, " has digest ", data.summary().digest, " on ", NodeOf(assignment_.devices[assignment_.rank]).value(),
         ", the job was planned for ", assignment_.data_digest, "; put the same files on every node"));
   }
-  data_ = std::make_unique<Dataset>(std::move(data));
+  return data;
+}
+
+absl::Status Trainer::ReadData() {
+  progress_.Beat("opening the data");
+  absl::StatusOr<Dataset> data = OpenJobData();
+  // The job was planned for data that its nodes had read: what is wrong with it now may be wrong on this machine alone.
+  const bool was_read = !assignment_.data_digest.empty();
+  if (!data.ok() && was_read && FaultOf(data.status()) != Fault::kStorage) return WithFault(data.status(), Fault::kNode);
+  MOTLEY_RETURN_IF_ERROR(data.status());
+  data_ = std::make_unique<Dataset>(*std::move(data));
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::Prepare() {
+  const JobConfig& config = assignment_.config;
+  MOTLEY_RETURN_IF_ERROR(Validate(assignment_.program));
+  for (const Program* program : {&assignment_.program, &assignment_.evaluation}) MOTLEY_RETURN_IF_ERROR(RunsInEngine(*program));
+  MOTLEY_ASSIGN_OR_RETURN(const Precision precision, PrecisionOf(config.training));
+  progress_.BeginStep(assignment_.start_step);
+  MOTLEY_RETURN_IF_ERROR(AgreeOnPrograms());
+  MOTLEY_RETURN_IF_ERROR(ReadData());
   MOTLEY_RETURN_IF_ERROR(CheckSlice(assignment_, assignment_.program));
   if (!assignment_.evaluation.instructions.empty()) {
     MOTLEY_RETURN_IF_ERROR(Validate(assignment_.evaluation));

@@ -34,11 +34,13 @@ class Trainer {
           Communicator& communicator, const StopRequest& stop);
 
   // Opens the data, restores the state, reports ready, trains. Errors: those of Dataset::Open, ShardedState::Create,
-  // Executor::Run and SaveCheckpoint; FAILED_PRECONDITION when the data is not the assignment's.
+  // Executor::Run and SaveCheckpoint; FAILED_PRECONDITION, of Fault::kNode, when the data is not the assignment's.
   absl::StatusOr<RunEnd> Run();
 
  private:
   absl::Status Prepare();
+  absl::StatusOr<Dataset> OpenJobData();
+  absl::Status ReadData();
   // That all ranks were given programs of one plan.
   absl::Status AgreeOnPrograms();
   absl::StatusOr<StepOutcome> Step(int64_t step, StepResult& result);

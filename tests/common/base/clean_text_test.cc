@@ -28,6 +28,7 @@ TEST(CleanTextTest, WhatForgesLinesOrSteersATerminalIsSpelledOut) {
             "\\u009b2J")
       << "the one-character form of an escape sequence";
   EXPECT_EQ(CleanText("\xe2\x80\xa8 \xe2\x80\xae \xe2\x81\xa6"), "\\u2028 \\u202e \\u2066");
+  EXPECT_EQ(CleanText("\xe2\x80\x8e \xe2\x80\x8f \xd8\x9c"), "\\u200e \\u200f \\u061c");
 }
 
 TEST(CleanTextTest, WrongBytesAreSpelledOutAndTheRestStays) {

@@ -18,6 +18,7 @@ TEST(LoggingTest, LinesCarryTheComponentAndAreFilteredByLevel) {
   InitLogging("motley-test", LogLevel::kInfo);
   LogInfo("braces {} and %s stay as they are");
   Log(LogLevel::kDebug, "too fine");
+  FlushLog();
   const std::string out = testing::internal::GetCapturedStderr();
   EXPECT_THAT(out, HasSubstr(" I motley-test: braces {} and %s stay as they are\n"));
   EXPECT_THAT(out, Not(HasSubstr("too fine")));
@@ -32,6 +33,7 @@ TEST(LoggingTest, TheJournalGetsPrioritiesAndNoTime) {
   LogInfo("i");
   Log(LogLevel::kDebug, "d");
   unsetenv("JOURNAL_STREAM");
+  FlushLog();
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
             "<3>motley-test: e\n<4>motley-test: w\n<6>motley-test: i\n<7>motley-test: d\n");
 }
@@ -42,6 +44,7 @@ TEST(LoggingTest, AMessageIsOneLineWhateverItHolds) {
   InitLogging("motley-test", LogLevel::kInfo);
   LogInfo("data.path is '/data\n<6>motley-test: job a succeeded\x1b[2J\xff'");
   unsetenv("JOURNAL_STREAM");
+  FlushLog();
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
             "<6>motley-test: data.path is '/data\\n<6>motley-test: job a succeeded\\u001b[2J\\xff'\n");
 }

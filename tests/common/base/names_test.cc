@@ -40,6 +40,7 @@ TEST(NamesTest, AddressesOfHostsAreThoseOfOneMachine) {
     const absl::Status status = CheckHostAddress("worker.data_address", bad);
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << bad;
     EXPECT_EQ(status.message().find("worker.data_address"), 0u) << status;
+    EXPECT_NE(status.message().find("`ip -brief address`"), std::string::npos) << "what to do: " << status;
   }
 }
 

@@ -33,6 +33,11 @@ TEST(ParseJsonTest, SaysWhereAndNeverRepeatsTheText) {
   EXPECT_THAT(Why("{\"a\": \"\xff\"}"), HasSubstr("is not JSON"));
 }
 
+TEST(ParseJsonTest, ValuesCanBeLimited) {
+  EXPECT_TRUE(ParseJson(R"([1, {"a": []}])", "here", 4).ok());
+  EXPECT_EQ(ParseJson(R"([1, {"a": []}])", "here", 3).status().message(), "here: holds more than 3 values");
+}
+
 TEST(ParseJsonTest, DepthIsLimited) {
   EXPECT_TRUE(ParseJson(Nested(kDeepestJson), "here").ok());
   EXPECT_EQ(Why(Nested(kDeepestJson + 1)), "here: is nested deeper than 32 levels");

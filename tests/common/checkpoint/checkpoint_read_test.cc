@@ -1,5 +1,6 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -173,6 +174,50 @@ TEST(CheckpointReadTest, DamagedManifests) {
   EXPECT_EQ(ReadManifest(folder).status().code(), absl::StatusCode::kDataLoss) << "one digest too many";
   fs::remove(path);
   EXPECT_EQ(ReadManifest(folder).status().code(), absl::StatusCode::kNotFound);
+}
+
+// What somebody left where a manifest should be is passed over, and costs next to nothing.
+TEST(CheckpointReadTest, WhatIsNoManifestIsSkippedInLittleMemory) {
+  TempFolder root;
+  ASSERT_TRUE(WriteTestCheckpoint(root.path(), 40, TinyModel(true), 0.5).ok());
+  const std::string folder = root / NameOf(80), path = folder + "/manifest.json";
+  const auto found = [&]() -> std::string {
+    const auto newest = FindNewestCheckpoint(root.path(), {});
+    EXPECT_TRUE(newest.ok()) << newest.status();
+    if (!newest.ok() || newest->skipped.size() != 1) return "";
+    EXPECT_EQ(newest->folder, root / NameOf(40));
+    fs::remove_all(folder);
+    fs::create_directories(folder);
+    return newest->skipped[0];
+  };
+  const auto peak_bytes = [] {
+    rusage usage = {};
+    getrusage(RUSAGE_SELF, &usage);
+    return int64_t{usage.ru_maxrss} * 1024;
+  };
+  fs::create_directories(folder);
+  ASSERT_EQ(::mkfifo(path.c_str(), 0666), 0);
+  EXPECT_NE(found().find(path + " is a named pipe"), std::string::npos);
+  ASSERT_EQ(::mknod(path.c_str(), S_IFSOCK | 0666, 0), 0);
+  EXPECT_NE(found().find(path + " is a socket"), std::string::npos);
+  fs::create_symlink("nowhere", path);
+  EXPECT_NE(found().find(path), std::string::npos);
+  const int64_t before = peak_bytes();
+  root.Write(NameOf(80) + "/manifest.json", "");
+  fs::resize_file(path, 250 << 20);
+  EXPECT_NE(found().find(path), std::string::npos);
+  std::string brackets = "[";
+  brackets.reserve(61 << 20);
+  while (brackets.size() < 60 << 20) brackets += "[],";
+  brackets += "[]]";
+  root.Write(NameOf(80) + "/manifest.json", brackets);
+  EXPECT_NE(found().find(path), std::string::npos) << "more than the files beside it could need: there are none";
+  // Beside as much data as it may describe it is read, and given up on the way.
+  root.Write(NameOf(80) + "/manifest.json", brackets);
+  root.Write(NameOf(80) + "/rank-0.bin", "");
+  fs::resize_file(folder + "/rank-0.bin", int64_t{1} << 30);
+  EXPECT_NE(found().find("holds more than"), std::string::npos);
+  EXPECT_LT(peak_bytes() - before, 300 << 20) << "the texts alone";
 }
 
 TEST(CheckpointReadTest, PiecesMustCoverEverythingOnceAndLieInside) {

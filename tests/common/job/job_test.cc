@@ -159,6 +159,14 @@ TEST(JobTest, NamesArePrintable) {
   JobConfig config = Good();
   config.name = "an \x1b[31m escape";
   EXPECT_NE(Complaint(config).find("control characters"), std::string::npos);
+  for (const char* turner : {"\xe2\x80\xae", "\xe2\x81\xa6", "\xe2\x80\x8f", "\xd8\x9c", "\xc2\x9b"}) {
+    config.name = std::string("gpt") + turner + "neerg";
+    EXPECT_NE(Complaint(config).find("direction of writing, got 'gpt\\u"), std::string::npos) << Complaint(config);
+  }
+  config.name =
+      "gr\xc3\xb6\xc3\x9f"
+      "er";
+  EXPECT_EQ(Complaint(config).find("name"), std::string::npos) << Complaint(config);
   config.name = std::string(200, 'x');
   EXPECT_NE(Complaint(config).find("at most 128 bytes"), std::string::npos);
 }

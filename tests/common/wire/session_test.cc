@@ -134,10 +134,10 @@ TEST(SessionTest, ReportsComeBackAsTheyWere) {
   const auto storage = ThroughSession<StorageReport>(WorkerReport(StorageReport{JobId("j"), Epoch(2), "e", 4, "d", true, "p"}));
   EXPECT_EQ(storage.error + storage.data_digest + storage.check_id, "edp");
   EXPECT_TRUE(storage.token_seen);
-  const auto reach = ThroughSession<ReachReport>(WorkerReport(ReachReport{"p", {{NodeName("n"), "refused", 0.5, 2e6}}}));
+  const auto reach = ThroughSession<ReachReport>(WorkerReport(ReachReport{"p", {{NodeName("n"), "refused", 0.5, 2e6, "eth1"}}}));
   EXPECT_EQ(ThroughSession<HeartbeatReport>(WorkerReport(HeartbeatReport{1234})).unix_ms, 1234);
   ASSERT_EQ(reach.answers.size(), 1u);
-  EXPECT_EQ(reach.answers[0].error, "refused");
+  EXPECT_EQ(reach.answers[0].error + reach.answers[0].other_card, "refusedeth1");
   EXPECT_EQ(reach.answers[0].connect_seconds, 0.5);
   EXPECT_EQ(reach.answers[0].bytes_per_second, 2e6);
   EXPECT_EQ(ThroughSession<CheckpointFailedReport>(WorkerReport(CheckpointFailedReport{JobId("j"), Epoch(2), 6, "EIO"})).message,

@@ -203,6 +203,9 @@ TEST(CliTest, ListAndStatus) {
   EXPECT_NE(list.out.find("running"), std::string::npos);
   EXPECT_NE(list.out.find("2/3"), std::string::npos);
   EXPECT_EQ(list.out.find('\x1b'), std::string::npos) << "control characters must not reach the terminal";
+  fake.jobs["j-1"].set_step(1);
+  EXPECT_EQ(Motley(fake, {"list"}).out.find("3.0000"), std::string::npos) << "the loss of another step than is shown";
+  fake.jobs["j-1"].set_step(2);
   const Ran status = Motley(fake, {"status", "j-1"});
   for (const char* part : {"step        2 of 3, generation 1 of its plan\n", "loss        3.0000",
                            "tokens      16 000 of 24 000 seen, 1.60 passes over the data\n"})

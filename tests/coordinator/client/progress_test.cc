@@ -84,6 +84,7 @@ TEST_F(ProgressTest, ASuccessWhoseValidationLossIsNotFiniteSaysWhatThatMeans) {
   job.set_step(4);
   job.mutable_spec()->mutable_training()->set_steps(4);
   job.set_reason("all 4 steps are done, but the last validation loss is NaN: the weights have diverged");
+  job.mutable_last_step()->set_step(4);
   job.mutable_last_step()->set_loss(2);
   EXPECT_EQ(EndOf(job, out_).code, 0);
   EXPECT_EQ(out_.str(), "job j succeeded at step 4 of 4, loss 2.0000\n");

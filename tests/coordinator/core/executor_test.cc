@@ -21,6 +21,23 @@ TEST(BackgroundExecutorTest, WhatRanApartIsContinuedOnTheLoop) {
   EXPECT_TRUE(worked.HasBeenNotified());
 }
 
+TEST(BackgroundExecutorTest, ASearchWithoutEndHoldsUpTheEndOfNobody) {
+  const auto go_on = std::make_shared<absl::Notification>(), ended = std::make_shared<absl::Notification>();
+  const auto work = [go_on, ended] {
+    go_on->WaitForNotification();
+    if (!ended->HasBeenNotified()) ended->Notify();
+  };
+  {
+    TaskThread loop;
+    loop.Start();
+    BackgroundExecutor executor(loop);
+    executor.Run(work, [] { ADD_FAILURE() << "nobody is there any more"; });
+    executor.Run([] {}, [] { ADD_FAILURE() << "its turn comes later"; });
+  }
+  go_on->Notify();
+  EXPECT_TRUE(ended->WaitForNotificationWithTimeout(kPatience));
+}
+
 TEST(BackgroundExecutorTest, WhatNeverEndsHoldsUpNeitherTheOthersNorTheEnd) {
   const auto share_answers = std::make_shared<absl::Notification>(), ended = std::make_shared<absl::Notification>();
   {

@@ -1,6 +1,7 @@
 // The rows of the table in docs/use/errors.md: what follows each failure, and how long the next epoch waits.
 #include "coordinator/epoch/epoch_driver.h"
 #include "coordinator/epoch/second_opinion.h"
+#include "coordinator/epoch/setup.h"
 #include "coordinator/epoch/steps.h"
 #include "coordinator/state/membership.h"
 #include "tests/coordinator/core/core_fixture.h"
@@ -223,6 +224,30 @@ TEST_F(ErrorTable, WhatOneMachineRefusesLeavesItOutAndEndsTheJobWhenAnotherDoesS
   EXPECT_EQ(SecondsAfter(another, 3), -1);
   EXPECT_EQ(job().phase, JobPhase::kFailed);
   EXPECT_NE(job().reason.find("words; node n2, which was left out before, said the like"), std::string::npos) << job().reason;
+}
+
+// Of five nodes two hold other data; the rank of one was faster to say so.
+TEST_F(ErrorTable, OtherDataOnOneMachineHasTheOthersLookAtTheirs) {
+  JobRun& run = *core_->state.run;
+  job().data_digest = "right";
+  for (const char* name : {"n3", "n4", "n5"}) AddNode(name);
+  for (const auto& [name, node] : core_->state.nodes) run.storage_ok[name] = 1;
+  EXPECT_EQ(SecondsAfter(Of(FailureKind::kFailed, Fault::kNode), 3), 0);
+  EXPECT_EQ(core_->state.nodes.at(NodeName("n2")).reason.find("job a goes on without node n2: the rank on n2/gpu0 failed"), 0u);
+  ASSERT_EQ(run.storage.size(), 4u);
+  for (const char* name : {"n1", "n3", "n4", "n5"}) {
+    StorageReport report;
+    report.token_seen = true;
+    report.data_bytes = 1'000'000;
+    report.data_digest = name == std::string("n4") ? "wrong" : "right";
+    OnStorageReport(*core_, NodeName(name), report);
+  }
+  Drive(*core_);
+  EXPECT_TRUE(run.left_out.contains(DeviceId("n4/gpu0"))) << job().reason;
+  EXPECT_EQ(run.considered.size(), 3u) << job().reason;
+  EXPECT_EQ(run.stage, Stage::kStorage);
+  EXPECT_EQ(NodeStateName(core_->state, core_->state.nodes.at(NodeName("n4"))), "refused");
+  EXPECT_EQ(CountEvents("device_left_out"), 2);
 }
 
 TEST_F(ErrorTable, WhatTheOnlyMachineRefusesEndsTheJob) {

@@ -28,6 +28,36 @@ TEST_F(StorageChecks, ANewcomerIsComparedWithANodeThatHasPassed) {
   EXPECT_FALSE(std::get<StorageCheckCommand>(newcomer.sent[0]).write_token);
 }
 
+TEST_F(StorageChecks, WhoHasNoDataHandsTheFolderOnToTheNextNodeAtAFirstStart) {
+  AddNode("n1");
+  Link& second = AddNode("n2");
+  Link& third = AddNode("n3");
+  JobRun& run = AddRun("a");
+  ASSERT_TRUE(BeginStorageChecks(*core_, UsableDevices(core_->state, run), "test").ok());
+  ASSERT_EQ(run.token_writer, NodeName("n1"));
+  StorageReport report;
+  report.error = "data.path '/d': no such file";
+  OnStorageReport(*core_, NodeName("n1"), report);
+  ASSERT_EQ(second.sent.size(), 1u);
+  EXPECT_TRUE(std::get<StorageCheckCommand>(second.sent[0]).write_token);
+  EXPECT_TRUE(third.sent.empty());
+  report.error.clear();
+  OnStorageReport(*core_, NodeName("n2"), report);
+  ASSERT_EQ(third.sent.size(), 1u);
+  EXPECT_FALSE(std::get<StorageCheckCommand>(third.sent[0]).write_token);
+}
+
+TEST_F(StorageChecks, WhoPassedIsAskedAgainOnceTheDataIsInDoubt) {
+  AddNode("n1"), AddNode("n2");
+  JobRun& run = AddRun("a");
+  run.storage_ok = {{NodeName("n1"), 1}, {NodeName("n2"), 1}};
+  ASSERT_TRUE(BeginStorageChecks(*core_, UsableDevices(core_->state, run), "test").ok());
+  EXPECT_TRUE(run.storage.empty());
+  run.storage_in_doubt = true;
+  ASSERT_TRUE(BeginStorageChecks(*core_, UsableDevices(core_->state, run), "test").ok());
+  EXPECT_EQ(run.storage.size(), 2u);
+}
+
 TEST_F(StorageChecks, AQuestionThatIsAskedAgainIsAnsweredOnce) {
   Link& node = AddNode("n1");
   const JobRun& run = AddRun("a");

@@ -36,14 +36,50 @@ TEST_F(RetentionTest, FinishedJobsBeyondTheNewestOrTooOldGoOldestFirst) {
     job.phase = i == 0 ? JobPhase::kRunning : JobPhase::kFailed;
     job.finished_unix_ms = i == 0 ? 0 : 1000 + i;
   }
+  JobAges ages;
+  for (int i = 1; i < 6; ++i) ages[JobId(absl::StrCat("j", i))] = absl::Minutes(i < 3 ? 3 : 6 - i);
   RetentionConfig config;
   config.jobs = 3;
-  EXPECT_EQ(JobsToForget(2000, state, config, 10), (std::vector<JobId>{JobId("j1"), JobId("j2")}));
-  EXPECT_EQ(JobsToForget(2000, state, config, 1), (std::vector<JobId>{JobId("j1")}));
+  EXPECT_EQ(JobsToForget(ages, state, config, 10), (std::vector<JobId>{JobId("j1"), JobId("j2")}));
+  EXPECT_EQ(JobsToForget(ages, state, config, 1), (std::vector<JobId>{JobId("j1")}));
   config.days = 1;
-  EXPECT_EQ(JobsToForget(int64_t{86400000} + 1004, state, config, 10).size(), 3u) << "j3 is a day old";
+  ages[JobId("j3")] = absl::Hours(24) + absl::Seconds(1);
+  EXPECT_EQ(JobsToForget(ages, state, config, 10), (std::vector<JobId>{JobId("j3"), JobId("j1")})) << "j3 is more than a day old";
   config.jobs = 100;
-  EXPECT_TRUE(JobsToForget(2000, state, config, 10).empty());
+  EXPECT_EQ(JobsToForget(ages, state, config, 10), (std::vector<JobId>{JobId("j3")}));
+}
+
+// Set wrong for a minute, or for ever, ahead or back: what is deleted is what has been there for so many days.
+TEST_F(RetentionTest, AWallClockThatJumpsDeletesNothing) {
+  for (const absl::Duration jump : {absl::Hours(24) * 200, absl::Hours(24) * -200}) {
+    for (const bool for_ever : {false, true}) {
+      const std::string id = absl::StrCat("j", absl::ToInt64Hours(jump) < 0, for_ever);
+      Add(id, JobPhase::kSucceeded, core_->journal.UnixMs());
+      Retain(*core_);
+      clock_.MoveWall(jump);
+      Add(id + "-while", JobPhase::kSucceeded, core_->journal.UnixMs());
+      Retain(*core_);
+      clock_.Advance(absl::Minutes(1));
+      if (!for_ever) clock_.MoveWall(-jump);
+      clock_.Advance(absl::Hours(24) * 179);
+      Retain(*core_);
+      EXPECT_TRUE(core_->state.jobs.contains(JobId(id)) && core_->state.jobs.contains(JobId(id + "-while"))) << id;
+      clock_.Advance(absl::Hours(24));
+      Retain(*core_);
+      EXPECT_FALSE(core_->state.jobs.contains(JobId(id)) || core_->state.jobs.contains(JobId(id + "-while"))) << id;
+    }
+  }
+}
+
+TEST_F(RetentionTest, AJobThatIsResumedAndEndsAgainIsNew) {
+  Add("a", JobPhase::kFailed, core_->journal.UnixMs());
+  Retain(*core_);
+  clock_.Advance(absl::Hours(24) * 179);
+  core_->state.jobs.at(JobId("a")).finished_unix_ms = core_->journal.UnixMs();
+  Retain(*core_);
+  clock_.Advance(absl::Hours(24) * 179);
+  Retain(*core_);
+  EXPECT_TRUE(core_->state.jobs.contains(JobId("a")));
 }
 
 TEST_F(RetentionTest, AForgottenJobLeavesNothingAndTheStoreStaysSound) {

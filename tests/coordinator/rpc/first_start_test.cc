@@ -7,6 +7,7 @@ namespace {
 class FirstStart : public ClusterTest {
  protected:
   FirstStart() {
+    config_.driver.flapping.first_hold = absl::Milliseconds(100);
     config_.driver.probe.reach_pause = absl::Milliseconds(200);
     config_.driver.probe.reach_timeout = absl::Milliseconds(800);
     Start();
@@ -58,6 +59,45 @@ TEST_F(FirstStart, OneThatDoesNotSayWhomItReachesAccusesNobody) {
   auto n1 = Join("n1", silent), n2 = Join("n2");
   ASSERT_TRUE(Submit("a", MakeConfig(3)).ok());
   EXPECT_EQ(Started(*n1).first, 2);
+}
+
+TEST_F(FirstStart, TheFewWithOtherDataAreLeftOutUntilTheirWorkerComesAnewWithTheRightOne) {
+  FakeWorker::Options other, saving;
+  other.data_digest = "other";
+  saving.on_save = Save;
+  auto n1 = Join("n1", other), n2 = Join("n2", saving), n3 = Join("n3", saving);
+  ASSERT_TRUE(Submit("a", MakeConfig(100)).ok());
+  const auto [devices, epoch] = Started(*n2);
+  EXPECT_EQ(devices, 2);
+  const std::string why =
+      "goes on without node n1: data.path '/data' holds other data (100000 bytes, digest other) than on node n2";
+  EXPECT_NE(WaitForEvent("a", "device_left_out").find(why), std::string::npos);
+  EXPECT_EQ(NodeOf("n1").state(), "refused");
+  EXPECT_NE(NodeOf("n1").reason().find(why), std::string::npos) << NodeOf("n1").reason();
+  n2->SendAll(v1::RankEvent::KIND_READY), n3->SendAll(v1::RankEvent::KIND_READY);
+  n2->StepTo(2), n3->StepTo(2);
+  n1->Drop();
+  n1.reset();
+  while (NodeOf("n1").state() != "lost") absl::SleepFor(absl::Milliseconds(20));
+  FakeWorker::Options mended = saving;
+  mended.incarnation = 2;
+  n1 = Join("n1", mended);
+  EXPECT_EQ(Started(*n2, epoch).first, 3);
+}
+
+TEST_F(FirstStart, ADeviceThatIsTooSmallForTheStrategyIsLeftOut) {
+  FakeWorker::Options small;
+  small.on_hello = [](v1::Hello& hello) { hello.mutable_devices(0)->set_memory_bytes(int64_t{1} << 20); };
+  auto n1 = Join("n1"), n2 = Join("n2", small), n3 = Join("n3");
+  JobConfig config = MakeConfig(3);
+  config.planner.strategy = "even";
+  config.model.config_json =
+      R"({"model_type": "gpt2", "vocab_size": 256, "n_embd": 128, "n_layer": 4, "n_head": 2, "n_positions": 32,
+          "activation_function": "gelu_new", "resid_pdrop": 0, "embd_pdrop": 0, "attn_pdrop": 0})";
+  ASSERT_TRUE(Submit("a", config).ok());
+  EXPECT_EQ(Started(*n1).first, 2) << GetJob("a").reason();
+  const std::string said = WaitForEvent("a", "device_left_out");
+  EXPECT_NE(said.find("goes on without n2/gpu0: there is a plan without it, and none with it: "), std::string::npos) << said;
 }
 
 TEST_F(FirstStart, ANetworkThatFailsWhileAJobIsMeasuredIsWaitedFor) {

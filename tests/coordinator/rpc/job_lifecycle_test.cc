@@ -168,6 +168,15 @@ TEST_F(JobLifecycle, EveryProblemOfARequestIsSaidAtOnce) {
   }
 }
 
+TEST_F(JobLifecycle, AnIdThatCommandsTakeForAFlagIsRefused) {
+  for (const char* id : {"-", "-f", "--all"}) {
+    const grpc::Status status = Submit(id, MakeConfig(1));
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << id;
+    EXPECT_NE(status.error_message().find("not with '-' first, got '" + std::string(id)), std::string::npos);
+  }
+  EXPECT_TRUE(Submit("a-", MakeConfig(1)).ok());
+}
+
 TEST_F(JobLifecycle, AModelThatTheEngineDoesNotTrainIsRefusedWithAllReasons) {
   JobConfig config = MakeConfig(1);
   config.model.config_json = kGemma2Config;

@@ -47,6 +47,21 @@ TEST_F(Replan, WhatOthersPutIntoTheFolderIsSkipped) {
   });
 }
 
+// As behind a store that was put back: the folder is ahead of it.
+TEST_F(Replan, OfAStepThatTheStoreDoesNotKnowNoLossIsShown) {
+  auto n1 = Join("n1", Saving()), n2 = Join("n2", Saving());
+  ASSERT_TRUE(Submit("a", MakeConfig(10)).ok());
+  const int64_t epoch = Train(*n1, *n2, 2);
+  EXPECT_EQ(GetJob("a").last_step().step(), 2);
+  Save(n1->ranks()[0], 10);
+  n2->Drop();
+  const auto ranks = n1->WaitForStart(epoch);
+  ASSERT_FALSE(ranks.empty());
+  EXPECT_EQ(ranks[0].start_step(), 10);
+  EXPECT_EQ(GetJob("a").step(), 10);
+  EXPECT_FALSE(GetJob("a").has_last_step());
+}
+
 // By a rank that was stopped in the middle of its save, while the job went on elsewhere.
 TEST_F(Replan, WhatAnOlderEpochPublishesLateIsNotGoneOnFrom) {
   auto n1 = Join("n1"), n2 = Join("n2");

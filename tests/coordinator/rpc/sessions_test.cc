@@ -16,6 +16,31 @@ TEST_F(Sessions, ASecondWorkerOfOneNameIsRefused) {
   EXPECT_NE(status.error_message().find("'n1'"), std::string::npos);
 }
 
+TEST_F(Sessions, ACloneIsSaidOnceHoweverOftenItTries) {
+  grpc::ClientContext context;
+  v1::ListEventsRequest request;
+  request.set_follow(true);
+  const auto events = stub_->ListEvents(&context, request);
+  auto n1 = Join("n1");
+  int said = 0;
+  v1::Event event;
+  for (int64_t incarnation = 2; incarnation <= 6; ++incarnation) {
+    FakeWorker::Options other;
+    other.incarnation = incarnation;  // it is started again each time
+    FakeWorker clone(server_->workers_address(), "n1", other);
+    EXPECT_EQ(clone.WaitForEnd().error_code(), grpc::StatusCode::ALREADY_EXISTS);
+    while (said == 0 && events->Read(&event)) said += event.kind() == "node_cloned";
+    EXPECT_NE(event.message().find("a second worker that says to be node n1 came from"), std::string::npos) << event.message();
+  }
+  FakeWorker::Options silent;
+  silent.heartbeats = false;
+  auto n2 = Join("n2", silent);  // it is lost once the clones have been looked at again
+  while (events->Read(&event) && event.kind() != "node_lost") said += event.kind() == "node_cloned";
+  EXPECT_EQ(event.node(), "n2");
+  EXPECT_EQ(said, 1);
+  context.TryCancel();
+}
+
 TEST_F(Sessions, ASetUpWhoseQuestionWasLostWithItsStreamBeginsAgain) {
   FakeWorker::Options silent;
   silent.answer_storage = false;

@@ -18,7 +18,7 @@ class DataAddressTest : public testing::Test {
     node.on_this_machine = peer_address.empty();
     return node;
   }
-  std::string Why(const std::string& name) { return WhyLoopbackIsWrong(state_, state_.nodes.at(NodeName(name))); }
+  std::string Why(const std::string& name) { return WhyDataAddressIsWrong(state_, state_.nodes.at(NodeName(name))); }
   FindingState RowOf(const std::string& name) {
     for (const Finding& finding : JudgeNodes(absl::Seconds(1), state_)) {
       if (finding.what == "node " + name) return finding.state;
@@ -51,6 +51,22 @@ TEST_F(DataAddressTest, AMemberOfAnotherMachineMakesItWrongForWhoeverHasIt) {
   EXPECT_NE(Why("b").find("node a is on another"), std::string::npos) << Why("b");
   EXPECT_EQ(RowOf("a"), FindingState::kOk);
   EXPECT_EQ(RowOf("b"), FindingState::kWrong);
+}
+
+TEST_F(DataAddressTest, OneThatAnotherMachineTellsTooIsWrongForBoth) {
+  Add("a", "172.17.0.1", "");
+  Add("b", "172.17.0.1", "10.0.0.2");
+  Add("c", "10.0.0.3", "10.0.0.3");
+  EXPECT_NE(Why("a").find("its data address 172.17.0.1 is also that of node b"), std::string::npos) << Why("a");
+  EXPECT_NE(Why("b").find("set worker.data_address"), std::string::npos) << Why("b");
+  EXPECT_EQ(Why("c"), "");
+  EXPECT_EQ(RowOf("b"), FindingState::kWrong);
+}
+
+TEST_F(DataAddressTest, SeveralWorkersOfOneMachineMayTellOne) {
+  Add("b", "10.0.0.2", "10.0.0.2");
+  Add("c", "10.0.0.2", "10.0.0.2");
+  EXPECT_EQ(Why("b") + Why("c"), "");
 }
 
 TEST_F(DataAddressTest, TheCoordinatorsOwnWorkerToo) {

@@ -6,24 +6,105 @@
 namespace motley::coordinator {
 namespace {
 
-TEST_F(DecideTest, OtherDataOnOneNodeFailsANewJobAndLeavesTheNodeOutOfAnOldOne) {
-  Enter(Stage::kStorage);
-  for (const char* name : {"n1", "n2"}) {
+class StorageTest : public DecideTest {
+ protected:
+  StorageReport& Answer(const std::string& name, const std::string& digest) {
+    if (!state_.nodes.contains(NodeName(name))) AddNode(name);
     StorageAnswer& answer = run().storage[NodeName(name)];
     answer.asked = answer.answered = true;
-    answer.report.data_digest = name;
+    answer.report.data_digest = digest;
     answer.report.data_bytes = kEnoughBytes;
     answer.report.token_seen = true;
+    return answer.report;
   }
-  Decision decision = Now();
-  ASSERT_TRUE(std::holds_alternative<Finish>(decision.action));
-  EXPECT_NE(decision.reason.find("node n2"), std::string::npos) << decision.reason;
-  EXPECT_NE(decision.reason.find("holds other data"), std::string::npos) << decision.reason;
+  // Those that are left out now; none: the job is FAILED, or goes on with all.
+  std::string LeftOut() {
+    Enter(Stage::kStorage);
+    const Decision decision = Now();
+    reason_ = decision.reason;
+    failed_ = std::holds_alternative<Finish>(decision.action);
+    if (!std::holds_alternative<LeaveOutNodes>(decision.action)) return "";
+    std::string names;
+    for (const auto& [node, why] : std::get<LeaveOutNodes>(decision.action).nodes) names += node.value() + " ";
+    return names;
+  }
+  bool failed_ = false;
+  std::string reason_;
+};
+
+TEST_F(StorageTest, OfTwoNodesWithOtherDataANewJobBelievesNeitherAndAnOldOneTheOneThatHoldsItsOwn) {
+  Answer("n1", "aa"), Answer("n2", "bb");
+  EXPECT_EQ(LeftOut(), "");
+  EXPECT_TRUE(failed_);
+  EXPECT_EQ(reason_.find("node n2: data.path '' holds other data (1000000 bytes, digest bb) than on node n1 (1000000 bytes, "
+                         "digest aa)"),
+            0u)
+      << reason_;
+  job().data_digest = "bb";
+  EXPECT_EQ(LeftOut(), "");
+  EXPECT_TRUE(failed_) << "n2 was only the first to come";
+  job().started_unix_ms = 1;
+  EXPECT_EQ(LeftOut(), "n1 ");
   run().has_run = true;
-  job().data_digest = "n1";
-  decision = Now();
-  ASSERT_TRUE(std::holds_alternative<LeaveOutNode>(decision.action));
-  EXPECT_EQ(std::get<LeaveOutNode>(decision.action).node, NodeName("n2"));
+  EXPECT_EQ(LeftOut(), "n1 ");
+  job().data_digest = "cc";
+  EXPECT_EQ(LeftOut(), "");
+  EXPECT_TRUE(failed_) << "the job's data was changed";
+  EXPECT_THAT(reason_, testing::EndsWith("than when the job began (digest cc); put it back, or begin a new job"));
+}
+
+TEST_F(StorageTest, TheFewWithOtherDataAreLeftOutOfANewJobAtOnce) {
+  Answer("n1", "bad"), Answer("n2", "good"), Answer("n3", "good"), Answer("n4", "good"), Answer("n5", "worse");
+  EXPECT_EQ(LeftOut(), "n1 n5 ");
+  EXPECT_EQ(reason_.find("node n1 is left out: data.path '' holds other data (1000000 bytes, digest bad) than on node n2"), 0u)
+      << reason_;
+  Answer("n4", "bad");
+  EXPECT_EQ(LeftOut(), "");
+  EXPECT_TRUE(failed_) << "two of five agree";
+}
+
+TEST_F(StorageTest, ThoseThatPassedBeforeCountWhenOthersCome) {
+  job().data_digest = "good";
+  AddNode("n3");
+  Answer("n1", "good"), Answer("n2", "other");  // n1 writes the token; n3 passed and is not asked again
+  EXPECT_EQ(LeftOut(), "n2 ");
+}
+
+TEST_F(StorageTest, WhoCannotReadItsDataIsLeftOutWhereMostCan) {
+  Answer("n1", "").error = "data.path '/d': no such file", Answer("n2", "good");
+  run().storage[NodeName("n1")].report.error_code = absl::StatusCode::kNotFound;
+  EXPECT_EQ(LeftOut(), "");
+  EXPECT_TRUE(failed_);
+  EXPECT_EQ(reason_, "node n1: data.path '/d': no such file");
+  Enter(Stage::kStorage);
+  EXPECT_EQ(std::get<Finish>(Now().action).error_code, absl::StatusCode::kNotFound);
+  Answer("n3", "good");
+  EXPECT_EQ(LeftOut(), "n1 ");
+}
+
+TEST_F(StorageTest, WhoSeesAnotherFolderIsLeftOutWhereMostSeeTheSame) {
+  run().token = "t";
+  run().token_writer = NodeName("n1");
+  Answer("n1", "same"), Answer("n2", "same").token_seen = false, Answer("n3", "same").token_seen = false;
+  EXPECT_EQ(LeftOut(), "") << "perhaps each has a folder of its own";
+  EXPECT_TRUE(failed_);
+  Answer("n3", "same");
+  EXPECT_EQ(LeftOut(), "n2 ");
+}
+
+TEST_F(StorageTest, WhoDoesNotAnswerInTimeIsLeftOutWhereMostDo) {
+  Answer("n1", "good"), Answer("n2", "good"), Answer("n3", "bad");
+  run().storage[NodeName("n3")].answered = false;
+  EXPECT_EQ(LeftOut(), "");
+  EXPECT_FALSE(failed_) << "it is waited for";
+  now_ += config_.storage_timeout + absl::Seconds(1);
+  const Decision decision = Now();
+  ASSERT_TRUE(std::holds_alternative<LeaveOutNodes>(decision.action)) << decision.reason;
+  EXPECT_THAT(decision.reason, testing::HasSubstr("node n3 is left out: the storage check was not answered within 300 s"));
+  run().storage[NodeName("n2")].answered = false;
+  EXPECT_TRUE(std::holds_alternative<Finish>(Now().action)) << "one of three";
+  run().has_run = true;
+  EXPECT_TRUE(std::holds_alternative<LeaveOutNodes>(Now().action));
 }
 
 TEST_F(DecideTest, OtherDataAtResumeSaysTheWayOn) {

@@ -257,6 +257,16 @@ TEST_F(DecideTest, AModelThatFitsNoPlanFailsANewJobAndParksAnOldOne) {
   EXPECT_TRUE(std::holds_alternative<BeginSetup>(Now().action));
 }
 
+TEST_F(DecideTest, DevicesWithoutWhichThereIsAPlanAreLeftOut) {
+  Enter(Stage::kPlanning);
+  run().prepared.emplace();
+  run().prepared->status = absl::ResourceExhaustedError("12 MiB are missing on n2/gpu0");
+  run().prepared->too_small = {DeviceId("n2/gpu0")};
+  const Decision decision = Now();
+  ASSERT_TRUE(std::holds_alternative<LeaveOutDevices>(decision.action)) << decision.reason;
+  EXPECT_EQ(std::get<LeaveOutDevices>(decision.action).devices, run().prepared->too_small);
+}
+
 TEST_F(DecideTest, MembershipChangeDuringPlanningBeginsAgain) {
   Enter(Stage::kPlanning);
   AddNode("n3");
@@ -314,6 +324,22 @@ TEST_F(DecideTest, PlanningHasALimit) {
   EXPECT_NE(Now().reason.find("took longer than 600 s"), std::string::npos) << Now().reason;
   run().has_run = true;
   EXPECT_TRUE(std::holds_alternative<RetryLater>(Now().action)) << "a job that has run is tried again";
+}
+
+TEST_F(DecideTest, AFolderThatDoesNotAnswerIsNamedAndTriedAgain) {
+  job().config.checkpoint.folder = "/share/j";
+  Enter(Stage::kPlanning);
+  run().looking = true;
+  now_ += config_.look_patience;
+  EXPECT_EQ(Now().reason, kPlanningReason);
+  now_ += absl::Seconds(1);
+  EXPECT_NE(Now().reason.find("'/share/j' does not answer on the coordinator's machine"), std::string::npos) << Now().reason;
+  EXPECT_TRUE(std::holds_alternative<KeepOn>(Now().action));
+  run().proven[NodeName("n1")] = 1;  // beside a newcomer, whose fault it is not
+  now_ += config_.planning_timeout;
+  EXPECT_TRUE(std::holds_alternative<RetryLater>(Now().action)) << "a new job waits for it, too";
+  job().stop_requested = true;
+  EXPECT_TRUE(std::holds_alternative<Finish>(Now().action));
 }
 
 TEST_F(DecideTest, AStartThatNobodyAnswersEnds) {

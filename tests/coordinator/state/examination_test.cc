@@ -96,6 +96,25 @@ TEST_F(ExaminationTest, AllIsWell) {
   EXPECT_TRUE(SentTo<StorageCheckCommand>("b")->over) << "tokens are removed";
 }
 
+TEST_F(ExaminationTest, BytesThatMayLeaveByAnotherCardAreAWarning) {
+  for (const char* name : {"a", "b", "c"}) AddNode(name);
+  Begin();
+  const std::string check_id = SentTo<ReachCheckCommand>("a")->check_id;
+  const std::string why = "by that one it was not reached";
+  EXPECT_TRUE(FileReach(NodeName("a"),
+                        {check_id, {{NodeName("b"), "", 0.001, 0, why}, {NodeName("c"), "", 0.001, 0, "cannot be held"}}}, e_));
+  EXPECT_TRUE(FileReach(NodeName("b"), {check_id, {{NodeName("a"), "", 0.001}, {NodeName("c"), "", 0.001}}}, e_));
+  EXPECT_TRUE(FileReach(NodeName("c"), {check_id, {{NodeName("a"), "", 0.001}, {NodeName("b"), "", 0.001}}}, e_));
+  Step();
+  AnswerAll();
+  EXPECT_EQ(Text(FindingState::kWrong), "");
+  const std::string text = Text(FindingState::kWarning);
+  EXPECT_THAT(text,
+              HasSubstr("card of a: what it sends to b, c may leave by another card than that of its data address 10.0.0.a: " +
+                        why + "; give each card a subnet of its own"));
+  EXPECT_EQ(text.find("card of b"), std::string::npos) << text;
+}
+
 TEST_F(ExaminationTest, AHostThatIsTooSlowForItsEmulation) {
   AddNode("a");
   Begin();

@@ -173,11 +173,24 @@ TEST(Joining, AWorkerIsWhoItsCertificateSays) {
 TEST(Joining, TokensEndADayAfterTheyExpired) {
   ClusterState state = StateWithToken();
   state.tokens["t2"] = {"t2", "hash of t2", true, 7, kNewYear, kNewYear + 48 * kHourMs - 1};
-  EXPECT_TRUE(TokensToEnd(state, kNewYear + kHourMs).empty());
-  EXPECT_TRUE(TokensToEnd(state, kNewYear + 25 * kHourMs).empty());
-  EXPECT_EQ(TokensToEnd(state, kNewYear + 25 * kHourMs + 1), std::vector<std::string>{"t1"});
-  EXPECT_EQ(TokensToEnd(state, kNewYear + 73 * kHourMs), (std::vector<std::string>{"t1", "t2"}));
-  EXPECT_TRUE(TokensToEnd({}, kNewYear).empty());
+  const auto ended = [&](absl::Duration age) { return TokensToEnd(state, {{"t1", age}, {"t2", age}}); };
+  EXPECT_TRUE(ended(absl::Hours(1)).empty());
+  EXPECT_TRUE(ended(absl::Hours(25)).empty());
+  EXPECT_EQ(ended(absl::Hours(25) + absl::Milliseconds(1)), std::vector<std::string>{"t1"});
+  EXPECT_EQ(ended(absl::Hours(73)), (std::vector<std::string>{"t1", "t2"}));
+  EXPECT_TRUE(TokensToEnd({}, {}).empty());
+}
+
+TEST(Joining, AWallClockThatWasSetBackMakesNoTokenGoodAgain) {
+  const ClusterState state = StateWithToken();
+  JoinAttempt attempt = AttemptOf("a");
+  attempt.unix_ms = kNewYear - 200 * 24 * kHourMs;
+  attempt.token_age = absl::Hours(1) - absl::Milliseconds(1);
+  EXPECT_TRUE(DecideJoin(state, attempt).ok());
+  attempt.token_age = absl::Hours(1);
+  const absl::Status late = DecideJoin(state, attempt).status();
+  EXPECT_EQ(late.code(), absl::StatusCode::kUnauthenticated);
+  EXPECT_TRUE(SaysAll(late, {"was good for", "and is older", "motley node token"})) << late;
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ TEST(Membership, ALeaseRunsOut) {
   clock.Advance(absl::Milliseconds(100));
   const auto expired = DecideLeases(clock.Now(), state, absl::Seconds(10)).expired;
   ASSERT_EQ(expired.size(), 1u);
-  EXPECT_EQ(expired[0].second, "silent for 10.1 s, its lease is 10.0 s");
+  EXPECT_EQ(expired[0].second, "silent for 10.1 s, its lease is 10.0 s; its worker's log says whether the way is closed");
 }
 
 TEST(Membership, WhatTheJobExcludesItDoesNotUse) {

@@ -86,6 +86,19 @@ TEST_F(SetupReachTest, ALoopbackAddressIsSaidToBeOne) {
       << why;
 }
 
+TEST_F(SetupReachTest, AnAddressThatTwoMachinesTellIsSaidToBeOne) {
+  for (const char* name : {"n1", "n2"}) {
+    node(name).description.data_address = "172.17.0.1";
+    node(name).on_this_machine = false;
+    node(name).peer_address = absl::StrCat("10.0.0.", name + 1);
+  }
+  Break("n1", "n2", "Connection refused");
+  const std::string why = OutOfReach(state_, run()).at(NodeName("n2"));
+  EXPECT_NE(why.find("at 172.17.0.1:4002 (Connection refused); its data address 172.17.0.1 is also that of node n1"),
+            std::string::npos)
+      << why;
+}
+
 TEST_F(SetupReachTest, ASetUpWaitsForTheAnswersAndThenLeavesOut) {
   run().reach.unanswered = {NodeName("n3")};
   Break("n1", "n2");

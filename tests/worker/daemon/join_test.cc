@@ -30,11 +30,12 @@ class JoinTest : public testing::Test {
     EXPECT_THAT(std::string(joined.status().message()), Not(HasSubstr(token_.secret)));
     return joined;
   }
-  // That nobody is found there.
-  void ExpectUnavailable(const std::string& address) const {
+  // That nobody is found there, and why.
+  void ExpectUnavailable(const std::string& address, const std::string& why) const {
     const absl::Status status = JoinAt(address, absl::Milliseconds(500)).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
-    EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr(address), HasSubstr("does not answer by TLS within 500ms")));
+    EXPECT_THAT(std::string(status.message()),
+                AllOf(HasSubstr(address), HasSubstr("does not answer by TLS within 500ms: " + why)));
     EXPECT_FALSE(FileExists(identity_.path())) << "nothing was begun";
   }
   // That the answer is not taken, whatever it is.
@@ -162,10 +163,10 @@ TEST_F(JoinTest, NobodyThereIsSaidSoon) {
   ASSERT_EQ(bind(taken.get(), reinterpret_cast<sockaddr*>(&address), length), 0);
   ASSERT_EQ(getsockname(taken.get(), reinterpret_cast<sockaddr*>(&address), &length), 0);
   const std::string there = absl::StrCat("127.0.0.1:", ntohs(address.sin_port));
-  ExpectUnavailable(there);
+  ExpectUnavailable(there, "Connection refused: does motley-coordinator run there");
   // Connections are accepted by the kernel, and nobody says a word.
   ASSERT_EQ(listen(taken.get(), 8), 0);
-  ExpectUnavailable(there);
+  ExpectUnavailable(there, "something answers there, but not by TLS");
 }
 
 TEST_F(JoinTest, AServerWithoutTlsIsNobody) {
@@ -176,7 +177,7 @@ TEST_F(JoinTest, AServerWithoutTlsIsNobody) {
   builder.RegisterService(&service);
   const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   ASSERT_NE(server, nullptr);
-  ExpectUnavailable(absl::StrCat("127.0.0.1:", port));
+  ExpectUnavailable(absl::StrCat("127.0.0.1:", port), "something answers there, but not by TLS");
   server->Shutdown(std::chrono::system_clock::now());
 }
 

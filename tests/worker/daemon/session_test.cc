@@ -93,7 +93,7 @@ class SessionTest : public ::testing::Test {
   std::unique_ptr<Session> Dial() { return Dial(system_clock_); }
   std::unique_ptr<Session> Dial(const Clock& clock) {
     SessionConfig config;
-    config.coordinators = {Address()};
+    config.coordinators = {named_.empty() ? Address() : named_};
     config.first_pause = absl::Milliseconds(10);
     config.longest_pause = absl::Milliseconds(100);
     Session::Handler handler;
@@ -122,6 +122,7 @@ class SessionTest : public ::testing::Test {
 
   FakeCoordinator coordinator_;
   int port_ = 0;
+  std::string named_;  // the coordinator's address, by another name
   std::unique_ptr<grpc::Server> server_;
   Outbox outbox_;
   const SystemClock system_clock_;
@@ -173,6 +174,13 @@ TEST_F(SessionTest, WaitsForACoordinatorThatIsNotThereYet) {
   EXPECT_TRUE(coordinator_.WaitUntil([&](FakeCoordinator&) { return connected_ == 1; }));
 }
 
+TEST_F(SessionTest, ANameIsLookedUpAndAllThatItStandsForIsDialed) {
+  named_ = "localhost:" + std::to_string(port_);  // ::1 comes first where there is IPv6, and nobody listens there
+  auto session = Dial();
+  EXPECT_TRUE(coordinator_.WaitUntil([&](FakeCoordinator&) { return connected_ == 1; }));
+  EXPECT_EQ(address_, named_) << "said as it is configured";
+}
+
 TEST_F(SessionTest, AProxyOfTheEnvironmentIsNotAsked) {
   setenv("http_proxy", "http://127.0.0.1:9", 1);
   auto session = Dial();
@@ -193,6 +201,7 @@ TEST_F(SessionTest, RefusalsEndIt) {
   }
   EXPECT_EQ(connected_, 0);
   EXPECT_EQ(ExitCode(absl::FailedPreconditionError("")), EX_CONFIG);
+  EXPECT_EQ(ExitCode(absl::UnavailableError("")), EX_UNAVAILABLE) << "the unit starts it again: clocks get set, cards come up";
   EXPECT_EQ(ExitCode(absl::UnimplementedError("")), EX_TEMPFAIL) << "the coordinator may be upgraded a moment later";
 }
 

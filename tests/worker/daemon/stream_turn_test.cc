@@ -33,7 +33,7 @@ TEST(StreamTurn, SilenceOfALeaseIsGivenUpEvenWhileAWriteHangs) {
     EXPECT_NE(Decide(kNow + absl::Seconds(9), state).action, StreamAction::kGiveUp);
     const StreamTurn turn = Decide(kNow + absl::Milliseconds(9001), state);
     EXPECT_EQ(turn.action, StreamAction::kGiveUp);
-    EXPECT_THAT(turn.reason, HasSubstr("said nothing for 9.0 s"));
+    EXPECT_THAT(turn.reason, HasSubstr("said nothing for 9.0 s: is it stopped"));
   }
 }
 

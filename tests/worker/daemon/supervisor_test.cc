@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
 
 #include <fstream>
 #include <functional>
@@ -12,6 +13,7 @@
 #include <optional>
 
 #include "tests/common/base/patience.h"
+#include "tests/common/base/temp_folder.h"
 #include "tests/worker/daemon/test_assignment.h"
 
 namespace motley::worker {
@@ -34,10 +36,10 @@ std::vector<pid_t> Children() {
   return pids;
 }
 
-OfferedDevice Offered(const char* id) {
+OfferedDevice Offered(const char* id, const std::string& program) {
   OfferedDevice device;
   device.description.id = DeviceId(id);
-  device.rank_binary = "/proc/self/exe";
+  device.rank_binary = program;
   return device;
 }
 
@@ -45,10 +47,10 @@ class SupervisorTest : public ::testing::Test {
  protected:
   SupervisorTest() : metrics_(registry_, "n1", {}) { Restart({}); }
 
-  void Restart(WatchConfig watch, absl::Duration stop_floor = absl::Minutes(1)) {
+  void Restart(WatchConfig watch, absl::Duration stop_floor = absl::Minutes(1), const std::string& program = "/proc/self/exe") {
     supervisor_.reset();
     SupervisorConfig config;
-    for (const char* id : {"n1/gpu0", "n1/gpu1"}) config.devices.push_back(Offered(id));
+    for (const char* id : {"n1/gpu0", "n1/gpu1"}) config.devices.push_back(Offered(id, program));
     config.roots = FileRoots({"/data"});
     config.watch = watch;
     config.stop_floor = stop_floor;
@@ -158,6 +160,19 @@ TEST_F(SupervisorTest, AStoppedRankIsHungAndKilled) {
   ASSERT_EQ(Children().size(), 1u);
   kill(Children()[0], SIGSTOP);
   EXPECT_THAT(WaitForEvent(Kind::kHung).message, HasSubstr("n1/gpu0: no sign of life"));
+  EXPECT_THAT(WaitForEvent(Kind::kDied).message, HasSubstr("because it hung"));
+  WaitForNoChildren();
+}
+
+TEST_F(SupervisorTest, ARankThatIsStoppedBeforeItsFirstWordIsHung) {
+  TempFolder folder;
+  const std::string program = folder.Write("stops", "#!/bin/sh\nkill -STOP $$\n");
+  ASSERT_EQ(chmod(program.c_str(), 0755), 0);
+  Restart({.stopped_limit = absl::Milliseconds(300)}, absl::Minutes(1), program);
+  RankAssignment assignment = TestAssignment("train");
+  assignment.first_progress_seconds = 3600;
+  Start({assignment});
+  EXPECT_THAT(WaitForEvent(Kind::kHung).message, HasSubstr("its process is stopped"));
   EXPECT_THAT(WaitForEvent(Kind::kDied).message, HasSubstr("because it hung"));
   WaitForNoChildren();
 }

@@ -1,4 +1,7 @@
 // Mixed precision and the loss scale of whole runs.
+#include <cmath>
+#include <map>
+
 #include "common/checkpoint/checkpoint.h"
 #include "tests/worker/engine/engine_fixture.h"
 #include "tests/worker/engine/equivalence/training_run.h"
@@ -99,6 +102,25 @@ TEST_F(HalfTest, TheScaleIsRestored) {
   for (const StepResult& step : again.steps[0]) EXPECT_EQ(step.loss_scale, 32768);
   EXPECT_EQ(again.steps[0].back().loss, whole.steps[0].back().loss);
   EXPECT_EQ(ReadManifest(again.checkpoints.at(6))->skipped_steps, 1);
+}
+
+// Adam hardly sees a factor of the gradient, so no loss shows it: the moments do, when the scale changes at the latest.
+TEST_F(HalfTest, MomentsAreOfTheGradientWithoutItsScale) {
+  config_.training.steps = 1;
+  std::map<std::string, std::vector<double>> norms;
+  for (const std::string type : {"float32", "float16"}) {
+    config_.training.mixed_precision_param = type;
+    const TrainingState state = *ReadState(TrainOk(TwoRanks()).checkpoints.at(1));
+    for (const size_t moment : {1, 2}) {
+      double squares = 0;
+      for (const auto& unit : state) {
+        for (const double value : unit[moment]) squares += value * value;
+      }
+      norms[type].push_back(std::sqrt(squares));
+    }
+    std::filesystem::remove_all(config_.checkpoint.folder);
+  }
+  for (size_t i = 0; i < 2; ++i) EXPECT_NEAR(norms["float16"][i] / norms["float32"][i], 1, 0.05);
 }
 
 // Masters are float32 whatever computed: the state goes over as it is, and the next step is one of the new type.

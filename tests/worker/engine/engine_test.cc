@@ -5,6 +5,7 @@
 #include <set>
 #include <thread>
 
+#include "common/base/fault.h"
 #include "tests/worker/engine/engine_fixture.h"
 #include "tests/worker/engine/fake_card.h"
 #include "worker/engine/base/memory.h"
@@ -144,7 +145,20 @@ TEST_F(EngineTest, NonFiniteLossStopsAndNamesTheLayer) {
 TEST_F(EngineTest, WrongDataIsNamed) {
   std::vector<RankAssignment> assignments = Assign(Gpt2(), {{{8}, 1.0}});
   assignments[0].data_digest = "something else";
-  EXPECT_EQ(Train(assignments).ends[0].status().code(), absl::StatusCode::kFailedPrecondition);
+  const absl::Status end = Train(assignments).ends[0].status();
+  EXPECT_EQ(end.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(FaultOf(end), Fault::kNode) << "others may hold what the job was planned for";
+}
+
+TEST_F(EngineTest, DataThatIsGoneSinceTheJobWasPlannedIsTheMachinesFault) {
+  std::vector<RankAssignment> assignments = Assign(Gpt2(), {{{8}, 1.0}});
+  for (const char* path : {"/nowhere/at/all", "/dev/null"}) {
+    assignments[0].config.data.path = path;
+    assignments[0].data_digest = "what it was";
+    EXPECT_EQ(FaultOf(Train(assignments).ends[0].status()), Fault::kNode) << path;
+    assignments[0].data_digest.clear();
+    EXPECT_EQ(FaultOf(Train(assignments).ends[0].status()), Fault::kOurs) << path;
+  }
 }
 
 TEST_F(EngineTest, AnErrorOfOneRankEndsTheOthers) {
