@@ -64,7 +64,7 @@ struct Server::Parts {
         executor(loop),
         core(config, clock, *store, executor, registry, [this](std::function<void()> task) { loop.Post(std::move(task)); }),
         runner(core, PeriodicJobs()),
-        people(TaskPoster(loop, TaskKind::kPeople), core, people_busy),
+        people(TaskPoster(loop, TaskKind::kPeople), core),
         workers(TaskPoster(loop, TaskKind::kWorkers), core, workers_busy),
         workers_health(TaskPoster(loop, TaskKind::kWorkers), core, workers_busy, Role::kWorker,
                        v1::WorkerService::service_full_name()) {}
@@ -78,7 +78,7 @@ struct Server::Parts {
   BackgroundExecutor executor;
   Core core;
   Runner runner;
-  BusyPeers people_busy, workers_busy;
+  BusyPeers workers_busy;
   PeopleServers people;
   WorkerSessions workers;
   HealthService workers_health;
@@ -144,12 +144,15 @@ absl::Status Server::Parts::Serve() {
   size_t people_most = config.people_connections, workers_most = config.worker_connections;
   FitConnections(DescriptorLimit(), &people_most, &workers_most);
   std::vector<Acceptor::Server> servers;
-  servers.push_back({"people", {}, people_most, &people_busy});
+  servers.push_back(
+      {"people", {}, SeatLimits::Shared(people_most, config.account_connections, "limits.people_connections"), nullptr, true});
   servers.back().doors.push_back({std::move(people_sockets), [this](int fd) { return people.For(fd); }, false});
-  servers.push_back({"workers", {}, workers_most, &workers_busy});
+  servers.push_back({"workers", {}, SeatLimits::Common(workers_most, "limits.workers_connections"), &workers_busy, false});
   own_workers = std::make_unique<OwnWorkers>(config.worker_accounts, workers_socket_address, *workers_endpoint.acceptor);
-  servers.back().doors.push_back({std::move(own_workers_sockets), [this](int fd) { return own_workers->For(fd); }, false});
-  auto* const by_tcp = (by_tls ? workers_endpoint.tls_acceptor : workers_endpoint.acceptor).get();
+  const Guest worker{.busy = &workers_busy};
+  const auto by_socket = [this, worker](int fd) { return Acceptor::Chosen{own_workers->For(fd), worker}; };
+  servers.back().doors.push_back({std::move(own_workers_sockets), by_socket, false});
+  const Acceptor::Chosen by_tcp{(by_tls ? workers_endpoint.tls_acceptor : workers_endpoint.acceptor).get(), worker};
   servers.back().doors.push_back({std::move(workers_sockets), [by_tcp](int) { return by_tcp; }, by_tls});
   acceptor = std::make_unique<Acceptor>(std::move(servers));
   return absl::OkStatus();

@@ -4,13 +4,16 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/duration_text.h"
 #include "common/rpc/channel.h"
+#include "coordinator/client/refusal.h"
 
 namespace motley::client {
 namespace {
@@ -22,6 +25,8 @@ constexpr absl::Duration kKeepalive = absl::Seconds(20);
 constexpr absl::Duration kKeepaliveAnswer = absl::Seconds(10);
 constexpr absl::Duration kFirstPause = absl::Milliseconds(50);
 constexpr absl::Duration kLongestPause = absl::Seconds(2);
+// It is said at once, before a coordinator that takes a connection would wait for ours.
+constexpr absl::Duration kRefusalComes = absl::Seconds(1);
 constexpr std::string_view kHttpStatus = "Received http2 header with status: ";
 
 absl::Status Unreachable(const std::string& address, const std::string& why) {
@@ -29,6 +34,14 @@ absl::Status Unreachable(const std::string& address, const std::string& why) {
       absl::StrCat("no coordinator answers at ", address, " (", why,
                    "); start motley-coordinator, or say where it listens with --coordinator HOST:PORT (or unix:PATH) or "
                    "the environment variable MOTLEY_COORDINATOR"));
+}
+
+// RESOURCE_EXHAUSTED with its words where a coordinator listens that has no room, else as Unreachable.
+absl::Status NotTaken(const std::string& address, const std::string& why) {
+  if (std::optional<std::string> refusal = AskRefusal(address, kRefusalComes)) {
+    return absl::ResourceExhaustedError(*std::move(refusal));
+  }
+  return Unreachable(address, why);
 }
 
 // gRPC would try again for as long as it is let, and say nothing of the reason.
@@ -67,7 +80,7 @@ absl::Status AwaitFirst(const std::shared_ptr<grpc::Channel>& channel, const std
     if (state == GRPC_CHANNEL_READY) return absl::OkStatus();
     if (state == GRPC_CHANNEL_TRANSIENT_FAILURE) {
       const std::string why = WhyNotConnected(channel, end);
-      if (!why.empty()) return Unreachable(address, why);
+      if (!why.empty()) return NotTaken(address, why);
     }
     const absl::Time until = said ? end : begin + options.silence;
     if (channel->WaitForStateChange(state, absl::ToChronoTime(until))) continue;
@@ -132,7 +145,7 @@ absl::Status Connection::AwaitCoordinator(bool answered) {
   absl::SleepFor(pause_);
   const absl::Time until = lost_ + options_.patience;
   if (absl::Now() < until && channel_->WaitForConnected(absl::ToChronoTime(until))) return absl::OkStatus();
-  return Unreachable(address_, Waited(options_.patience));
+  return NotTaken(address_, Waited(options_.patience));
 }
 
 }  // namespace motley::client

@@ -46,13 +46,13 @@ Key Flag(bool* out) {
           }};
 }
 
-// Counts and sizes: 0 would keep nothing, and what is beyond the upper end is a mistake.
+// Counts and sizes: 0 would keep nothing, but for limits that it takes away; what is beyond the upper end is a mistake.
 template <typename Integer>
-Key Count(Integer* out) {
+Key Count(Integer* out, int64_t least = 1) {
   constexpr int64_t kLargest = int64_t{1} << 40;
-  return {absl::StrCat("a whole number from 1 to ", kLargest), [out](const toml::node& node) {
+  return {absl::StrCat("a whole number from ", least, " to ", kLargest), [out, least](const toml::node& node) {
             const auto value = node.value_exact<int64_t>();
-            if (!value || *value < 1 || *value > kLargest) return false;
+            if (!value || *value < least || *value > kLargest) return false;
             *out = static_cast<Integer>(*value);
             return true;
           }};
@@ -150,7 +150,9 @@ std::map<std::string, Key> Keys(Config* config) {
       {"limits.log_bytes", Count(&config->log_bytes_kept)},
       {"limits.jobs_with_logs", Count(&config->jobs_with_rings)},
       {"limits.job_bytes", Count(&config->waiting_job_bytes)},
+      {"limits.account_jobs", Count(&config->account_jobs, 0)},
       {"limits.people_connections", Count(&config->people_connections)},
+      {"limits.account_connections", Count(&config->account_connections, 0)},
       {"limits.workers_connections", Count(&config->worker_connections)},
       {"log.level",
        {"debug, info, warning or error", [config](const toml::node& node) { return SetLevel(node, &config->log_level); }}},

@@ -58,8 +58,10 @@ struct Config {
   size_t log_bytes_kept = 4 << 20;       // log_bytes: of a job
   size_t jobs_with_rings = 32;           // jobs_with_logs: finished jobs beyond these lose both
   size_t waiting_job_bytes = 256 << 20;  // job_bytes: descriptions of all jobs that have not ended; more are refused
-  size_t people_connections = 4096;      // people_connections, workers_connections: at once; fewer where descriptors are few
+  size_t account_jobs = 100;         // account_jobs: of one account that have not ended, where jobs have owners; 0 = any number
+  size_t people_connections = 4096;  // people_connections, workers_connections: at once; fewer where descriptors are few
   size_t worker_connections = 16384;
+  size_t account_connections = 0;  // account_connections: of one account, root and the coordinator's own excepted; 0 = an eighth
   RetentionConfig retention;
   absl::Duration step_stored_every = absl::Seconds(2);  // a kill forgets at most these steps
   DriverConfig driver;

@@ -44,6 +44,7 @@ struct BackupState {
 struct CallingAccount {
   int64_t uid = -1;  // -1: nobody that is known
   std::string name;
+  bool admin = false;
 };
 
 // At the addresses at which members look for the cluster's coordinator (members/term).

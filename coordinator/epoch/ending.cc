@@ -201,17 +201,10 @@ void Postpone(Core& core, const std::string& reason) {
   core.SetReason(core.state.jobs.at(run.job), reason);
 }
 
-absl::Status FinishJob(Core& core, JobPhase phase, const std::string& reason, absl::StatusCode error_code) {
-  JobRecord& job = core.state.jobs.at(core.state.run->job);
-  Batch batch;
-  batch.jobs.push_back(WithPhase(job, phase, reason));
-  batch.jobs[0].finished_unix_ms = core.journal.UnixMs();
-  batch.jobs[0].error_code = error_code;
-  batch.events.push_back(PhaseEvent(job, batch.jobs[0]));
-  MOTLEY_RETURN_IF_ERROR(core.journal.Commit(batch));
-  job = batch.jobs[0];
-  // Set-up has no ranks, whose start or end would tell a worker to remove what it wrote to compare the folders.
+void LeaveCluster(Core& core, const std::string& reason) {
   const JobRun& run = *core.state.run;
+  const JobRecord& job = core.state.jobs.at(run.job);
+  // Set-up has no ranks, whose start or end would tell a worker to remove what it wrote to compare the folders.
   if (run.stage == Stage::kIdle || run.stage == Stage::kStorage || run.stage == Stage::kPlanning) {
     for (const auto& [node, answer] : run.storage) {
       if (answer.asked) core.Send(node, StopCommand{run.job, job.epoch, false, reason});
@@ -232,12 +225,36 @@ absl::Status FinishJob(Core& core, JobPhase phase, const std::string& reason, ab
     core.Send(run.suspicion->reader, StopCommand{run.job, job.epoch, false, reason});
   }
   WatchRanks(core, {});
-  core.state.run.reset();
   // What alerts watch must not stand still for ever; the rest stays for the dashboards.
   Metrics& m = core.metrics;
   for (GaugeFamily* family : {&m.steps_target, &m.prediction_error_ratio, &m.last_checkpoint_timestamp}) {
     family->Remove({{"job_id", job.id.value()}});
   }
+}
+
+absl::Status YieldCluster(Core& core, const std::string& reason) {
+  JobRecord& job = core.state.jobs.at(core.state.run->job);
+  Batch batch;
+  batch.jobs.push_back(WithPhase(job, JobPhase::kQueued, reason));
+  batch.events.push_back(PhaseEvent(job, batch.jobs[0]));
+  MOTLEY_RETURN_IF_ERROR(core.journal.Commit(batch));
+  job = batch.jobs[0];
+  LeaveCluster(core, reason);
+  core.state.run.reset();
+  return absl::OkStatus();
+}
+
+absl::Status FinishJob(Core& core, JobPhase phase, const std::string& reason, absl::StatusCode error_code) {
+  JobRecord& job = core.state.jobs.at(core.state.run->job);
+  Batch batch;
+  batch.jobs.push_back(WithPhase(job, phase, reason));
+  batch.jobs[0].finished_unix_ms = core.journal.UnixMs();
+  batch.jobs[0].error_code = error_code;
+  batch.events.push_back(PhaseEvent(job, batch.jobs[0]));
+  MOTLEY_RETURN_IF_ERROR(core.journal.Commit(batch));
+  job = batch.jobs[0];
+  LeaveCluster(core, reason);
+  core.state.run.reset();
   return absl::OkStatus();
 }
 

@@ -19,6 +19,11 @@ absl::Status FinishEnding(Core& core);
 absl::Status WithdrawStop(Core& core, JobRecord& job);
 // A checkpoint could not be looked for now: back to idle, where a pause is waited for.
 void Postpone(Core& core, const std::string& reason);
+// What the nodes were asked beside the job's ranks is not waited for any more, and nobody watches the job's pace: it is over, or
+// others have the cluster. Its ranks are gone.
+void LeaveCluster(Core& core, const std::string& reason);
+// The job makes room for one that lent it the cluster, and is queued again.
+absl::Status YieldCluster(Core& core, const std::string& reason);
 // The job is over and gives the cluster back.
 absl::Status FinishJob(Core& core, JobPhase phase, const std::string& reason,
                        absl::StatusCode error_code = absl::StatusCode::kOk);

@@ -1,5 +1,8 @@
 #include "coordinator/epoch/epoch_driver.h"
 
+#include <optional>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "common/base/logging.h"
 #include "coordinator/epoch/ending.h"
@@ -12,6 +15,7 @@
 #include "coordinator/epoch/setup_reach.h"
 #include "coordinator/epoch/starting.h"
 #include "coordinator/state/decide.h"
+#include "coordinator/state/lending.h"
 #include "coordinator/state/membership.h"
 #include "coordinator/state/queue.h"
 
@@ -40,17 +44,24 @@ struct Apply {
     if (!reason.empty()) core.SetReason(job, reason);
     return absl::OkStatus();
   }
-  absl::Status operator()(const Wait&) {
+  absl::Status operator()(const Wait& action) {
     run.stage = Stage::kIdle;
+    if (action.lends && !run.lends_since) run.lends_since = core.clock.Now();
+    if (!action.lends) run.lends_since.reset();
     if (run.prepared) {  // no plan fits: another set of devices may
       run.infeasible = Ids(run.considered);
       run.infeasible_reason = reason;
+      run.infeasible_borrowed = Borrows(core.state, run);
       if (UnprovenNodes(core.state, run).empty()) run.proven_without_plan = run.infeasible;
       run.prepared.reset();
     }
     return core.SetPhase(job, JobPhase::kWaiting, reason);
   }
-  absl::Status operator()(const BeginSetup& action) { return BeginStorageChecks(core, action.devices, reason); }
+  absl::Status operator()(const Yield&) { return YieldCluster(core, reason); }
+  absl::Status operator()(const BeginSetup& action) {
+    run.tried = true;
+    return BeginStorageChecks(core, action.devices, reason);
+  }
   absl::Status operator()(const AbandonSetup&) {
     GoIdle();
     core.SetReason(job, reason);
@@ -109,35 +120,61 @@ struct Apply {
 void DriveQueue(Core& core) {
   const QueueDecision decision = DecideQueue(core.state);
   for (const JobId& id : decision.stopped) {
-    JobRecord next = WithPhase(core.state.jobs.at(id), JobPhase::kStopped, "stopped by the user before it began");
+    const bool began = core.state.jobs.at(id).epoch > Epoch();
+    JobRecord next = WithPhase(core.state.jobs.at(id), JobPhase::kStopped,
+                               began ? "stopped by the user" : "stopped by the user before it began");
     next.finished_unix_ms = core.journal.UnixMs();
     Batch batch;
     batch.events.push_back(PhaseEvent(core.state.jobs.at(id), next));
     batch.jobs.push_back(std::move(next));
-    if (core.journal.Commit(batch).ok()) core.state.jobs.at(id) = batch.jobs[0];
+    if (!core.journal.Commit(batch).ok()) continue;
+    core.state.jobs.at(id) = batch.jobs[0];
+    core.state.aside.erase(id);
   }
   for (const auto& [id, reason] : decision.waiting) core.SetReason(core.state.jobs.at(id), reason);
-  if (decision.activate) {
-    BeginRun(core, *decision.activate);
+  if (decision.activate) BeginRun(core, *decision.activate);
+}
+
+// Whoever waits for devices is asked whether they are back.
+void AskLenders(Core& core) {
+  Claims claims = DecideClaims(core.clock.Now(), core.state, core.config.driver);
+  core.state.claimant = std::move(claims.claimant);
+  for (auto& [id, why] : claims.unable) {
+    Aside& aside = core.state.aside.at(id).aside;
+    aside.membership = core.state.membership_changed;
+    aside.why = std::move(why);
   }
+}
+
+// The job that was just told to wait lends the cluster. False: it keeps it.
+bool Lend(Core& core) {
+  const std::optional<JobId> borrower = ChooseBorrower(core.clock.Now(), core.state, core.config.driver);
+  if (!borrower) return false;
+  PutAside(core);
+  BeginRun(core, *borrower);
+  LogInfo(absl::StrCat("job ", borrower->value(), " has the cluster until the devices of others are back"));
+  return true;
 }
 
 }  // namespace
 
 void Drive(Core& core) {
   if (core.stopping) return;
+  AskLenders(core);
   DriveQueue(core);
   for (int i = 0; core.state.run && i < kMaxActionsPerTurn; ++i) {
     JobRun& run = *core.state.run;
     JobRecord& job = core.state.jobs.at(run.job);
     const Decision decision = Decide(core.clock.Now(), core.state, core.config.driver);
+    const auto* wait = std::get_if<Wait>(&decision.action);
+    if (wait == nullptr) run.lends_since.reset();
     if (absl::Status status = std::visit(Apply{core, run, job, decision.reason}, decision.action); !status.ok()) {
       // The store refused (a full disk, mostly). Nothing was sent; the next turn tries again.
       core.SetReason(job, absl::StrCat("cannot go on: ", std::string(status.message())));
       return;
     }
     if (std::holds_alternative<KeepOn>(decision.action)) return;
-    if (std::holds_alternative<Wait>(decision.action)) break;
+    if (wait != nullptr && !(wait->lends && Lend(core))) break;
   }
   if (!core.state.run) DriveQueue(core);
 }

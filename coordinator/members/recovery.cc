@@ -16,14 +16,8 @@ constexpr int kMaxPlannings = 2;
 absl::Status ResumeRun(Core& core, const JobId& id) {
   JobRecord& job = core.state.jobs.at(id);
   JobRun& run = BeginRun(core, id);
-  run.not_before = core.clock.Now() + core.config.lease;
-  run.last_step_at = core.clock.Now();
+  TellOfRestart(core, run);
   run.started_processes = true;
-  if (run.has_run) {
-    run.replan_cause = "the coordinator was restarted";
-    run.cause_label = "coordinator_restarted";
-    run.step_before_replan = job.step;
-  }
   auto epoch = core.store.NewestEpoch(id);
   if (!epoch.ok() && !absl::IsNotFound(epoch.status())) return epoch.status();
   if (epoch.ok()) {
@@ -85,7 +79,13 @@ absl::Status Recover(Core& core) {
   MOTLEY_RETURN_IF_ERROR(Restore(core));
   MOTLEY_RETURN_IF_ERROR(GiveUpOnPlannersDeath(core));
   const QueueDecision queue = DecideQueue(core.state);
-  if (queue.activate && core.state.jobs.at(*queue.activate).phase != JobPhase::kQueued) return ResumeRun(core, *queue.activate);
+  if (!queue.activate) return absl::OkStatus();
+  if (core.state.jobs.at(*queue.activate).phase != JobPhase::kQueued) {
+    MOTLEY_RETURN_IF_ERROR(ResumeRun(core, *queue.activate));
+  }
+  for (const auto& [id, job] : core.state.jobs) {
+    if (job.phase == JobPhase::kWaiting && id != *queue.activate) PutAsideAgain(core, id);
+  }
   return absl::OkStatus();
 }
 

@@ -22,17 +22,23 @@ namespace {
 
 // A worker that comes back may still run ranks of an epoch that went on without it, or that an earlier coordinator began.
 // A device that was left out gets another chance with a new worker.
-void MeetRun(Core& core, const NodeDescription& node, bool new_incarnation) {
-  if (!core.state.run) return;
-  JobRun& run = *core.state.run;
-  const JobRecord& job = core.state.jobs.at(run.job);
-  if (job.epoch.value() > 0)
-    core.Send(node.name, StopCommand{run.job, job.epoch, false, "the session with the coordinator was broken"});
-  if (!new_incarnation) return RemindOfLeftOut(core, node.name);
-  for (const DeviceDescription& device : node.devices) {
-    run.left_out.erase(device.id);
-    run.deaths.erase(device.id);
+void MeetRuns(Core& core, const NodeDescription& node, bool new_incarnation) {
+  for (const auto& [id, job] : core.state.jobs) {
+    if (IsFinal(job.phase) || job.epoch.value() == 0) continue;
+    core.Send(node.name, StopCommand{id, job.epoch, false, "the session with the coordinator was broken"});
   }
+  if (!new_incarnation) {
+    if (core.state.run) RemindOfLeftOut(core, node.name);
+    return;
+  }
+  const auto give_chance = [&](JobRun& run) {
+    for (const DeviceDescription& device : node.devices) {
+      run.left_out.erase(device.id);
+      run.deaths.erase(device.id);
+    }
+  };
+  if (core.state.run) give_chance(*core.state.run);
+  for (auto& [id, run] : core.state.aside) give_chance(run);
 }
 
 std::string Summary(const NodeDescription& node) {
@@ -97,7 +103,7 @@ absl::Status Admit(Core& core, const NodeDescription& description, std::shared_p
   core.links[description.name] = std::move(link);
   core.state.membership_changed = core.clock.Now();
   core.Emit(NodeEvent(kind::kNodeJoined, description.name, Summary(description)));
-  MeetRun(core, description, new_incarnation);
+  MeetRuns(core, description, new_incarnation);
   for (const StopCommand& stop : stops) core.Send(description.name, stop);
   if (const std::optional<NodeKey> shown = core.links.at(description.name)->identity(); shown && core.authority) {
     NoteAuthority(core, description.name, core.authority->NumberOf(shown->certificate));
@@ -121,6 +127,7 @@ void Disconnect(Core& core, const NodeName& name, const std::string& why) {
   EventRecord event =
       it->second.left ? NodeEvent(kind::kNodeLeft, name, absl::StrCat("node ", name.value(), " left: its worker was told to end"))
                       : NodeEvent(kind::kNodeLost, name, absl::StrCat("node ", name.value(), " was lost: ", why));
+  for (auto& [id, run] : core.state.aside) run.storage_ok.erase(name);
   if (core.state.run) {
     JobRun& run = *core.state.run;
     run.storage_ok.erase(name);

@@ -26,8 +26,8 @@ constexpr int kSilentSeconds = 3;
 constexpr size_t kReservedDescriptors = 64;
 // Taken in a row from one socket, so that a flood there does not starve the others.
 constexpr int kMostInARow = 64;
-// Of a full server's connections, closed together where they have no call.
-constexpr size_t kShareAtOnce = 64;
+constexpr absl::Duration kSaidAgain = absl::Minutes(1);
+constexpr size_t kMostRemembered = 1000;  // accounts of which it is remembered
 
 bool IsExhaustion(int error) { return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM; }
 
@@ -38,22 +38,21 @@ bool IsOurselves(int fd) {
   return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.pid == getpid();
 }
 
+// In HTTP/1.1, which whoever speaks gRPC or HTTP does not take for an answer of a coordinator that serves. The client of ours
+// reads it (client/refusal).
+void Tell(int fd, const std::string& why) {
+  const std::string answer =
+      absl::StrCat("HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n",
+                   "Content-Length: ", why.size() + 1, "\r\n\r\n", why, "\n");
+  (void)!send(fd, answer.data(), answer.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  shutdown(fd, SHUT_WR);
+  // What the other end has sent already would make the kernel reset the connection, and the answer be lost.
+  char greeting[1024];
+  for (int i = 0; i < kMostInARow && recv(fd, greeting, sizeof(greeting), MSG_DONTWAIT) > 0; ++i) {
+  }
+}
+
 }  // namespace
-
-bool ConnectionBound::MakeRoom() {
-  if (open_.size() < most_) return true;
-  std::erase_if(open_, [](const HeldSocket& held) { return !held.IsOpen(); });
-  // Some at once: all were looked at for it.
-  size_t wanted = open_.size() < most_ ? 0 : open_.size() - most_ + 1 + most_ / kShareAtOnce;
-  std::erase_if(open_, [&](const HeldSocket& held) { return wanted > 0 && CloseIfIdle(held) && wanted-- > 0; });
-  return open_.size() < most_;
-}
-
-bool ConnectionBound::CloseIfIdle(const HeldSocket& held) {
-  return !held.peer.empty() && !busy_.Has(held.peer) && held.ShutDown();  // without a peer: of a Unix socket
-}
-
-void ConnectionBound::Add(int fd) { open_.push_back(HeldSocket::Of(fd)); }
 
 void FitConnections(size_t descriptors, size_t* people, size_t* workers) {
   const size_t room = std::max<size_t>(descriptors, kReservedDescriptors + 8) - kReservedDescriptors;
@@ -65,14 +64,14 @@ void FitConnections(size_t descriptors, size_t* people, size_t* workers) {
 Acceptor::Acceptor(std::vector<Server> servers) : servers_(std::move(servers)) {
   if (pipe2(wake_, O_CLOEXEC) != 0) LogError(absl::StrCat("no pipe for the acceptor: ", strerror(errno)));
   for (Server& server : servers_) {
-    bounds_.push_back(std::make_unique<ConnectionBound>(server.most_connections, *server.busy));
+    seats_.push_back(std::make_unique<Seats>(server.seats));
     for (Door& door : server.doors) {
       if (door.by_tls) handshakes_.push_back(std::make_unique<HandshakeBound>(*server.busy, kLongestTlsHandshake));
       HandshakeBound* const handshakes = door.by_tls ? handshakes_.back().get() : nullptr;
       for (const ListeningSocket& socket : door.sockets) {
         // Who connects and says nothing, as a port scan does, waits in the kernel.
         if (door.by_tls) setsockopt(socket.fd(), IPPROTO_TCP, TCP_DEFER_ACCEPT, &kSilentSeconds, sizeof(kSilentSeconds));
-        listeners_.push_back({&server, &door, bounds_.back().get(), handshakes, socket.fd()});
+        listeners_.push_back({&server, &door, seats_.back().get(), handshakes, socket.fd()});
       }
     }
   }
@@ -89,6 +88,16 @@ void Acceptor::Say(bool* said, const std::string& text) {
   if (*said) return;
   *said = true;
   LogWarning(text);
+}
+
+void Acceptor::SayFull(const Listener& listener, const Guest& guest, const std::string& why) {
+  const absl::Duration now = clock_.Now();
+  const std::pair key(listener.server->name, guest.uid);
+  const auto said = said_full_.find(key);
+  if (said != said_full_.end() && now - said->second < kSaidAgain) return;
+  if (said_full_.size() >= kMostRemembered) said_full_.clear();
+  said_full_.insert_or_assign(key, now);
+  LogWarning(absl::StrCat("a connection to the server for ", listener.server->name, " is not taken: ", why));
 }
 
 void Acceptor::Run() {
@@ -124,24 +133,22 @@ bool Acceptor::Take(const Listener& listener) {
           absl::StrCat("no connection can be taken: ", strerror(errno), "; those that wait are taken when descriptors are free"));
       return false;
     }
-    if (listener.bound->MakeRoom()) {
-      said_full_ = false;
-    } else if (!IsOurselves(fd)) {
-      Say(&said_full_, absl::StrCat("the server for ", listener.server->name, " holds ", listener.bound->most(),
-                                    " connections with calls; more are closed (limits.", listener.server->name, "_connections)"));
+    const Chosen chosen = listener.door->choose(fd);
+    if (chosen.grpc == nullptr) {
       close(fd);
       continue;
     }
-    grpc::experimental::ExternalConnectionAcceptor* const taker = listener.door->choose(fd);
-    if (taker == nullptr) {
+    if (const std::string why = listener.seats->MakeRoom(chosen.guest); !why.empty() && !IsOurselves(fd)) {
+      SayFull(listener, chosen.guest, why);
+      if (listener.server->tells) Tell(fd, why);
       close(fd);
       continue;
     }
-    listener.bound->Add(fd);
+    listener.seats->Add(fd, chosen.guest);
     if (listener.handshakes != nullptr) listener.handshakes->Add(fd, clock_.Now());
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
     connection.fd = fd;
-    taker->HandleNewConnection(&connection);
+    chosen.grpc->HandleNewConnection(&connection);
   }
   return true;
 }

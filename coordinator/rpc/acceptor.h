@@ -4,57 +4,46 @@
 #include <grpcpp/server_builder.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "common/base/clock.h"
 #include "coordinator/rpc/busy_peers.h"
 #include "coordinator/rpc/handshake_bound.h"
-#include "coordinator/rpc/held_socket.h"
 #include "coordinator/rpc/listening_socket.h"
+#include "coordinator/rpc/seats.h"
 
 namespace motley::coordinator {
-
-// Connections that one server holds at once. gRPC closes them without telling, so what was handed over is looked at again when
-// the bound is reached. Used on the acceptor's thread.
-class ConnectionBound {
- public:
-  ConnectionBound(size_t most, const BusyPeers& busy) : most_(most), busy_(busy) {}
-  // Where there is none, connections by TCP that have no call are closed, the oldest first: whoever holds them can come again.
-  // False: all have one, or their ends have no names (Unix sockets).
-  bool MakeRoom();
-  void Add(int fd);
-  size_t most() const { return most_; }
-
- private:
-  bool CloseIfIdle(const HeldSocket& held);
-
-  const size_t most_;
-  const BusyPeers& busy_;
-  std::vector<HeldSocket> open_;  // the oldest first
-};
 
 // One thread for all listening sockets. While there are no descriptors it waits and tries again; connections wait in the
 // kernel's queue meanwhile.
 class Acceptor {
  public:
+  // Who takes a connection, and whose it is.
+  struct Chosen {
+    grpc::experimental::ExternalConnectionAcceptor* grpc = nullptr;  // null: nobody, and it is closed
+    Guest guest;
+  };
   // Sockets whose connections gRPC takes with the same credentials.
   struct Door {
     std::vector<ListeningSocket> sockets;
-    // Who takes a connection; null: nobody, and it is closed.
-    std::function<grpc::experimental::ExternalConnectionAcceptor*(int fd)> choose;
+    std::function<Chosen(int fd)> choose;
     bool by_tls = false;  // so many handshakes at a time as HandshakeBound says; others wait in the kernel's queue
   };
   struct Server {
     std::string name;  // for people: "people", "workers"
     std::vector<Door> doors;
-    // Beyond it the oldest without a call is closed for a new one, and where all have one, the new one. Those of this process to
-    // itself are taken anyway: the watchdog's.
-    size_t most_connections = 0;
-    const BusyPeers* busy = nullptr;  // must outlive the acceptor
+    // Beyond them a new connection is closed. Those of this process to itself are taken anyway: the watchdog's.
+    SeatLimits seats;
+    const BusyPeers* busy = nullptr;  // of a server with doors by TLS; must outlive the acceptor
+    bool tells = false;               // a connection that is not taken is told why, in plain text
   };
   // The gRPC servers must have been started, and must outlive this.
   explicit Acceptor(std::vector<Server> servers);
@@ -67,7 +56,7 @@ class Acceptor {
   struct Listener {
     Server* server;
     Door* door;
-    ConnectionBound* bound;
+    Seats* seats;
     HandshakeBound* handshakes;  // null: none are needed
     int fd;
   };
@@ -75,15 +64,17 @@ class Acceptor {
   // Takes what waits on one socket. False: no descriptors are left.
   bool Take(const Listener& listener);
   void Say(bool* said, const std::string& text);
+  // At most once a minute for each account.
+  void SayFull(const Listener& listener, const Guest& guest, const std::string& why);
 
   SystemClock clock_;
   std::vector<Server> servers_;
-  std::vector<std::unique_ptr<ConnectionBound>> bounds_;
+  std::vector<std::unique_ptr<Seats>> seats_;
   std::vector<std::unique_ptr<HandshakeBound>> handshakes_;
   std::vector<Listener> listeners_;
-  int wake_[2] = {-1, -1};       // a pipe; its end means stop
-  bool said_exhausted_ = false;  // each is logged once until it is over
-  bool said_full_ = false;
+  int wake_[2] = {-1, -1};                                                               // a pipe; its end means stop
+  bool said_exhausted_ = false;                                                          // logged once until it is over
+  std::map<std::pair<std::string, std::optional<uint32_t>>, absl::Duration> said_full_;  // by server and account: when
   std::thread thread_;
 };
 

@@ -9,6 +9,11 @@
 #include "absl/strings/str_replace.h"
 
 namespace motley::coordinator {
+namespace {
+
+constexpr char kUnixPeer[] = "unix";
+
+}  // namespace
 
 std::string PeerOfSocket(int fd) {
   sockaddr_storage peer = {};
@@ -20,6 +25,7 @@ std::string PeerOfSocket(int fd) {
     inet_ntop(AF_INET, &v4.sin_addr, text, sizeof(text));
     return absl::StrCat("ipv4:", text, ":", ntohs(v4.sin_port));
   }
+  if (peer.ss_family == AF_UNIX) return kUnixPeer;
   if (peer.ss_family != AF_INET6) return "";
   const auto& v6 = reinterpret_cast<const sockaddr_in6&>(peer);
   // As gRPC has it: an IPv4 address that came to a socket of both families is one.
@@ -32,6 +38,7 @@ std::string PeerOfSocket(int fd) {
 }
 
 std::string PeerOfCall(const std::string& grpc_peer) {
+  if (absl::StartsWith(grpc_peer, "unix:")) return kUnixPeer;
   if (!absl::StartsWith(grpc_peer, "ipv4:") && !absl::StartsWith(grpc_peer, "ipv6:")) return "";
   std::string peer = absl::StrReplaceAll(grpc_peer, {{"%5B", "["}, {"%5D", "]"}});
   // "[fe80::1%25eth0]:4711": the interface is no part of the address.

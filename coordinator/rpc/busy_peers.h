@@ -10,7 +10,8 @@
 
 namespace motley::coordinator {
 
-// The other end of a TCP connection, "ipv4:127.0.0.1:4711" or "ipv6:[::1]:4711"; empty of any other, whose ends have no names.
+// The other end of a TCP connection, "ipv4:127.0.0.1:4711" or "ipv6:[::1]:4711"; "unix" of a Unix socket, whose ends have no
+// names: they are counted together. Empty of any other.
 std::string PeerOfSocket(int fd);
 // The same of a call, from what grpc::ServerContext::peer() says of it.
 std::string PeerOfCall(const std::string& grpc_peer);

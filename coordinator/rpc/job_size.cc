@@ -1,10 +1,13 @@
 #include "coordinator/rpc/job_size.h"
 
+#include <algorithm>
 #include <string>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/count.h"
 #include "common/job/job_fields.h"
+#include "coordinator/rpc/person.h"
 
 namespace motley::coordinator {
 namespace {
@@ -33,6 +36,17 @@ absl::Status CheckJobSize(const JobConfig& config) {
   if (bytes <= kMaxJobBytes) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(largest, " has ", largest_bytes, " bytes; a job may have ", kMaxJobBytes,
                                                  " in all besides planner.plan_json, this one has ", bytes));
+}
+
+absl::Status CheckJobsOfAccount(const ClusterState& state, const CallingAccount& caller, size_t limit) {
+  if (limit == 0 || caller.admin || caller.uid < 0) return absl::OkStatus();
+  const auto jobs = static_cast<size_t>(std::count_if(state.jobs.begin(), state.jobs.end(), [&](const auto& entry) {
+    return !IsFinal(entry.second.phase) && entry.second.owner_uid == caller.uid;
+  }));
+  if (jobs < limit) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      caller.name, " has ", Count(jobs, "job"), " that ", jobs == 1 ? "has" : "have", " not ended; limits.account_jobs allows ",
+      limit, ". Stop some, try again when some have ended, or ask a member of group ", kAdminGroup));
 }
 
 absl::Status CheckRoomForJob(const ClusterState& state, const JobConfig& config, size_t limit_bytes) {

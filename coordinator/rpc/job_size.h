@@ -1,11 +1,11 @@
-// How much memory a job's description may take, alone and with the others.
+// How much of the coordinator a job may take, alone and with the others: memory of its description, places in the queue.
 #pragma once
 
 #include <cstddef>
 
 #include "absl/status/status.h"
 #include "common/job/job.h"
-#include "coordinator/state/cluster.h"
+#include "coordinator/core/core.h"
 
 namespace motley::coordinator {
 
@@ -16,5 +16,8 @@ inline constexpr size_t kMaxJobBytes = 256 << 10;
 absl::Status CheckJobSize(const JobConfig& config);
 // RESOURCE_EXHAUSTED: the descriptions of the jobs that have not ended, with this one, would take more than `limit_bytes`.
 absl::Status CheckRoomForJob(const ClusterState& state, const JobConfig& config, size_t limit_bytes);
+// RESOURCE_EXHAUSTED: as many jobs of this account have not ended as it may have (limits.account_jobs). Admins, and callers of
+// whom nobody knows who they are, have no limit.
+absl::Status CheckJobsOfAccount(const ClusterState& state, const CallingAccount& caller, size_t limit);
 
 }  // namespace motley::coordinator

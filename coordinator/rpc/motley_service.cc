@@ -76,7 +76,7 @@ grpc::ServerUnaryReactor* MotleyService::Call(const Context& context, absl::Stat
     const std::string method = MethodOf<Request>();
     absl::Status status = CheckPermission(core_.state, person_, method, JobOf(*request));
     if (status.ok()) {
-      core_.caller = {person_.uid ? static_cast<int64_t>(*person_.uid) : -1, person_.name};
+      core_.caller = {person_.uid ? static_cast<int64_t>(*person_.uid) : -1, person_.name, person_.admin};
       status = handler(core_, *request, response);
       core_.caller = {};
     }

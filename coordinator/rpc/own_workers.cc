@@ -1,7 +1,5 @@
 #include "coordinator/rpc/own_workers.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -32,7 +30,7 @@ constexpr int kMostRequestBytes = 64 << 10;
 }  // namespace
 
 bool MayBeWorker(uint32_t uid, const std::vector<std::string>& accounts) {
-  if (uid == 0 || uid == geteuid()) return true;
+  if (IsOwn(uid)) return true;
   const auto is_it = [uid](const std::string& account) {
     const absl::StatusOr<uint32_t> named = UidOfAccount(account);
     return named.ok() && *named == uid;
@@ -45,9 +43,10 @@ grpc::experimental::ExternalConnectionAcceptor* OwnWorkers::For(int fd) {
   if (!uid) return nullptr;
   Known& known = Ask(*uid);
   if (known.is_worker) return &workers_;
-  if (!open_.MakeRoom()) return nullptr;
+  const Guest refused{.busy = &none_};
+  if (!open_.MakeRoom(refused).empty()) return nullptr;
   grpc::experimental::ExternalConnectionAcceptor* const taker = Refuse(known);
-  if (taker != nullptr) open_.Add(fd);
+  if (taker != nullptr) open_.Add(fd, refused);
   return taker;
 }
 

@@ -19,6 +19,7 @@
 #include "coordinator/rpc/endpoint.h"
 #include "coordinator/rpc/person.h"
 #include "coordinator/rpc/roles.h"
+#include "coordinator/rpc/seats.h"
 
 namespace motley::coordinator {
 
@@ -60,7 +61,7 @@ class OwnWorkers {
   std::map<uint32_t, Known> known_;
   std::map<uint32_t, std::unique_ptr<Refused>> refused_;
   BusyPeers none_;
-  ConnectionBound open_{kMostRefused, none_};  // of those that are refused
+  Seats open_{SeatLimits::Common(kMostRefused, "")};  // of those that are refused
   const SystemClock clock_;
 };
 

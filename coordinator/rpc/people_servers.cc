@@ -19,7 +19,7 @@ constexpr absl::Duration kKnownFor = absl::Seconds(30);
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<PeopleServers::Server>> PeopleServers::Make(Person person) {
-  auto server = std::make_unique<Server>(loop_, core_, busy_, std::move(person));
+  auto server = std::make_unique<Server>(loop_, core_, std::move(person));
   MOTLEY_ASSIGN_OR_RETURN(
       server->endpoint,
       StartEndpoint({Role::kPerson, {&server->motley, &server->health}, &server->refusing, kMaxRequestBytes, true}));
@@ -31,26 +31,36 @@ absl::Status PeopleServers::Start() {
   return absl::OkStatus();
 }
 
-grpc::experimental::ExternalConnectionAcceptor* PeopleServers::For(int fd) {
-  if (!core_.config.owners) return unknown_->endpoint.acceptor.get();
+Acceptor::Chosen PeopleServers::For(int fd) {
   const std::optional<uint32_t> uid = UidOf(fd);
-  if (!uid) return unknown_->endpoint.acceptor.get();
+  // Nobody asks a directory for who is who where that makes no difference.
+  if (!uid || !core_.config.owners) {
+    Guest guest{uid, uid ? absl::StrCat(*uid) : "", SeatClass::kAnybody, &unknown_->busy};
+    if (uid && IsOwn(*uid)) guest.seat_class = SeatClass::kOwn;
+    return {unknown_->endpoint.acceptor.get(), std::move(guest)};
+  }
   const Person& person = Ask(*uid);
+  Server& server = ServerOf(person);
+  const SeatClass seat_class = IsOwn(*uid) ? SeatClass::kOwn : person.admin ? SeatClass::kAdmin : SeatClass::kAnybody;
+  return {server.endpoint.acceptor.get(), {uid, person.name, seat_class, &server.busy}};
+}
+
+PeopleServers::Server& PeopleServers::ServerOf(const Person& person) {
   const absl::MutexLock lock(&mutex_);
-  const std::pair<uint32_t, bool> key(*uid, person.admin);
+  const std::pair<uint32_t, bool> key(*person.uid, person.admin);
   const auto found = servers_.find(key);
-  if (found != servers_.end()) return found->second->endpoint.acceptor.get();
+  if (found != servers_.end()) return *found->second;
   if (servers_.size() >= kMostAccounts) {
     if (!std::exchange(said_full_, true))
       LogWarning(absl::StrCat(kMostAccounts, " accounts have connected; others may only look until the next start"));
-    return unknown_->endpoint.acceptor.get();
+    return *unknown_;
   }
   absl::StatusOr<std::unique_ptr<Server>> server = Make(person);
   if (!server.ok()) {
     LogError(absl::StrCat("no server for account ", person.name, ": ", std::string(server.status().message())));
-    return unknown_->endpoint.acceptor.get();
+    return *unknown_;
   }
-  return servers_.emplace(key, *std::move(server)).first->second->endpoint.acceptor.get();
+  return *servers_.emplace(key, *std::move(server)).first->second;
 }
 
 const Person& PeopleServers::Ask(uint32_t uid) {

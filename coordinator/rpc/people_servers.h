@@ -14,6 +14,7 @@
 #include "common/base/clock.h"
 #include "coordinator/core/core.h"
 #include "coordinator/core/loop.h"
+#include "coordinator/rpc/acceptor.h"
 #include "coordinator/rpc/busy_peers.h"
 #include "coordinator/rpc/endpoint.h"
 #include "coordinator/rpc/health_service.h"
@@ -25,19 +26,20 @@ namespace motley::coordinator {
 class PeopleServers {
  public:
   // All must outlive it.
-  PeopleServers(TaskPoster loop, Core& core, BusyPeers& busy) : loop_(loop), core_(core), busy_(busy) {}
+  PeopleServers(TaskPoster loop, Core& core) : loop_(loop), core_(core) {}
 
   // The server of those of whom nothing is known; without owners, of everybody. INTERNAL: gRPC does not start.
   absl::Status Start();
-  // Who takes a connection. On the acceptor's thread.
-  grpc::experimental::ExternalConnectionAcceptor* For(int fd);
+  // Who takes a connection, and whose it is. On the acceptor's thread.
+  Acceptor::Chosen For(int fd);
   // No connection is handed over any more.
   void Shutdown(std::chrono::system_clock::time_point deadline);
 
  private:
   struct Server {
-    Server(TaskPoster loop, Core& core, BusyPeers& busy, Person person)
+    Server(TaskPoster loop, Core& core, Person person)
         : motley(loop, core, busy, std::move(person)), health(loop, core, busy, Role::kPerson, v1::Motley::service_full_name()) {}
+    BusyPeers busy;  // by Unix sockets only this account's calls
     MotleyService motley;
     HealthService health;
     RefusingService refusing{Role::kPerson};
@@ -49,10 +51,10 @@ class PeopleServers {
   };
   absl::StatusOr<std::unique_ptr<Server>> Make(Person person);
   const Person& Ask(uint32_t uid);
+  Server& ServerOf(const Person& person);
 
   const TaskPoster loop_;
   Core& core_;
-  BusyPeers& busy_;
   std::unique_ptr<Server> unknown_;
   std::map<uint32_t, Known> known_;  // of the acceptor's thread
   absl::Mutex mutex_;

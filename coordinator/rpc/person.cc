@@ -18,12 +18,14 @@ std::optional<uint32_t> UidOf(int fd) {
   return peer.uid;
 }
 
+bool IsOwn(uint32_t uid) { return uid == 0 || uid == geteuid(); }
+
 Person PersonOf(uint32_t uid) {
   const absl::StatusOr<Account> account = AccountOf(uid);
   Person person;
   person.uid = uid;
   person.name = account.ok() ? account->name : absl::StrCat(uid);
-  person.admin = uid == 0 || uid == geteuid() || (account.ok() && IsInGroup(*account, kAdminGroup));
+  person.admin = IsOwn(uid) || (account.ok() && IsInGroup(*account, kAdminGroup));
   return person;
 }
 

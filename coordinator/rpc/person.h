@@ -15,6 +15,8 @@ struct Person {
 
 // Nothing: it is no Unix socket.
 std::optional<uint32_t> UidOf(int fd);
+// Root, or the coordinator's own account.
+bool IsOwn(uint32_t uid);
 // Asks the system for name and groups, which may take as long as a directory server does.
 Person PersonOf(uint32_t uid);
 

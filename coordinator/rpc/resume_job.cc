@@ -35,6 +35,7 @@ absl::Status ResumeJob(Core& core, const v1::ResumeJobRequest& request, v1::Resu
   }
   MOTLEY_RETURN_IF_ERROR(CheckSpec(config));
   MOTLEY_RETURN_IF_ERROR(CheckRoomForJob(core.state, config, core.config.waiting_job_bytes));
+  MOTLEY_RETURN_IF_ERROR(CheckJobsOfAccount(core.state, core.caller, core.config.account_jobs));
   MOTLEY_ASSIGN_OR_RETURN(JobRecord next, Resumed(*job, config, core.journal.UnixMs()));
   Batch batch;
   batch.events.push_back(PhaseEvent(*job, next));

@@ -78,6 +78,7 @@ absl::Status SubmitJob(Core& core, const v1::SubmitJobRequest& request, v1::Subm
     return absl::OkStatus();
   }
   MOTLEY_RETURN_IF_ERROR(CheckRoomForJob(core.state, job.config, core.config.waiting_job_bytes));
+  MOTLEY_RETURN_IF_ERROR(CheckJobsOfAccount(core.state, core.caller, core.config.account_jobs));
   MOTLEY_ASSIGN_OR_RETURN(job.uid, NewJobUid());
   job.submitted_unix_ms = core.journal.UnixMs();
   job.owner_uid = core.caller.uid, job.owner = core.caller.name;

@@ -36,9 +36,11 @@ std::string WhyAway(const ClusterState& state, const JobRun& run, const DeviceId
   return "looked at before it takes part again";
 }
 
-// All devices that were ever seen here, by the coordinator since its start or by this job; without those that are excluded.
+// All devices that were ever seen here: by the coordinator since its start, by this job, or by whoever measured them; without
+// those that are excluded.
 std::set<DeviceId> KnownDevices(const ClusterState& state, const JobRun& run) {
   std::set<DeviceId> known = run.took_part;
+  for (const auto& [device, speed] : state.speeds) known.insert(device);
   for (const auto& [name, node] : state.nodes) {
     for (const DeviceDescription& device : node.description.devices) known.insert(device.id);
   }
@@ -48,8 +50,8 @@ std::set<DeviceId> KnownDevices(const ClusterState& state, const JobRun& run) {
   return known;
 }
 
-std::set<DeviceId> UsableIds(const ClusterState& state, const JobRun& run) {
-  const std::vector<DeviceId> ids = Ids(UsableDevices(state, run));
+std::set<DeviceId> IdsOf(const std::vector<DeviceDescription>& devices) {
+  const std::vector<DeviceId> ids = Ids(devices);
   return {ids.begin(), ids.end()};
 }
 
@@ -57,9 +59,9 @@ std::string PlaceAndWhy(const std::string& place, const std::string& why) { retu
 
 }  // namespace
 
-std::string NamedAway(const ClusterState& state, const JobRun& run) {
+std::string NamedAway(const ClusterState& state, const JobRun& run, const std::vector<DeviceDescription>& usable_devices) {
   if (run.named.empty()) return "";
-  const std::set<DeviceId> known = KnownDevices(state, run), usable = UsableIds(state, run);
+  const std::set<DeviceId> known = KnownDevices(state, run), usable = IdsOf(usable_devices);
   std::vector<std::string> away;
   for (const std::string& place : run.named) {
     const DeviceId* first = nullptr;
@@ -79,7 +81,7 @@ std::string NamedAway(const ClusterState& state, const JobRun& run) {
 }
 
 std::string PartnersAway(const ClusterState& state, const JobRun& run) {
-  const std::set<DeviceId> known = KnownDevices(state, run), usable = UsableIds(state, run);
+  const std::set<DeviceId> known = KnownDevices(state, run), usable = IdsOf(UsableDevices(state, run));
   std::vector<std::string> away;
   for (const DeviceId& device : run.took_part) {
     if (known.contains(device) && !usable.contains(device))

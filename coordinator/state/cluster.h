@@ -33,6 +33,8 @@ struct ClusterState {
   std::map<std::string, TokenRecord> tokens;  // by id
   std::map<JobId, JobRecord> jobs;
   std::optional<JobRun> run;               // the job that has the cluster
+  std::map<JobId, JobRun> aside;           // jobs that wait for devices and have lent it (lending.h)
+  std::optional<JobId> claimant;           // of them, which can run now: what has the cluster makes room for it
   std::string rival;                       // what was said of another coordinator of the same term; empty: none was met
   std::string backup_problem;              // why the newest backup could not be made; empty: it could, or none is asked for
   std::optional<std::string> rank_build;   // of the nodes that train (rank_builds.h); not set: none has come yet

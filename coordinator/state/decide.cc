@@ -10,8 +10,8 @@
 #include "common/base/count.h"
 #include "coordinator/state/awaited.h"
 #include "coordinator/state/decide_view.h"
+#include "coordinator/state/lending.h"
 #include "coordinator/state/membership.h"
-#include "coordinator/state/saving.h"
 #include "coordinator/state/setup_reach.h"
 #include "coordinator/state/witness.h"
 
@@ -43,15 +43,21 @@ Decision DecideIdle(const DecideView& v) {
                             Count(v.run.trouble.deaths, "time"), v.run.trouble.reason)};
   }
   if (const std::string why = WhyNoWitness(v.state); !why.empty()) return {Wait{}, why};
-  if (auto reading = DecideSecondReader(v.now, v.state, v.config)) return *reading;
-  if (v.usable.empty()) return {Wait{}, WhyNoDevice(v.state, v.run)};
-  if (const std::string away = NamedAway(v.state, v.run); !away.empty()) {
-    const bool by_hand = !v.job.config.planner.plan_json.empty();
-    return {Wait{}, absl::StrCat(by_hand ? "the plan by hand" : "planner.pins", " names what cannot be used now: ", away,
-                                 "; goes on by itself when it can",
-                                 by_hand ? "" : " (planner.pins_required = false drops pins that cannot be kept)")};
+  if (v.run.suspicion) {  // which a job that was put aside has not
+    if (auto reading = DecideSecondReader(v.now, v.state, v.config)) return *reading;
   }
-  if (!v.run.infeasible.empty() && Ids(v.usable) == v.run.infeasible) return {Wait{}, v.run.infeasible_reason};
+  if (v.usable.empty()) return {Wait{true}, WhyNoDevice(v.state, v.run)};
+  if (const std::string away = NamedAway(v.state, v.run, v.usable); !away.empty()) {
+    const bool by_hand = !v.job.config.planner.plan_json.empty();
+    return {Wait{true}, absl::StrCat(by_hand ? "the plan by hand" : "planner.pins", " names what cannot be used now: ", away,
+                                     "; goes on by itself when it can",
+                                     by_hand ? "" : " (planner.pins_required = false drops pins that cannot be kept)")};
+  }
+  const bool in_own_turn = v.run.infeasible_borrowed && !Borrows(v.state, v.run);
+  if (!v.run.infeasible.empty() && Ids(v.usable) == v.run.infeasible && !in_own_turn) {
+    return {Wait{true}, v.run.infeasible_reason};
+  }
+  if (auto yield = DecideYield(v)) return *yield;
   const absl::Duration pause = PauseAfter(v.run.trouble.remedy, v.run.trouble.times);
   if (!v.run.trouble.waited && v.in_stage() < pause) {
     return {Wait{}, absl::StrFormat("%s; tried again after %.3g s", v.run.trouble.reason, absl::ToDoubleSeconds(pause))};
@@ -63,6 +69,7 @@ Decision DecideIdle(const DecideView& v) {
 
 Decision DecideStorage(const DecideView& v) {
   if (v.job.stop_requested) return Stopped();
+  if (auto yield = DecideYield(v)) return *yield;
   if (v.changed()) return {AbandonSetup{}, absl::StrCat("set-up begins again: ", DescribeChange(v))};
   if (auto verdict = StorageVerdict(v)) return *verdict;
   std::vector<std::string> missing;
@@ -137,6 +144,7 @@ Decision DecideCollectivesOfSwap(const DecideView& v) {
 Decision DecideProfiling(const DecideView& v) {
   if (auto failure = DecideFailure(v)) return *failure;
   if (v.job.stop_requested) return {EndEpoch{false, Ending::kStop, "", std::nullopt}, "stopping, as the user asked"};
+  if (auto yield = DecideYield(v)) return *yield;
   if (v.changed())
     return {EndEpoch{false, Ending::kReplan, "", std::nullopt}, absl::StrCat("profiling begins again: ", DescribeChange(v))};
   if (v.run.profiling.empty()) return {PreparePlan{}, ""};
@@ -217,6 +225,7 @@ bool HadNoPlanBefore(const DecideView& v) {
 
 Decision DecidePlanning(const DecideView& v) {
   if (v.job.stop_requested) return Stopped();
+  if (auto yield = DecideYield(v)) return *yield;
   if (v.changed()) return {AbandonSetup{}, absl::StrCat("planning begins again: ", DescribeChange(v))};
   if (v.run.looking && !v.run.prepared) return DecideLook(v);  // no newcomer's fault, however long it takes
   const bool swap = !UnprovenNodes(v.state, v.run).empty();
@@ -241,55 +250,18 @@ Decision DecidePlanning(const DecideView& v) {
   const bool awaits_unreached = !WithoutWhom(v.state, v.run).empty();
   if (const std::string away = PartnersAway(v.state, v.run);
       ((had_plan && v.run.prepared->of_planner) || awaits_unreached) && !away.empty()) {
-    return {Wait{},
+    return {Wait{true},
             absl::StrCat("no plan for the devices that are left (", text, "); goes on when others can be used again: ", away)};
   }
   if (!swap && !v.run.prepared->too_small.empty()) return {LeaveOutDevices{v.run.prepared->too_small}, text};
   if ((absl::IsResourceExhausted(status) || swap) && v.run.has_run) {
-    return {Wait{}, absl::StrCat("no plan fits the devices that are left (", text, "); goes on when a worker joins")};
+    return {Wait{true}, absl::StrCat("no plan fits the devices that are left (", text, "); goes on when a worker joins")};
+  }
+  // Others are away now, for which an older job waits: that says nothing of this one's own turn.
+  if ((absl::IsResourceExhausted(status) || v.run.prepared->of_planner) && Borrows(v.state, v.run)) {
+    return {Wait{true}, absl::StrCat("no plan for the devices that can be borrowed (", text, "); tried again when that changes")};
   }
   return {Finish{JobPhase::kFailed, status.code()}, text};
-}
-
-// That come and go within a swap, say that they were told to.
-std::set<NodeName> NewcomersThatLeave(const DecideView& v) {
-  std::set<NodeName> leaving;
-  for (const RankRun& rank : v.run.ranks) {
-    const NodeName name = NodeOf(rank.device);
-    auto node = v.state.nodes.find(name);
-    if (node == v.state.nodes.end() || !node->second.leaves_at) continue;
-    leaving.merge(BlamedNewcomers(v.state, v.run, {v.now, FailureKind::kNodeLost, name, DeviceId(), ""}));
-  }
-  return leaving;
-}
-
-// Somebody was told to end. What was trained is saved if that fits the time; else the epoch ends at once, and says what that
-// costs.
-std::optional<Decision> DecideLeaving(const DecideView& v) {
-  const std::optional<Leaving> leaving = WhoLeaves(v.now, v.state);
-  if (!leaving) return std::nullopt;
-  const char* label = leaving->node ? "node_leaving" : "coordinator_stopped";
-  const bool running = v.run.stage == Stage::kRunning;
-  // Ranks that are only starting have nothing to save, and a coordinator that goes away does not hinder them.
-  if (!running && !leaving->node) return std::nullopt;
-  const int64_t at_risk = StepsAtRisk(v.run, v.job);
-  const absl::Duration needed = TimeToSave(v.now, v.run, v.job);
-  const std::string begin = absl::StrCat(leaving->who, " was told to end");
-  if (!running || at_risk == 0) {
-    return Decision{EndEpoch{false, Ending::kReplan, label, std::nullopt, NewcomersThatLeave(v)},
-                    absl::StrCat(begin, "; every step is saved")};
-  }
-  if (needed <= leaving->left) {
-    return Decision{EndEpoch{true, Ending::kReplan, label, std::nullopt},
-                    absl::StrFormat("%s within %.0f s: a checkpoint is saved first, which takes about %.1f s", begin,
-                                    absl::ToDoubleSeconds(leaving->left), absl::ToDoubleSeconds(needed))};
-  }
-  const std::string why = needed == absl::InfiniteDuration()
-                              ? "the job keeps no checkpoints"
-                              : absl::StrFormat("saving takes about %.1f s", absl::ToDoubleSeconds(needed));
-  return Decision{EndEpoch{false, Ending::kReplan, label, std::nullopt},
-                  absl::StrFormat("%s within %.0f s and %s: %s will be repeated", begin, absl::ToDoubleSeconds(leaving->left),
-                                  why, Count(at_risk, "step"))};
 }
 
 // A device holds more beside tensors than the plan counted. All ranks' numbers are waited for, so that one plan has them; not
@@ -319,6 +291,7 @@ Decision DecideActive(const DecideView& v) {
             running ? "saving a checkpoint, then stops, as the user asked" : "stopping, as the user asked"};
   }
   if (auto leaving = DecideLeaving(v)) return *leaving;
+  if (auto yield = DecideYield(v)) return *yield;
   if (!running) return DecideStarting(v);
   if (v.changed() && (v.settled() || !AnyAdded(v))) {
     return {EndEpoch{true, Ending::kReplan, AnyAdded(v) ? "joined" : "drained", std::nullopt}, DescribeChange(v)};
@@ -378,10 +351,15 @@ Decision Decide(absl::Duration now, const ClusterState& state, const DriverConfi
   // People are told as long as it lasts. How an epoch ends is said as it was.
   if (run.stage == Stage::kStopping) return decision;
   if (std::holds_alternative<KeepOn>(decision.action) || std::holds_alternative<MarkRunning>(decision.action)) {
-    const std::string without = WithoutWhom(state, run);
-    if (!decision.reason.empty() && !without.empty()) absl::StrAppend(&decision.reason, "; ", without);
+    for (const std::string& more : {WithoutWhom(state, run), BorrowerSentence(state)}) {
+      if (!decision.reason.empty() && !more.empty()) absl::StrAppend(&decision.reason, "; ", more);
+    }
   }
   return decision;
+}
+
+Decision DecideAside(absl::Duration now, const ClusterState& state, const JobRun& run, const DriverConfig& config) {
+  return DecideIdle({now, state, config, run, state.jobs.at(run.job), UsableDevices(state, run, NotRefused(state, run))});
 }
 
 }  // namespace motley::coordinator

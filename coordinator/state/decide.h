@@ -41,14 +41,19 @@ struct DriverConfig {
   absl::Duration collectives_timeout = absl::Seconds(5);
   absl::Duration swap_timeout = absl::Seconds(60);
   absl::Duration save_timeout = absl::Seconds(120);  // finishing a step and writing a checkpoint
-  absl::Duration kill_timeout = absl::Seconds(10);   // after it the rank is taken for gone: the epoch number fences it
-  int max_deaths = 3;                                // of a device's rank in a row, then it is left out
-  int max_first_deaths = 6;                          // of ranks in a row, in a job that has never made a step: it cannot run
+  // A job that waits for devices lets others have the cluster after so long: a worker that is started anew is back sooner.
+  absl::Duration lend_after = absl::Seconds(10);
+  absl::Duration kill_timeout = absl::Seconds(10);  // after it the rank is taken for gone: the epoch number fences it
+  int max_deaths = 3;                               // of a device's rank in a row, then it is left out
+  int max_first_deaths = 6;                         // of ranks in a row, in a job that has never made a step: it cannot run
 };
 
 // Nothing to do now; the reason says what is waited for (empty: keep the last one).
 struct KeepOn {};
-struct Wait {};  // -> WAITING
+struct Wait {
+  bool lends = false;  // for devices: others may have the cluster meanwhile (lending.h)
+};                     // -> WAITING
+struct Yield {};       // nothing runs: back into the queue, for a job whose devices are back
 struct BeginSetup {
   std::vector<DeviceDescription> devices;
 };                       // new epoch number, storage check
@@ -90,7 +95,7 @@ struct Finish {
   JobPhase phase;
   absl::StatusCode error_code = absl::StatusCode::kOk;  // of a failure whose kind is known
 };
-using JobAction = std::variant<KeepOn, Wait, BeginSetup, AbandonSetup, LeaveOutNodes, LeaveOutDevices, LeaveOutUnreached,
+using JobAction = std::variant<KeepOn, Wait, Yield, BeginSetup, AbandonSetup, LeaveOutNodes, LeaveOutDevices, LeaveOutUnreached,
                                RefuseNewcomers, AskSecondReader, JudgeCheckpoint, RequestProfiles, PredictCollectives,
                                PreparePlan, RetryLater, StartRanks, MarkRunning, EndEpoch, KillEpoch, EpochEnded, Finish>;
 
@@ -101,5 +106,7 @@ struct Decision {
 
 // Call only while state.run is set.
 Decision Decide(absl::Duration now, const ClusterState& state, const DriverConfig& config);
+// What a job that was put aside would do now if it had the cluster. Newcomers, which it has not looked at, count as usable.
+Decision DecideAside(absl::Duration now, const ClusterState& state, const JobRun& run, const DriverConfig& config);
 
 }  // namespace motley::coordinator

@@ -1,4 +1,4 @@
-// What the functions of a job's stages see, and what the storage check of a set-up says. Private to the decisions (decide.h).
+// What the functions of a job's stages see, and what is decided in files of its own. Private to the decisions (decide.h).
 #pragma once
 
 #include <algorithm>
@@ -35,5 +35,12 @@ std::optional<Decision> StorageVerdict(const DecideView& v);
 // Null: the nodes reach each other, or do not say it in time. Answers are waited for alone when `all_else` of the set-up is
 // there.
 std::optional<Decision> ReachVerdict(const DecideView& v, bool all_else);
+
+// Null: nobody was told to end. What was trained is saved if that fits the time; else the epoch ends at once, and says what that
+// costs.
+std::optional<Decision> DecideLeaving(const DecideView& v);
+
+// Null: no job that lent the cluster wants it back, or its ranks are ending already.
+std::optional<Decision> DecideYield(const DecideView& v);
 
 }  // namespace motley::coordinator

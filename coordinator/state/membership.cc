@@ -123,13 +123,15 @@ absl::Status CheckPlaces(const ClusterState& state, const PlannerSection& planne
   return absl::OkStatus();
 }
 
+bool MayBeUsed(const NodeRecord& node) { return node.connected && !node.drained && !node.held && !node.leaves_at; }
+
 std::vector<DeviceDescription> UsableDevices(const ClusterState& state, const JobRun& run, const std::set<NodeName>& newcomers) {
   std::vector<DeviceDescription> usable;
   const auto job = state.jobs.find(run.job);
   const PlannerSection everything, &planner = job == state.jobs.end() ? everything : job->second.config.planner;
   const bool probing = ProbesNewcomers(state, run);
   for (const auto& [name, node] : state.nodes) {
-    if (!node.connected || node.drained || node.held || node.leaves_at) continue;
+    if (!MayBeUsed(node)) continue;
     if (IsUnreached(run, node)) continue;
     if (probing && !IsTrusted(state, run, name) && !newcomers.contains(name)) continue;
     for (const DeviceDescription& device : node.description.devices) {
@@ -140,6 +142,17 @@ std::vector<DeviceDescription> UsableDevices(const ClusterState& state, const Jo
   }
   std::sort(usable.begin(), usable.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
   return usable;
+}
+
+std::set<NodeName> NotRefused(const ClusterState& state, const JobRun& run) {
+  std::set<NodeName> names;
+  for (const auto& [name, node] : state.nodes) {
+    const auto probe = run.probes.find(name);
+    const bool refused = probe != run.probes.end() && probe->second.incarnation == node.description.incarnation &&
+                         (probe->second.stage == ProbeStage::kRefused || probe->second.stage == ProbeStage::kUnreached);
+    if (!refused) names.insert(name);
+  }
+  return names;
 }
 
 std::vector<DeviceId> Ids(const std::vector<DeviceDescription>& devices) {

@@ -30,10 +30,14 @@ bool IsExcluded(const PlannerSection& planner, const DeviceId& device);
 // before the first node has joined.
 absl::Status CheckPlaces(const ClusterState& state, const PlannerSection& planner);
 
+// Nothing keeps all jobs from it: it is connected, not drained, not held and not about to leave.
+bool MayBeUsed(const NodeRecord& node);
 // Devices that the job may be planned on, by id: of nodes that are connected, not drained and not held, and not left out or
 // excluded; no card that is lost. While newcomers are probed (state/probe), only of nodes that have passed, and of `newcomers`.
 std::vector<DeviceDescription> UsableDevices(const ClusterState& state, const JobRun& run,
                                              const std::set<NodeName>& newcomers = {});
+// All nodes but those that the job looked at in their present life and refused.
+std::set<NodeName> NotRefused(const ClusterState& state, const JobRun& run);
 std::vector<DeviceId> Ids(const std::vector<DeviceDescription>& devices);
 // Why there is no usable device and what helps: names the nodes that are lost, drained or leaving and the devices left out.
 std::string WhyNoDevice(const ClusterState& state, const JobRun& run);

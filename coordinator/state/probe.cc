@@ -9,6 +9,7 @@
 #include "common/base/address.h"
 #include "common/base/count.h"
 #include "coordinator/state/cluster.h"
+#include "coordinator/state/membership.h"
 #include "coordinator/state/setup_reach.h"
 #include "planner/costs/profile_series.h"
 
@@ -17,8 +18,6 @@ namespace {
 
 // A swap waits at most this long for other newcomers.
 constexpr absl::Duration kNear = absl::Seconds(10);
-
-bool MayBeUsed(const NodeRecord& node) { return node.connected && !node.drained && !node.held && !node.leaves_at; }
 
 size_t TrustedDevices(const ClusterState& state, const JobRun& run) {
   size_t devices = 0;

@@ -7,6 +7,7 @@
 #include "absl/time/time.h"
 #include "common/base/count.h"
 #include "common/base/duration_text.h"
+#include "coordinator/state/lending.h"
 
 namespace motley::coordinator {
 namespace {
@@ -23,10 +24,18 @@ std::string StepsLeft(const JobRun& run, const JobRecord& job) {
 
 }  // namespace
 
-bool ComesBefore(const JobRecord& a, const JobRecord& b) {
-  const bool a_queued = a.phase == JobPhase::kQueued, b_queued = b.phase == JobPhase::kQueued;
-  if (a_queued != b_queued) return !a_queued;
+bool IsOlder(const JobRecord& a, const JobRecord& b) {
   return std::pair(a.submitted_unix_ms, a.id) < std::pair(b.submitted_unix_ms, b.id);
+}
+
+bool ComesBefore(const JobRecord& a, const JobRecord& b) {
+  // One that waits for devices has lent the cluster, or holds it as the oldest.
+  const auto had_ranks = [](const JobRecord& job) { return job.phase != JobPhase::kQueued && job.phase != JobPhase::kWaiting; };
+  return had_ranks(a) != had_ranks(b) ? had_ranks(a) : IsOlder(a, b);
+}
+
+std::string WaitsForSentence(const JobRecord& holder) {
+  return absl::StrCat("waits for job ", holder.id.value(), ", which has the cluster: one job trains at a time");
 }
 
 std::string QueueSentence(int64_t now_unix_ms, const ClusterState& state, const JobRecord& job) {
@@ -36,8 +45,7 @@ std::string QueueSentence(int64_t now_unix_ms, const ClusterState& state, const 
     before += !IsFinal(other.phase) && id != state.run->job && id != job.id && ComesBefore(other, job);
   }
   const JobRecord& holder = state.jobs.at(state.run->job);
-  std::string text = absl::StrCat("waits for job ", holder.id.value(), ", which has the cluster: one job trains at a time; ",
-                                  StepsLeft(*state.run, holder), "; queued for ",
+  std::string text = absl::StrCat(WaitsForSentence(holder), "; ", StepsLeft(*state.run, holder), "; queued for ",
                                   About(absl::Milliseconds(std::max<int64_t>(0, now_unix_ms - job.submitted_unix_ms))));
   if (before > 0) absl::StrAppend(&text, ", behind ", Count(before, "other job"));
   return text;
@@ -48,7 +56,7 @@ QueueDecision DecideQueue(const ClusterState& state) {
   const JobRecord* next = nullptr;
   for (const auto& [id, job] : state.jobs) {
     if (IsFinal(job.phase) || (state.run && state.run->job == id)) continue;
-    if (job.stop_requested && job.phase == JobPhase::kQueued) {
+    if (job.stop_requested && (job.phase == JobPhase::kQueued || state.aside.contains(id))) {
       decision.stopped.push_back(id);
       continue;
     }
@@ -58,8 +66,9 @@ QueueDecision DecideQueue(const ClusterState& state) {
   const JobId holder = state.run ? state.run->job : next != nullptr ? next->id : JobId();
   for (const auto& [id, job] : state.jobs) {
     if (IsFinal(job.phase) || id == holder || job.stop_requested) continue;
+    const auto aside = state.aside.find(id);
     decision.waiting.emplace_back(
-        id, absl::StrCat("waits for job ", holder.value(), ", which has the cluster: one job trains at a time"));
+        id, aside == state.aside.end() ? WaitsForSentence(state.jobs.at(holder)) : LenderSentence(state, aside->second));
   }
   return decision;
 }

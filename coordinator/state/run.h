@@ -122,6 +122,14 @@ struct StepTrace {
   std::vector<std::optional<TraceReport>> ranks;  // their answers
 };
 
+// Of a job that waits for devices while others have the cluster (lending.h).
+struct Aside {
+  absl::Duration since;
+  absl::Duration membership;  // ClusterState::membership_changed: it cannot run with the nodes of then
+  int times = 0;              // since its newest step, each after a set-up
+  std::string why;            // what it waits for
+};
+
 // A node whose file system is not the others', while that lasts (epoch/storage_blame.h).
 struct StorageBlame {
   NodeName node = {};
@@ -187,6 +195,7 @@ struct JobRun {
   // No plan fits these devices; another set may.
   std::vector<DeviceId> infeasible;
   std::string infeasible_reason;
+  bool infeasible_borrowed = false;           // found while it borrowed the cluster: in its own turn it is planned once more
   std::vector<DeviceId> proven_without_plan;  // the newest set without newcomers for which there was none
   // kStarting
   int64_t resume_bytes = 0;  // that the ranks read before they are ready
@@ -214,6 +223,9 @@ struct JobRun {
   std::map<DeviceId, int> deaths;
   std::map<DeviceId, std::string> left_out;
   StorageBlame storage_blame;
+  std::optional<absl::Duration> lends_since;  // it waits for devices: since when others may have the cluster
+  bool tried = false;                         // a set-up began since it was last put aside
+  Aside aside;
   // For the line about the replan: what ended the last epoch, and when it last made a step.
   std::string replan_cause;  // empty once the line is written
   absl::Duration last_step_at;

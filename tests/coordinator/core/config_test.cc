@@ -33,7 +33,7 @@ TEST(CoordinatorConfig, ReadsEveryKey) {
           "y'\naccounts=['root',1001]\ntls=true\ncertificate_days=2\ninsecure=false\n[state]\nfolder='/"
           "s'\n[backup]\nfolder='/"
           "b'\nevery=2\n[lease]\nseconds=3\n[limits]\nupdates=1\nupdate_bytes=2\nlog_lines=3\nlog_bytes=4\njobs_with_logs=5\njob_"
-          "bytes=6\npeople_connections=7\nworkers_connections=8\n[log]\nlevel='debug'\n",
+          "bytes=6\naccount_jobs=0\npeople_connections=7\naccount_connections=9\nworkers_connections=8\n[log]\nlevel='debug'\n",
           &config)
           .ok());
   EXPECT_EQ(config.listen, "127.0.0.1:1");
@@ -47,6 +47,7 @@ TEST(CoordinatorConfig, ReadsEveryKey) {
   EXPECT_EQ(config.workers_tls, true);
   EXPECT_EQ(config.certificate_lifetime, absl::Hours(48));
   EXPECT_EQ(config.people_connections, 7u);
+  EXPECT_EQ(config.account_connections, 9u);
   EXPECT_EQ(config.worker_connections, 8u);
   EXPECT_EQ(config.state_folder, "/s");
   EXPECT_EQ(config.backup_folder, "/b");
@@ -58,6 +59,7 @@ TEST(CoordinatorConfig, ReadsEveryKey) {
   EXPECT_EQ(config.log_bytes_kept, 4u);
   EXPECT_EQ(config.jobs_with_rings, 5u);
   EXPECT_EQ(config.waiting_job_bytes, 6u);
+  EXPECT_EQ(config.account_jobs, 0u);
   EXPECT_EQ(config.log_level, LogLevel::kDebug);
 }
 
@@ -214,6 +216,8 @@ TEST(CoordinatorConfig, TheExampleHoldsTheDefaults) {
   EXPECT_EQ(config.worker_accounts, defaults.worker_accounts);
   EXPECT_EQ(config.stop, defaults.stop);
   EXPECT_EQ(config.people_connections, defaults.people_connections);
+  EXPECT_EQ(config.account_jobs, defaults.account_jobs);
+  EXPECT_EQ(config.account_connections, defaults.account_connections);
   EXPECT_EQ(config.log_bytes_kept, defaults.log_bytes_kept);
   EXPECT_EQ(config.retention.events, defaults.retention.events);
 }

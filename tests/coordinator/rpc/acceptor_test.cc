@@ -222,25 +222,7 @@ TEST(BusyPeers, ACallIsFoundByItsConnection) {
     EXPECT_FALSE(busy.Has(peer));
     close(from), close(fd);
   }
-  EXPECT_EQ(PeerOfCall("unix:"), "");
   EXPECT_EQ(PeerOfCall("ipv6:%5Bfe80::1%25eth0%5D:47"), "ipv6:[fe80::1]:47");
-}
-
-TEST(ConnectionBound, CountsWhatIsStillOpen) {
-  BusyPeers busy;
-  ConnectionBound bound(2, busy);
-  int first[2], second[2];
-  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, first), 0);
-  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, second), 0);
-  bound.Add(first[0]);
-  EXPECT_TRUE(bound.MakeRoom());
-  bound.Add(second[0]);
-  EXPECT_FALSE(bound.MakeRoom());
-  close(first[0]);
-  const int reused = open("/dev/null", O_RDONLY);  // takes the number
-  EXPECT_EQ(reused, first[0]);
-  EXPECT_TRUE(bound.MakeRoom());
-  for (const int fd : {reused, first[1], second[0], second[1]}) close(fd);
 }
 
 TEST(FitConnections, LeavesDescriptorsForTheRest) {

@@ -70,6 +70,8 @@ TEST(DecideQueue, AJobThatHadTheClusterKeepsIt) {
   state.jobs[old_job.id] = old_job;
   state.jobs[new_job.id] = new_job;
   EXPECT_EQ(*DecideQueue(state).activate, JobId("z"));
+  state.jobs.at(JobId("z")).phase = JobPhase::kWaiting;
+  EXPECT_EQ(*DecideQueue(state).activate, JobId("a")) << "it had no ranks: by age";
 }
 
 }  // namespace
