@@ -6,7 +6,7 @@
 
 namespace motley {
 
-const char kRankBuild[] = "ranks-0002";
+const char kRankBuild[] = "ranks-0003";
 
 std::string RankBuild() { return absl::StrCat(kRankBuild, "/", kProgramVersion, "/", kStorageOrder); }
 

@@ -10,7 +10,7 @@ namespace motley {
 // length, and in one place of the program's file.
 extern const char kRankBuild[];
 
-// "ranks-0002/3/2": kRankBuild, the version of programs, the order of arrays. No blanks.
+// "ranks-0003/3/2": kRankBuild, the version of programs, the order of arrays. No blanks.
 std::string RankBuild();
 
 }  // namespace motley

@@ -69,6 +69,7 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(const WorkerConfig& config
   if (!self->claims_.empty()) self->WatchCards(*std::move(nvml), offer.devices);
   SupervisorConfig supervisor;
   supervisor.roots = FileRoots(config.file_roots);
+  supervisor.data_authentication = config.data_authentication;
   supervisor.devices = std::move(offer.devices);
   supervisor.cards = self->card_watch_.get();
   self->supervisor_ = std::make_unique<Supervisor>(std::move(supervisor), clock, self->outbox_, *self->metrics_);

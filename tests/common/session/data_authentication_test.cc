@@ -1,0 +1,34 @@
+#include "common/session/data_authentication.h"
+
+#include <gtest/gtest.h>
+
+namespace motley {
+namespace {
+
+constexpr DataAuthentication kAll[] = {DataAuthentication::kBetweenMachines, DataAuthentication::kAlways,
+                                       DataAuthentication::kNever};
+
+TEST(DataAuthenticationTest, EachHasAName) {
+  for (const DataAuthentication value : kAll) EXPECT_EQ(ParseDataAuthentication(DataAuthenticationName(value)), value);
+  EXPECT_FALSE(ParseDataAuthentication("off"));
+  EXPECT_FALSE(ParseDataAuthentication(""));
+}
+
+TEST(DataAuthenticationTest, BetweenMachinesIsWhatLeavesOne) {
+  const struct {
+    const char *one, *other;
+    bool leaves;
+  } kPairs[] = {{"127.0.0.1", "127.0.0.1", false}, {"127.0.0.1", "127.0.0.2", false}, {"::1", "127.0.0.1", false},
+                {"10.0.0.1", "10.0.0.1", false},   {"10.0.0.1", "10.0.0.2", true},    {"127.0.0.1", "10.0.0.2", true},
+                {"fd00::1", "fd00::2", true}};
+  for (const auto& [one, other, leaves] : kPairs) {
+    for (const auto& [a, b] : {std::pair(one, other), std::pair(other, one)}) {
+      EXPECT_EQ(Authenticates(DataAuthentication::kBetweenMachines, a, b), leaves) << a << " " << b;
+      EXPECT_TRUE(Authenticates(DataAuthentication::kAlways, a, b));
+      EXPECT_FALSE(Authenticates(DataAuthentication::kNever, a, b));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace motley
