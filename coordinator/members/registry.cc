@@ -31,6 +31,7 @@ void MeetRun(Core& core, const NodeDescription& node, bool new_incarnation) {
     run.left_out.erase(device.id);
     run.deaths.erase(device.id);
   }
+  std::erase_if(run.altered_ways, [&](const Way& way) { return way.first == node.name || way.second == node.name; });
 }
 
 std::string Summary(const NodeDescription& node) {

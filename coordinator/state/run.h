@@ -211,6 +211,7 @@ struct JobRun {
   std::map<DeviceId, int> deaths;
   std::map<DeviceId, std::string> left_out;
   StorageBlame storage_blame;
+  std::vector<Way> altered_ways;  // on which a message of ranks was altered, each time, since the newest checkpoint
   // For the line about the replan: what ended the last epoch, and when it last made a step.
   std::string replan_cause;  // empty once the line is written
   absl::Duration last_step_at;
