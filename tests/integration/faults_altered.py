@@ -48,6 +48,8 @@ def altered_messages(times):
         cluster.wait_for_step("ever", 1)
         cluster.network.alter("n2", "n1")
         cluster.wait_for(lambda: cluster.event_messages("device_left_out", "ever"), 90, "one of the two nodes to be left out")
+        left_out = cluster.event_messages("device_left_out", "ever")
+        expect(any(WORDS in message for message in left_out), left_out)
         generation = last_step(cluster.job("ever"))[0]
         cluster.wait_for(lambda: last_step(cluster.job("ever"))[0] > generation, 60, "steps on the node that is left")
         stop_job(cluster, "ever")

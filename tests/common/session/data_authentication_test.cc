@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
+
+#include "common/session/rank_build.h"
+
 namespace motley {
 namespace {
 
@@ -28,6 +33,15 @@ TEST(DataAuthenticationTest, BetweenMachinesIsWhatLeavesOne) {
       EXPECT_FALSE(Authenticates(DataAuthentication::kNever, a, b));
     }
   }
+}
+
+TEST(DataAuthenticationTest, NodesThatWouldNotMeetAreOfTwoBuilds) {
+  const std::string with = RankBuildOfNode(DataAuthentication::kBetweenMachines, "10.0.0.1");
+  EXPECT_EQ(RankBuildOfNode(DataAuthentication::kAlways, "10.0.0.2"), with);
+  const std::string without = RankBuildOfNode(DataAuthentication::kNever, "10.0.0.3");
+  EXPECT_NE(without, with);
+  EXPECT_LT(without, with) << "of two with as many nodes the last by name trains";
+  EXPECT_EQ(RankBuildOfNode(DataAuthentication::kNever, "127.0.0.1"), with) << "there they mean the same";
 }
 
 }  // namespace
