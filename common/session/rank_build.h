@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "common/session/data_authentication.h"
+
 namespace motley {
 
 // Goes up when ranks of two builds must not train together: another introduction, other messages, other numbers. Of a fixed
@@ -12,5 +14,10 @@ extern const char kRankBuild[];
 
 // "ranks-0003/3/2": kRankBuild, the version of programs, the order of arrays. No blanks.
 std::string RankBuild();
+
+// As the coordinator is told of a node: "ranks-0003/3/2/codes", or without the last word where its ranks would authenticate
+// nothing beyond their machine. So nodes that differ in that wait for each other like builds, and of as many the ones with codes
+// train.
+std::string RankBuildOfNode(DataAuthentication authentication, const std::string& data_address);
 
 }  // namespace motley

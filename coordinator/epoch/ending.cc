@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "common/base/count.h"
 #include "common/base/status_macros.h"
+#include "coordinator/epoch/altered_blame.h"
 #include "coordinator/epoch/leave_out.h"
 #include "coordinator/epoch/prober.h"
 #include "coordinator/epoch/second_opinion.h"
@@ -104,6 +105,7 @@ absl::Status BeginEnding(Core& core, const EndEpoch& action, const std::string& 
     RecordFailure(core, *action.failure, &failure.events, action.blamed);
     for (EventRecord& event : failure.events) core.Emit(std::move(event));
     BlameForRestore(core, *action.failure);
+    if (action.blamed.empty()) BlameForAltered(core, *action.failure);
   }
   RefuseSwapped(core, action.blamed, reason);
   const bool planned = action.save || action.cause_label.empty();

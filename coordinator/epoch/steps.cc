@@ -222,6 +222,7 @@ void OnCheckpoint(Core& core, const NodeName& node, const CheckpointReport& repo
   run.deaths.clear();  // durable progress: deaths are in a row no more
   run.checkpoint_trouble.clear();
   run.storage_blame = {};
+  run.altered_ways.clear();
   run.odd_nodes.clear();  // the others can do what the node that was left out cannot
   run.saved_step = report.step;
   run.save_seconds = report.seconds;

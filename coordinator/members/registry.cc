@@ -36,6 +36,7 @@ void MeetRuns(Core& core, const NodeDescription& node, bool new_incarnation) {
       run.left_out.erase(device.id);
       run.deaths.erase(device.id);
     }
+    std::erase_if(run.altered_ways, [&](const Way& way) { return way.first == node.name || way.second == node.name; });
   };
   if (core.state.run) give_chance(*core.state.run);
   for (auto& [id, run] : core.state.aside) give_chance(run);

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/altered_way.h"
 #include "common/base/peer_ended.h"
 #include "coordinator/state/membership.h"
 
@@ -71,6 +72,9 @@ std::string Describe(const Failure& failure) {
     case FailureKind::kProfile:
       return absl::StrCat("profiling on node ", failure.node.value(), " failed", tail);
     case FailureKind::kPeerLost:
+      if (SaysAltered(failure.message)) {
+        return absl::StrCat("a message between ranks was altered; said by the rank on ", failure.device.value(), tail);
+      }
       return absl::StrCat("the ranks lost each other and nobody said why; said by the rank on ", failure.device.value(), tail);
   }
   return failure.message;

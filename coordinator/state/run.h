@@ -226,6 +226,7 @@ struct JobRun {
   std::optional<absl::Duration> lends_since;  // it waits for devices: since when others may have the cluster
   bool tried = false;                         // a set-up began since it was last put aside
   Aside aside;
+  std::vector<Way> altered_ways;  // on which a message of ranks was altered, each time, since the newest checkpoint
   // For the line about the replan: what ended the last epoch, and when it last made a step.
   std::string replan_cause;  // empty once the line is written
   absl::Duration last_step_at;

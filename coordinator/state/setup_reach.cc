@@ -43,9 +43,11 @@ auto Weight(const ClusterState& state, const JobRun& run, const NodeName& name, 
                     -static_cast<int64_t>(node.description.devices.size()), name);
 }
 
-NodeName Worst(const ClusterState& state, const JobRun& run, const std::map<Way, std::string>& broken) {
+}  // namespace
+
+NodeName RatherLeftOut(const ClusterState& state, const JobRun& run, const std::vector<Way>& ways) {
   std::map<NodeName, Suspect> suspects;
-  for (const auto& [way, error] : broken) {
+  for (const Way& way : ways) {
     ++suspects[way.first].ways;
     ++suspects[way.second].ways;
     ++suspects[way.second].to_it;
@@ -56,8 +58,6 @@ NodeName Worst(const ClusterState& state, const JobRun& run, const std::map<Way,
                           })
       ->first;
 }
-
-}  // namespace
 
 std::string BrokenWay(const ClusterState& state, const Way& way, const std::string& error) {
   const NodeRecord& target = state.nodes.at(way.second);
@@ -78,7 +78,9 @@ std::map<NodeName, std::string> OutOfReach(const ClusterState& state, const JobR
   });
   std::map<NodeName, std::string> out;
   while (!broken.empty()) {
-    const NodeName worst = Worst(state, run, broken);
+    std::vector<Way> ways;
+    for (const auto& [way, error] : broken) ways.push_back(way);
+    const NodeName worst = RatherLeftOut(state, run, ways);
     const auto to_it = std::find_if(broken.begin(), broken.end(), [&](const auto& entry) { return entry.first.second == worst; });
     const auto from_it =
         std::find_if(broken.begin(), broken.end(), [&](const auto& entry) { return entry.first.first == worst; });

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "common/base/ids.h"
 #include "coordinator/state/ways.h"
@@ -20,6 +21,10 @@ struct SetupReach {
   std::set<NodeName> unanswered;
   std::map<Way, std::string> broken;  // with what the first of the way said of it
 };
+
+// Whom to leave out of the nodes of these ways, all of which are there; at least one. A way that is listed twice weighs twice.
+// The order is OutOfReach's.
+NodeName RatherLeftOut(const ClusterState& state, const JobRun& run, const std::vector<Way>& ways);
 
 // "a does not reach b at 10.0.0.2:4711 (no answer for 3 s; is a firewall in between?); " and what helps.
 std::string BrokenWay(const ClusterState& state, const Way& way, const std::string& error);

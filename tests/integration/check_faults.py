@@ -10,6 +10,7 @@ from harness import Results, TestCluster, expect
 from cluster import processes
 import mounts
 import netns
+from faults_altered import altered_messages
 from faults_common import expect_holds
 from faults_curve import curve, flipped_reads
 from faults_disks import full_disk, lost_share
@@ -91,6 +92,7 @@ def at_length(results):
     setups_at_length(results)
     results.run("a rank that is stopped again and again", slow_rank)
     results.run("kills of the coordinator", lambda: expect_holds(*kills(4, 1, interval_seconds=2.0, clusters=1)))
+    results.run("messages altered on the way", on_a_network, lambda: altered_messages(5))
     results.run("a data plane cut, and healed", on_a_network, lambda: partitions(CUT_SECONDS, [((DATA,), BOTH)]))
     results.run("members: renewed, a new authority, forgotten", on_a_network, lambda: membership(1))
     results.run("the coordinator's machine lost twice", on_a_network, lambda: take_overs(2, every=2, seed=7))

@@ -88,6 +88,11 @@ class Network:
         """A firewall before the host: what it dials itself goes on, nobody dials it."""
         run([*self.inside(host), "nft", 'add rule inet cut arriving iifname "eth0" tcp flags & (syn | ack) == syn drop'])
 
+    def alter(self, sender, receiver):
+        """A byte of each large packet of what `sender` sends to `receiver` between ranks becomes another one, and TCP's sum with it."""
+        run([*self.inside(receiver), "nft", f"add rule inet cut arriving ip saddr {self.address(sender, DATA)} "
+             f"ip daddr {self.address(receiver, DATA)} meta length > 1000 @th,800,8 set 0xa5"])
+
     def heal(self):
         for host in self.numbers:
             run([*self.inside(host), "nft", "flush chain inet cut arriving"])

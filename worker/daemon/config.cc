@@ -74,6 +74,14 @@ Key Index(std::optional<int64_t>& out) {
             return true;
           }};
 }
+Key Authentication(DataAuthentication& out) {
+  return {"'between-machines', 'always' or 'never'", [&out](const toml::node& node) {
+            const auto value = node.value_exact<std::string>();
+            const std::optional<DataAuthentication> named = value ? ParseDataAuthentication(*value) : std::nullopt;
+            if (named) out = *named;
+            return named.has_value();
+          }};
+}
 Key Bytes(int64_t& out) { return Whole("a whole number of bytes", out); }
 
 Key Texts(std::vector<std::string>& out) {
@@ -175,13 +183,13 @@ constexpr char kUnixScheme[] = "unix:";
 
 bool IsUnixSocket(const std::string& address) { return address.starts_with(kUnixScheme); }
 
-// Traffic is neither encrypted nor authenticated: it may leave the machine only where somebody said so.
+// Traffic is not encrypted: it may leave the machine only where somebody said so.
 absl::Status CheckReach(const WorkerConfig& config, const std::string& key, const std::string& host) {
   if (config.insecure || IsLoopback(host)) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(key, " = ", Quoted(host),
-                   " is not a loopback address, and this traffic is neither "
-                   "encrypted nor authenticated; set worker.insecure = true if the network is trusted"));
+                   " is not a loopback address, and this traffic is not encrypted: who is on the way reads it; set "
+                   "worker.insecure = true if the network is trusted"));
 }
 
 absl::Status CheckCoordinators(const WorkerConfig& config) {
@@ -254,6 +262,7 @@ absl::StatusOr<WorkerConfig> ParseWorkerConfig(std::string_view text, const std:
   const Keys worker = {{"name", Text(config.name)},
                        {"coordinator", OneOrMore(config.coordinators)},
                        {"data_address", Text(config.data_address)},
+                       {"data_authentication", Authentication(config.data_authentication)},
                        {"identity", Text(config.identity)},
                        {"metrics", Text(config.metrics)},
                        {"rank_binary", Text(config.rank_binary)},

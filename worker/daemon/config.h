@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/device/device.h"
+#include "common/session/data_authentication.h"
 
 namespace motley::worker {
 
@@ -46,10 +47,12 @@ struct WorkerConfig {
   std::string metrics = "127.0.0.1:0";     // empty: no listener
   std::string addresses_file;              // --addresses: where to say which addresses were taken; empty = nowhere
   std::string rank_binary;                 // default: motley-rank beside this program; other builds beside it (rank_builds.h)
-  bool insecure = false;                   // allow ranks' data and metrics, which are plaintext, beyond loopback
+  bool insecure = false;                   // allow ranks' data and metrics, which are not encrypted, beyond loopback
   std::vector<std::string> file_roots;     // [files] roots: beneath these lies what jobs may read and write; none: nothing
   double stop_seconds = 90;                // told to end, it waits so long for its ranks to save; 0 = not at all
   int64_t cores = 0;                       // of the host, for this worker's CPU devices; 0 = all that it may run on
+  // Of what ranks send each other.
+  DataAuthentication data_authentication = DataAuthentication::kBetweenMachines;
   EmulationConfig emulation;
   NetworkConfig network;
   std::vector<DeviceConfig> devices;  // none in the file: every card that can be used, else one cpu (offer.h)

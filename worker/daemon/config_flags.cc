@@ -54,7 +54,8 @@ void ConfigFlags::AddTo(CLI::App& app) {
   app.add_option("--stop-seconds", stop_seconds,
                  "How long ranks may take to save when told to end, instead of worker.stop_seconds");
   app.add_option("--rank-binary", rank_binary, "The rank's program, instead of worker.rank_binary");
-  app.add_flag("--insecure", insecure, "Allow data and metrics, which are plaintext, beyond loopback, as worker.insecure does");
+  app.add_flag("--insecure", insecure,
+               "Allow data and metrics, which are not encrypted, beyond loopback, as worker.insecure does");
   app.add_option("--card", cards, "An NVIDIA card to offer, by index or UUID, instead of all [[device]]; may be repeated: 0,1")
       ->delimiter(',')
       ->check(CheckCard, "INDEX|UUID");

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/address.h"
 #include "common/base/addresses_file.h"
 #include "common/base/logging.h"
 #include "common/base/stop_signals.h"
@@ -39,8 +40,10 @@ int main(int argc, char** argv) {
   RequireTls13();
   if (config.insecure)
     LogWarning(
-        "insecure = true: what ranks send each other and /metrics are plaintext beyond loopback; use it on a trusted network "
+        "insecure = true: what ranks send each other and /metrics are not encrypted beyond loopback; use it on a trusted network "
         "only");
+  if (config.data_authentication == DataAuthentication::kNever && !IsLoopback(config.data_address))
+    LogWarning("data_authentication = 'never': whoever is on the way between the ranks can change what they send, unseen");
 
   const sigset_t signals = BlockStopSignals({SIGUSR1});
 

@@ -57,11 +57,12 @@ RankProcess::RankProcess(SpawnedProcess spawned)
       decoder_(kMaxMessageBytes),
       lines_(kMaxLineBytes) {}
 
-absl::StatusOr<std::unique_ptr<RankProcess>> RankProcess::Start(const std::string& program, const RankRoots& roots,
+absl::StatusOr<std::unique_ptr<RankProcess>> RankProcess::Start(const std::string& program,
+                                                                const std::vector<std::string>& arguments,
                                                                 const std::vector<std::string>& variables, int link_clock_fd) {
-  std::vector<std::string> arguments = {"--fd", "3", "--link-clock-fd", "4"};
-  for (std::string& argument : RootArguments(roots)) arguments.push_back(std::move(argument));
-  MOTLEY_ASSIGN_OR_RETURN(SpawnedProcess spawned, Spawn(program, arguments, variables, link_clock_fd));
+  std::vector<std::string> all = {"--fd", "3", "--link-clock-fd", "4"};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  MOTLEY_ASSIGN_OR_RETURN(SpawnedProcess spawned, Spawn(program, all, variables, link_clock_fd));
   return std::unique_ptr<RankProcess>(new RankProcess(std::move(spawned)));
 }
 

@@ -13,14 +13,14 @@
 #include "common/session/session.h"
 #include "worker/daemon/frame.h"
 #include "worker/daemon/line_cutter.h"
-#include "worker/daemon/rank_files.h"
 #include "worker/daemon/spawn.h"
 
 namespace motley::worker {
 
 class RankProcess {
  public:
-  static absl::StatusOr<std::unique_ptr<RankProcess>> Start(const std::string& program, const RankRoots& roots,
+  // `arguments`: beside those that name its descriptors.
+  static absl::StatusOr<std::unique_ptr<RankProcess>> Start(const std::string& program, const std::vector<std::string>& arguments,
                                                             const std::vector<std::string>& variables, int link_clock_fd);
   // Kills and reaps what still runs.
   ~RankProcess();

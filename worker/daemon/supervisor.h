@@ -19,6 +19,7 @@
 #include "absl/synchronization/mutex.h"
 #include "common/base/beneath.h"
 #include "common/base/clock.h"
+#include "common/session/data_authentication.h"
 #include "common/session/session.h"
 #include "worker/daemon/card_watch.h"
 #include "worker/daemon/offer.h"
@@ -36,6 +37,7 @@ struct SupervisorConfig {
   std::vector<OfferedDevice> devices;                       // of this node
   CardWatch* cards = nullptr;                               // of its cards; outlives the supervisor; null: there are none
   FileRoots roots = FileRoots(std::vector<std::string>());  // beneath these lies what jobs may use
+  DataAuthentication data_authentication = DataAuthentication::kBetweenMachines;
   WatchConfig watch;
   absl::Duration exit_grace = absl::Seconds(5);  // from the last word, or the closed socket, to SIGKILL
   absl::Duration stop_floor =

@@ -6,6 +6,7 @@
 #include "common/base/clean_text.h"
 #include "common/base/logging.h"
 #include "common/base/status_macros.h"
+#include "worker/daemon/rank_files.h"
 #include "worker/daemon/supervisor.h"
 
 namespace motley::worker {
@@ -132,8 +133,11 @@ absl::StatusOr<Rank> Supervisor::StartRank(const RankAssignment& assignment, int
   Rank rank;
   rank.number = assignment.rank;
   rank.device = device;
-  MOTLEY_ASSIGN_OR_RETURN(rank.process, RankProcess::Start(offered->rank_binary, RootsOfRank(config_.roots, checkpoint.folder),
-                                                           variables, link_clock_fd));
+  std::vector<std::string> arguments = {"--data-authentication",
+                                        std::string(DataAuthenticationName(config_.data_authentication))};
+  for (std::string& argument : RootArguments(RootsOfRank(config_.roots, checkpoint.folder)))
+    arguments.push_back(std::move(argument));
+  MOTLEY_ASSIGN_OR_RETURN(rank.process, RankProcess::Start(offered->rank_binary, arguments, variables, link_clock_fd));
   rank.watch.started = rank.watch.last_word = rank.watch.last_advance = rank.watch.last_sign = clock_.Now();
   rank.watch.predicted_step = absl::Seconds(assignment.predicted_step_seconds);
   rank.watch.first_progress =

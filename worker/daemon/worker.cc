@@ -69,6 +69,7 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(const WorkerConfig& config
   if (!self->claims_.empty()) self->WatchCards(*std::move(nvml), offer.devices);
   SupervisorConfig supervisor;
   supervisor.roots = FileRoots(config.file_roots);
+  supervisor.data_authentication = config.data_authentication;
   supervisor.devices = std::move(offer.devices);
   supervisor.cards = self->card_watch_.get();
   self->supervisor_ = std::make_unique<Supervisor>(std::move(supervisor), clock, self->outbox_, *self->metrics_);
@@ -82,7 +83,7 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(const WorkerConfig& config
   self->description_.host_memory_bytes = ReadHostFacts(config.name).memory_bytes;
   self->description_.files_not_held = std::move(files_not_held);
   self->description_.protocol = kSessionProtocol;
-  self->description_.rank_build = RankBuild();
+  self->description_.rank_build = RankBuildOfNode(config.data_authentication, config.data_address);
   self->description_.user = absl::StrCat(geteuid(), ":", getegid());
   self->StartSession();
   return worker;

@@ -164,6 +164,7 @@ class EngineImpl : public Engine {
     options.devices = assignment.devices;
     options.data_addresses = assignment.data_addresses;
     options.device = assignment.device;
+    options.authentication = options_.authentication;
     for (size_t lane = 0; lane < kNumEngineLanes; ++lane) {
       const DeviceStream* const stream = backend.StreamOf(static_cast<Lane>(lane));
       if (stream != nullptr) options.streams[lane] = stream->handle();

@@ -15,6 +15,7 @@
 #include "common/base/beneath.h"
 #include "common/base/clock.h"
 #include "common/session/assignment.h"
+#include "common/session/data_authentication.h"
 #include "common/session/profile.h"
 #include "worker/engine/base/rank_host.h"
 
@@ -42,6 +43,7 @@ class Engine {
 struct EngineOptions {
   // Shared memory of the node's ranks in which emulated links keep their next free time (link_clock.h); -1 = own.
   int link_clock_fd = -1;
+  DataAuthentication authentication = DataAuthentication::kBetweenMachines;  // of what ranks send each other
   // Beneath these lies the data; null: wherever its path leads. Must outlive the engine.
   const FileRoots* roots = nullptr;
   // For checkpoints by minutes; null: the system's. Must outlive the engine.

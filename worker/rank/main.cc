@@ -26,6 +26,10 @@ int main(int argc, char** argv) {
   app.add_option("--fd", fd, "Socket to the worker (inherited)")->excludes(asks)->excludes(tries);
   app.add_option("--link-clock-fd", engine_options.link_clock_fd,
                  "Memory in which the node's emulated links keep their time (inherited)");
+  std::string authentication(motley::DataAuthenticationName(engine_options.authentication));
+  app.add_option("--data-authentication", authentication, "worker.data_authentication")->check([](const std::string& name) {
+    return motley::ParseDataAuthentication(name) ? std::string() : "no such value";
+  });
   app.add_option("--read-root", roots.read, "A folder beneath which it may read files of jobs")->allow_extra_args(false);
   app.add_option("--write-root", roots.write, "The one beneath which it may write checkpoints")->allow_extra_args(false);
   try {
@@ -55,6 +59,7 @@ int main(int argc, char** argv) {
   }
   const motley::FileRoots file_roots(roots.read);
   engine_options.roots = &file_roots;
+  engine_options.authentication = *motley::ParseDataAuthentication(authentication);
 
   const motley::SystemClock clock;
   motley::worker::RankSession::Options options;

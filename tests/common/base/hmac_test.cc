@@ -18,6 +18,16 @@ TEST(HmacTest, KnownAnswers) {
       "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
 }
 
+// Reference: RFC 5869, test case 1.
+TEST(HmacTest, AKeyForEachUse) {
+  const auto hex = [](const char* text) { return absl::HexStringToBytes(text); };
+  const auto key = HkdfSha256(std::string(22, '\x0b'), hex("000102030405060708090a0b0c"), hex("f0f1f2f3f4f5f6f7f8f9"), 42);
+  ASSERT_TRUE(key.ok()) << key.status();
+  EXPECT_EQ(absl::BytesToHexString(*key), "3cb25f25faacd57a90434f64d0362f2a2d2d0a90cf1a5a4c5db02d56ecc4c5bf34007208d5b887185865");
+  EXPECT_NE(*HkdfSha256("secret", "salt", "one", 32), *HkdfSha256("secret", "salt", "other", 32));
+  EXPECT_NE(*HkdfSha256("secret", "salt", "one", 32), *HkdfSha256("secret", "pepper", "one", 32));
+}
+
 TEST(HmacTest, EqualMeansAllBytes) {
   EXPECT_TRUE(EqualSecrets("abc", "abc"));
   EXPECT_TRUE(EqualSecrets("", ""));

@@ -1,4 +1,7 @@
 // The rows of the table in docs/use/errors.md: what follows each failure, and how long the next epoch waits.
+#include <map>
+
+#include "common/base/altered_way.h"
 #include "coordinator/epoch/epoch_driver.h"
 #include "coordinator/epoch/second_opinion.h"
 #include "coordinator/epoch/setup.h"
@@ -98,6 +101,45 @@ TEST_F(ErrorTable, MeasuringIsTriedAgainWhereTheNetworkFailedAndEndsAJobWhereThe
   EXPECT_EQ(SecondsAfterEach(Of(FailureKind::kProfile, Fault::kPeer), 3), (std::vector<double>{0.5, 1, 2}));
   EXPECT_EQ(SecondsAfter(Of(FailureKind::kProfile)), -1);
   EXPECT_EQ(core_->state.jobs.at(JobId("a")).phase, JobPhase::kFailed);
+}
+
+// Nobody knows at which end it happens; the third time without a checkpoint between the job goes on without one of the two.
+TEST_F(ErrorTable, AWayThatAltersMessagesIsGivenUp) {
+  AddNode("n3");
+  const auto altered = [&](const std::string& sender, const std::string& receiver, const std::string& reporter,
+                           int64_t steps = 0) {
+    BeginEpochOfThree();
+    JobRun& run = *core_->state.run;
+    run.epoch_steps = steps;
+    run.proven = run.storage_ok;
+    Failure failure = Of(FailureKind::kPeerLost, Fault::kPeer);
+    failure.node = NodeName(reporter);
+    failure.device = DeviceId(reporter + "/gpu0");
+    failure.message = "all-gather: lost it: " + AlteredOnTheWay({sender + "/gpu0", receiver + "/gpu0"}) + ": message 7";
+    failure.at = clock_.Now() - absl::Minutes(1);
+    run.failures = {failure};
+    Drive(*core_);
+    ASSERT_EQ(run.stage, Stage::kStopping) << job().reason;
+    EXPECT_NE(job().reason.find("a message between ranks was altered; said by the rank on " + reporter), std::string::npos)
+        << job().reason;
+    for (RankRun& rank : run.ranks) rank.ended = true;
+    Drive(*core_);
+  };
+  std::map<DeviceId, std::string>& left_out = core_->state.run->left_out;
+  altered("n2", "n1", "n1");
+  altered("n1", "n2", "n2", 3);  // steps alone are no progress that lasts
+  OnCheckpoint(*core_, NodeName("n1"), {JobId("a"), job().epoch, 90, "/checkpoints/a/step-00000090-gen-3", 1, 1});
+  altered("n2", "n1", "n1");
+  altered("n3", "n1", "n2");  // a third one's word
+  altered("n4", "n1", "n1");  // of nobody in the epoch
+  altered("n3", "n2", "n2");
+  EXPECT_TRUE(left_out.empty());
+  altered("n2", "n3", "n3");
+  ASSERT_EQ(left_out.size(), 1u);
+  EXPECT_EQ(left_out.begin()->first, DeviceId("n2/gpu0")) << "it is at an end of all of them";
+  EXPECT_NE(left_out.begin()->second.find("what n2/gpu0 sent to n3/gpu0 was altered on the way"), std::string::npos);
+  EXPECT_EQ(CountEvents("device_left_out"), 1);
+  EXPECT_TRUE(core_->state.run->altered_ways.empty());
 }
 
 // A device that failed while it was measured aborts the meeting, and its peers may be heard first.

@@ -35,6 +35,16 @@ TEST(WorkerConfig, RootsAreAListOfFolders) {
   }
 }
 
+TEST(WorkerConfig, WhatIsAuthenticatedIsOneOfThree) {
+  EXPECT_EQ(Parse("[worker]\nname = 'n1'").data_authentication, DataAuthentication::kBetweenMachines);
+  EXPECT_EQ(Parse("[worker]\ndata_authentication = 'always'").data_authentication, DataAuthentication::kAlways);
+  EXPECT_EQ(Parse("[worker]\ndata_authentication = 'never'").data_authentication, DataAuthentication::kNever);
+  for (const char* wrong : {"'off'", "false", "''"}) {
+    EXPECT_THAT(Message(ParseWorkerConfig(absl::StrCat("[worker]\ndata_authentication = ", wrong), "worker.toml").status()),
+                HasSubstr("worker.toml:2: worker.data_authentication must be 'between-machines', 'always' or 'never'"));
+  }
+}
+
 TEST(WorkerConfig, EmulatedDevicesAreScaled) {
   const WorkerConfig config = Parse(R"(
 [worker]

@@ -232,6 +232,11 @@ TEST_F(SupervisorTest, ARankIsToldItsRoots) {
   EXPECT_THAT(WaitForReport<LogReport>().text, testing::EndsWith(" --read-root /data --write-root /data "));
 }
 
+TEST_F(SupervisorTest, ARankIsToldWhatItAuthenticates) {
+  Start({TestAssignment("arguments")});
+  EXPECT_THAT(WaitForReport<LogReport>().text, HasSubstr(" --data-authentication between-machines "));
+}
+
 TEST_F(SupervisorTest, ARankThatFloodsItsOutputDelaysNobody) {
   Start({TestAssignment("flood", 4, 0), TestAssignment("train", 4, 1)});
   std::string line;

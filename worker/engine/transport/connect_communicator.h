@@ -15,6 +15,7 @@
 #include "common/base/dtype.h"
 #include "common/base/ids.h"
 #include "common/device/device.h"
+#include "common/session/data_authentication.h"
 #include "worker/engine/base/rank_host.h"
 #include "worker/engine/nccl/nccl_api.h"
 #include "worker/engine/transport/collective_way.h"
@@ -42,6 +43,8 @@ struct CommunicatorOptions {
   std::vector<DeviceId> devices;            // by rank
   std::vector<std::string> data_addresses;  // by rank: numeric interface addresses
   DeviceDescription device;                 // of this rank: its links
+  // Of what goes over TCP. What NCCL moves carries no codes.
+  DataAuthentication authentication = DataAuthentication::kBetweenMachines;
   // Members of each group in the order of its ring: a collective goes from each to the next and from the last to the first.
   // Members of one node next to each other, or its NIC carries the array several times. The same on all ranks.
   std::vector<std::vector<int>> groups;
@@ -68,7 +71,8 @@ std::vector<int> EveryRank(int world);
 // Blocks until all ranks are there and this one is connected with its neighbours in every ring that it is in and with the peers
 // of its hand-overs. UNAVAILABLE: the address cannot be bound, or (Fault::kPeer, by name) a peer did not come. CANCELLED:
 // stopped. INTERNAL: groups or peers that are none. FAILED_PRECONDITION: NCCL is required and some members cannot use it
-// together; what each of them has is said. `host`, `links` and what options.nccl points to must outlive the result.
+// together; what each of them has is said. Or ranks are of two builds, or differ in what they authenticate. `host`, `links` and
+// what options.nccl points to must outlive the result.
 absl::StatusOr<std::unique_ptr<Communicator>> ConnectCommunicator(const CommunicatorOptions& options, RankHost& host,
                                                                   LinkClock& links);
 

@@ -33,24 +33,40 @@ absl::Status CheckBuild(const DeviceId& peer, const std::string& text, const Dev
       "libtorch ./run setup --libtorch VERSION)"));
 }
 
-// "BUILD BOOT_ID DEVICE_RATE NODE_RATE PORT SECRET NCCL_VERSION MULTIPROCESSORS CARD"; CARD may be empty.
+// Both ends of a connection must mean the same, and nobody gives way: a network could ask for that, too.
+absl::Status CheckAuthentication(const CommunicatorOptions& options, int peer, DataAuthentication theirs) {
+  const std::string &here = options.data_addresses[options.rank], &there = options.data_addresses[peer];
+  if (Authenticates(theirs, there, here) == Authenticates(options.authentication, here, there)) return absl::OkStatus();
+  const auto has = [](const DeviceId& device, DataAuthentication value) {
+    return absl::StrCat(device.value(), " at worker.data_authentication = '", std::string(DataAuthenticationName(value)), "'");
+  };
+  return absl::FailedPreconditionError(absl::StrCat("the ranks would not authenticate the same messages: that of ",
+                                                    has(options.devices[peer], theirs), ", that of ",
+                                                    has(options.devices[options.rank], options.authentication),
+                                                    ": give the key one value on all nodes (docs/use/security.md)"));
+}
+
+// "BUILD BOOT_ID DEVICE_RATE NODE_RATE PORT SECRET NCCL_VERSION MULTIPROCESSORS AUTHENTICATION CARD"; CARD may be empty.
 std::string TextOf(const Introduction& own) {
   return absl::StrCat(RankBuild(), " ", own.boot_id, " ", own.rates.device_bytes_per_second, " ", own.rates.node_bytes_per_second,
                       " ", own.point.port, " ", absl::BytesToHexString(own.point.secret), " ", own.nccl_version, " ",
-                      own.multiprocessors, " ", own.card);
+                      own.multiprocessors, " ", std::string(DataAuthenticationName(own.authentication)), " ", own.card);
 }
 
 bool Parse(const std::string& text, Introduction& introduction) {
   const std::vector<std::string> parts = absl::StrSplit(text, ' ');
-  if (parts.size() != 9 || !absl::SimpleAtod(parts[2], &introduction.rates.device_bytes_per_second) ||
+  if (parts.size() != 10 || !absl::SimpleAtod(parts[2], &introduction.rates.device_bytes_per_second) ||
       !absl::SimpleAtod(parts[3], &introduction.rates.node_bytes_per_second) ||
       !absl::SimpleAtoi(parts[4], &introduction.point.port) || !absl::SimpleAtoi(parts[6], &introduction.nccl_version) ||
       !absl::SimpleAtoi(parts[7], &introduction.multiprocessors)) {
     return false;
   }
+  const std::optional<DataAuthentication> authentication = ParseDataAuthentication(parts[8]);
+  if (!authentication) return false;
+  introduction.authentication = *authentication;
   introduction.boot_id = parts[1];
   introduction.point.secret = absl::HexStringToBytes(parts[5]);
-  introduction.card = parts[8];
+  introduction.card = parts[9];
   return introduction.point.secret.size() == kSecretBytes;
 }
 
@@ -70,6 +86,7 @@ absl::StatusOr<std::vector<Introduction>> Introduce(const CommunicatorOptions& o
   Introduction own{BootId(), {}, point};
   own.rates = {options.device.link_bytes_per_second, options.device.node_link_bytes_per_second};
   own.card = options.device.card.uuid;
+  own.authentication = options.authentication;
   own.multiprocessors = options.nccl.multiprocessors;
   MOTLEY_ASSIGN_OR_RETURN(own.nccl_version, VersionOfNccl(options.nccl.api));
   const auto key = [&](int rank) { return RendezvousKey(options.key_prefix, "peer", rank); };
@@ -89,6 +106,7 @@ absl::StatusOr<std::vector<Introduction>> Introduce(const CommunicatorOptions& o
     if (!Parse(*text, all[r])) {
       return absl::InternalError(absl::StrCat("rendezvous: ", options.devices[r].value(), " introduced itself as '", *text, "'"));
     }
+    MOTLEY_RETURN_IF_ERROR(CheckAuthentication(options, r, all[r].authentication));
     all[r].point.address = options.data_addresses[r];
   }
   return all;

@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/device/transport_choice.h"
+#include "common/session/data_authentication.h"
 #include "worker/engine/base/rank_host.h"
 #include "worker/engine/transport/connect_communicator.h"
 #include "worker/engine/transport/link_rates.h"
@@ -19,12 +20,13 @@ struct Introduction {
   MeetingPoint point;
   int nccl_version = 0;     // 0: the rank uses no NCCL
   int multiprocessors = 0;  // of its card; 0: it has none
-  std::string card;         // UUID; empty: none
+  DataAuthentication authentication = DataAuthentication::kBetweenMachines;
+  std::string card;  // UUID; empty: none
 };
 
 // Everybody's, by rank; this rank is met at `point`. Nobody is called before everybody is here, so that the calls' patience is
 // not spent on ranks that still start. UNAVAILABLE (Fault::kPeer): who did not come within options.introduction_timeout.
-// FAILED_PRECONDITION: who is of another build.
+// FAILED_PRECONDITION: who is of another build, or would not authenticate what this rank would, or the other way round.
 absl::StatusOr<std::vector<Introduction>> Introduce(const CommunicatorOptions& options, const MeetingPoint& point,
                                                     RankHost& host);
 

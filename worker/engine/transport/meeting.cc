@@ -101,6 +101,7 @@ struct Pair {
   const MeetingPeer& peer;
   const bool we_call;
   FileDescriptor met{};  // set: done
+  MessageKeys keys{};    // then
   // The call under way, if we call.
   FileDescriptor call{};
   int calls = 0;
@@ -160,6 +161,7 @@ class MeetingRun {
         met.notes.insert(absl::StrCat("bytes to ", pair.peer.device.value(), " go as the kernel chooses: ", pair.way));
       Tune(pair.met.get());
       met.sockets[{pair.peer.rank, pair.peer.channel}] = std::move(pair.met);
+      met.keys[{pair.peer.rank, pair.peer.channel}] = std::move(pair.keys);
     }
     met.turned_away = turned_away_ + static_cast<int>(callers_.size());
     return met;
@@ -219,9 +221,18 @@ class MeetingRun {
     const Reading reading = ReadUpTo(caller.socket.get(), kConfirmBytes, caller.got);
     if (reading == Reading::kMore) return true;
     Pair& pair = pairs_[caller.peer];
-    if (reading == Reading::kComplete && IsConfirm(MeantBy(pair), caller.hello, caller.welcome, caller.got))
+    if (reading == Reading::kComplete && IsConfirm(MeantBy(pair), caller.hello, caller.welcome, caller.got) &&
+        MakeKeys(pair, caller.hello, caller.welcome)) {
       pair.met = std::move(caller.socket);
+    }
     return false;
+  }
+
+  bool MakeKeys(Pair& pair, const std::string& hello, const std::string& welcome) {
+    const absl::StatusOr<ConnectionKeys> keys = KeysOf(MeantBy(pair), hello, welcome);
+    if (!keys.ok()) return pair.seen = std::string(keys.status().message()), false;
+    pair.keys = pair.we_call ? MessageKeys{keys->callers, keys->callees} : MessageKeys{keys->callees, keys->callers};
+    return true;
   }
 
   MeetingPair MeantBy(const Pair& pair) const {
@@ -278,6 +289,7 @@ class MeetingRun {
     if (reading == Reading::kMore) return;
     if (reading == Reading::kClosed) return EndCall(pair, "it closed the connection");
     if (!IsWelcome(MeantBy(pair), pair.hello, pair.got)) return EndCall(pair, "something else than the rank answers there");
+    if (!MakeKeys(pair, pair.hello, pair.got)) return EndCall(pair, pair.seen);
     if (!SendAll(fd, Confirm(MeantBy(pair), pair.hello, pair.got)))
       return EndCall(pair, absl::StrCat("confirming: ", ErrorText(errno)));
     pair.met = std::move(pair.call);

@@ -39,9 +39,16 @@ struct MeetingPeer {
   MeetingPoint point;
 };
 
+// Of one connection, for what this end sends and for what comes (meeting_words.h).
+struct MessageKeys {
+  std::string sending, receiving;
+};
+
 struct Met {
   // By rank and channel: connected, non-blocking, nothing left to read that belongs to the meeting.
   std::map<std::pair<int, Channel>, FileDescriptor> sockets;
+  // Of each of them.
+  std::map<std::pair<int, Channel>, MessageKeys> keys;
   int turned_away = 0;          // connections that were no peer's
   std::set<std::string> notes;  // to whom bytes may leave by another card than that of the own address, and why; for people
 };

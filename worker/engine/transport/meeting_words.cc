@@ -5,7 +5,9 @@
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/gmac.h"
 #include "common/base/hmac.h"
+#include "common/base/status_macros.h"
 
 namespace motley::engine {
 namespace {
@@ -13,9 +15,9 @@ namespace {
 constexpr char kHello[] = "MOTLEY-h", kWelcome[] = "MOTLEY-w", kConfirm[] = "MOTLEY-c";
 
 // Both have a fixed length, so one's end is not the other's beginning.
-std::string Proof(const MeetingPair& pair, const std::string& said) {
-  return HmacSha256(absl::StrCat(pair.callees_secret, pair.callers_secret), said);
-}
+std::string Secret(const MeetingPair& pair) { return absl::StrCat(pair.callees_secret, pair.callers_secret); }
+
+std::string Proof(const MeetingPair& pair, const std::string& said) { return HmacSha256(Secret(pair), said); }
 
 // A word, then its proof over what was said before and the word.
 std::string Proven(const MeetingPair& pair, const std::string& before, const std::string& word) {
@@ -52,6 +54,14 @@ std::string Confirm(const MeetingPair& pair, const std::string& hello, const std
 }
 bool IsConfirm(const MeetingPair& pair, const std::string& hello, const std::string& welcome, const std::string& said) {
   return EqualSecrets(said, Confirm(pair, hello, welcome));
+}
+
+absl::StatusOr<ConnectionKeys> KeysOf(const MeetingPair& pair, const std::string& hello, const std::string& welcome) {
+  const std::string said = absl::StrCat(hello, welcome);  // both nonces, the ranks and the channel
+  ConnectionKeys keys;
+  MOTLEY_ASSIGN_OR_RETURN(keys.callers, HkdfSha256(Secret(pair), said, "motley: the caller's messages", Gmac::kKeyBytes));
+  MOTLEY_ASSIGN_OR_RETURN(keys.callees, HkdfSha256(Secret(pair), said, "motley: the callee's messages", Gmac::kKeyBytes));
+  return keys;
 }
 
 }  // namespace motley::engine

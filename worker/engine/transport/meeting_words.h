@@ -8,11 +8,14 @@
 //
 // A proof is an HMAC-SHA256 by both secrets over the word and all that was said before it: of another meeting, or said again, it
 // proves nothing.
+//
+// The same secrets and words make the keys by which the connection's messages are authenticated afterwards (segment_socket.h).
 #pragma once
 
 #include <cstddef>
 #include <string>
 
+#include "absl/status/statusor.h"
 #include "worker/engine/transport/channel.h"
 
 namespace motley::engine {
@@ -36,5 +39,12 @@ std::string Welcome(const MeetingPair& pair, const std::string& hello, const std
 bool IsWelcome(const MeetingPair& pair, const std::string& hello, const std::string& said);
 std::string Confirm(const MeetingPair& pair, const std::string& hello, const std::string& welcome);
 bool IsConfirm(const MeetingPair& pair, const std::string& hello, const std::string& welcome, const std::string& said);
+
+// One for each direction of a connection, of Gmac::kKeyBytes: each of its own, since a connection has nonces of its own.
+struct ConnectionKeys {
+  std::string callers, callees;  // of what that end sends
+};
+// INTERNAL: OpenSSL refused.
+absl::StatusOr<ConnectionKeys> KeysOf(const MeetingPair& pair, const std::string& hello, const std::string& welcome);
 
 }  // namespace motley::engine

@@ -8,7 +8,9 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/hmac.h"
 #include "common/base/peer_ended.h"
+#include "common/base/status_macros.h"
 
 namespace motley::engine {
 namespace {
@@ -55,11 +57,42 @@ absl::Status SegmentSocket::TransferAll(std::vector<iovec>& parts, short event, 
   }
 }
 
+// The parts lie where they are: their codes go between them.
 absl::Status SegmentSocket::Send(std::vector<iovec> parts, absl::Duration patience) {
-  return TransferAll(parts, POLLOUT, patience, [this](msghdr* message) { return sendmsg(socket_.get(), message, MSG_NOSIGNAL); });
+  if (!codes_) return SendAll(std::move(parts), patience);
+  std::vector<Gmac::Code> codes(parts.size());
+  std::vector<iovec> with_codes;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    MOTLEY_ASSIGN_OR_RETURN(codes[i], codes_->sending.Next(parts[i].iov_base, parts[i].iov_len));
+    with_codes.push_back(parts[i]);
+    with_codes.push_back({codes[i].data(), codes[i].size()});
+  }
+  return SendAll(std::move(with_codes), patience);
 }
 
 absl::Status SegmentSocket::Receive(std::vector<iovec> parts, absl::Duration patience) {
+  if (!codes_) return ReceiveAll(std::move(parts), patience);
+  for (const iovec& part : parts) {
+    if (altered_) return Altered();
+    Gmac::Code came;
+    MOTLEY_RETURN_IF_ERROR(ReceiveAll({part, {came.data(), came.size()}}, patience));
+    MOTLEY_ASSIGN_OR_RETURN(const Gmac::Code sent, codes_->receiving.Next(part.iov_base, part.iov_len));
+    altered_ = !EqualSecrets({came.data(), came.size()}, {sent.data(), sent.size()});
+    if (altered_) return Altered();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SegmentSocket::Altered() const {
+  return absl::UnavailableError(
+      absl::StrCat(AlteredOnTheWay(codes_->way), ": message ", codes_->receiving.messages(), " does not have its code"));
+}
+
+absl::Status SegmentSocket::SendAll(std::vector<iovec> parts, absl::Duration patience) {
+  return TransferAll(parts, POLLOUT, patience, [this](msghdr* message) { return sendmsg(socket_.get(), message, MSG_NOSIGNAL); });
+}
+
+absl::Status SegmentSocket::ReceiveAll(std::vector<iovec> parts, absl::Duration patience) {
   return TransferAll(parts, POLLIN, patience, [this](msghdr* message) { return recvmsg(socket_.get(), message, 0); });
 }
 

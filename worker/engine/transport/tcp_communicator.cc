@@ -85,7 +85,10 @@ class TcpCommunicator : public Communicator {
       host.OnLog(absl::StrCat("turned away ", met.turned_away, " connections to ", meeting.point().address, ":",
                               meeting.point().port, " that are no ranks of this epoch"));
     }
-    for (auto& [at, socket] : met.sockets) sockets_.try_emplace(at, std::move(socket));
+    for (auto& [at, socket] : met.sockets) {
+      MOTLEY_ASSIGN_OR_RETURN(std::optional<MessageCodes> codes, CodesWith(at.first, met.keys.at(at)));
+      sockets_.try_emplace(at, std::move(socket), std::move(codes));
+    }
     StartRing(host_exchange_, all, links);
     for (auto& [group, ring] : rings_) StartRing(ring, all, links);
     for (const int to : options_.sends_to) {
@@ -195,6 +198,16 @@ class TcpCommunicator : public Communicator {
     for (const int to : options_.sends_to) connections.emplace(to, HandOverChannel(rank(), to));
     for (const int from : options_.receives_from) connections.emplace(from, HandOverChannel(from, rank()));
     return connections;
+  }
+
+  // None: messages of this pair are not authenticated.
+  absl::StatusOr<std::optional<MessageCodes>> CodesWith(int peer, const MessageKeys& keys) const {
+    const std::vector<std::string>& addresses = options_.data_addresses;
+    if (!Authenticates(options_.authentication, addresses[rank()], addresses[peer])) return std::nullopt;
+    MOTLEY_ASSIGN_OR_RETURN(Gmac sending, Gmac::Create(keys.sending));
+    MOTLEY_ASSIGN_OR_RETURN(Gmac receiving, Gmac::Create(keys.receiving));
+    const std::vector<DeviceId>& devices = options_.devices;
+    return MessageCodes{std::move(sending), std::move(receiving), {devices[peer].value(), devices[rank()].value()}};
   }
 
   void StartRing(Ring& ring, const std::vector<Introduction>& all, LinkClock& links) {

@@ -72,6 +72,10 @@ void ExpectTheyTalk(const Both& both) {
   ASSERT_TRUE(both.callee.ok()) << both.callee.status();
   EXPECT_TRUE(Carries(both.caller->sockets.at({1, kChannel}), both.callee->sockets.at({0, kChannel}), "there"));
   EXPECT_TRUE(Carries(both.callee->sockets.at({0, kChannel}), both.caller->sockets.at({1, kChannel}), "and back"));
+  const MessageKeys &callers = both.caller->keys.at({1, kChannel}), &callees = both.callee->keys.at({0, kChannel});
+  EXPECT_EQ(callers.sending, callees.receiving);
+  EXPECT_EQ(callers.receiving, callees.sending);
+  EXPECT_NE(callers.sending, callers.receiving);
 }
 
 TEST(Meeting, TwoRanksGetAConnectionOfTheirOwn) {

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
 #include <vector>
+
+#include "common/base/gmac.h"
 
 namespace motley::engine {
 namespace {
@@ -53,6 +56,30 @@ TEST(MeetingWords, SaidAgainTheyProveNothing) {
   const std::string later_welcome = Welcome(kPair, hello, std::string(kNonceBytes, '4'));
   EXPECT_FALSE(IsWelcome(kPair, later_hello, welcome));
   EXPECT_FALSE(IsConfirm(kPair, hello, later_welcome, confirm));
+}
+
+TEST(MeetingWords, EachConnectionAndDirectionHasAKeyOfItsOwn) {
+  const std::string hello = Hello(kPair, kNonceA), welcome = Welcome(kPair, hello, kNonceB);
+  const std::string other_hello = Hello(kPair, kNonceB), other_welcome = Welcome(kPair, hello, kNonceA);
+  std::set<std::string> keys;
+  const auto add = [&](const MeetingPair& pair, const std::string& said, const std::string& answered) {
+    const absl::StatusOr<ConnectionKeys> made = KeysOf(pair, said, answered);
+    ASSERT_TRUE(made.ok()) << made.status();
+    EXPECT_EQ(made->callers.size(), Gmac::kKeyBytes);
+    EXPECT_TRUE(keys.insert(made->callers).second && keys.insert(made->callees).second);
+  };
+  add(kPair, hello, welcome);
+  add(kPair, other_hello, welcome);
+  add(kPair, hello, other_welcome);
+  MeetingPair with_other_secret = kPair;
+  with_other_secret.callers_secret[3] ^= 1;
+  add(with_other_secret, hello, welcome);
+  for (const MeetingPair& other : OtherPairs()) {
+    const std::string said = Hello(other, kNonceA);
+    add(other, said, Welcome(other, said, kNonceB));
+  }
+  const absl::StatusOr<ConnectionKeys> again = KeysOf(kPair, hello, welcome);
+  EXPECT_TRUE(keys.contains(again->callers) && keys.contains(again->callees)) << "both ends make the same";
 }
 
 TEST(MeetingWords, CutAlteredOrEmptyTheyProveNothing) {

@@ -5,12 +5,14 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/peer_ended.h"
 #include "worker/engine/transport/segment_message.h"
 
@@ -93,6 +95,69 @@ TEST_F(SegmentSocketTest, ShutdownEndsCallsOfBothEnds) {
   EXPECT_FALSE(Receive().ok());
   char byte = 0;
   EXPECT_EQ(::recv(other_.get(), &byte, 1, 0), 0);
+}
+
+// Two ends, of which each may have codes.
+class CodedSocketTest : public testing::Test {
+ protected:
+  static std::optional<MessageCodes> Codes(char sending, char receiving) {
+    auto sends = Gmac::Create(std::string(Gmac::kKeyBytes, sending)),
+         receives = Gmac::Create(std::string(Gmac::kKeyBytes, receiving));
+    EXPECT_TRUE(sends.ok() && receives.ok());
+    return MessageCodes{*std::move(sends), *std::move(receives), {"b/gpu0", "a/gpu0"}};
+  }
+  void Connect(std::optional<MessageCodes> ours, std::optional<MessageCodes> theirs) {
+    std::array<int, 2> ends{};
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
+    own_.emplace(FileDescriptor(ends[0]), std::move(ours));
+    other_.emplace(FileDescriptor(ends[1]), std::move(theirs));
+  }
+  absl::Status Say(const std::string& head, const std::string& body) {
+    return other_->Send({Part(head.data(), head.size()), Part(body.data(), body.size())}, kPatience);
+  }
+  absl::Status Hear(size_t bytes) {
+    heard_.assign(bytes, ' ');
+    return own_->Receive({Part(heard_.data(), heard_.size())}, kPatience);
+  }
+  static void ExpectAltered(const absl::Status& status, int message) {
+    EXPECT_EQ(status.message(),
+              absl::StrCat("what b/gpu0 sent to a/gpu0 was altered on the way: message ", message, " does not have its code"));
+  }
+
+  std::optional<SegmentSocket> own_, other_;
+  std::string heard_;
+};
+
+TEST_F(CodedSocketTest, PartsThatAreSentTogetherAreReceivedOneByOne) {
+  Connect(Codes('x', 'y'), Codes('y', 'x'));
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(Say("head", "and body"), absl::OkStatus());
+    ASSERT_EQ(Hear(4), absl::OkStatus());
+    EXPECT_EQ(heard_, "head");
+    ASSERT_EQ(Hear(8), absl::OkStatus());
+    EXPECT_EQ(heard_, "and body");
+  }
+}
+
+TEST_F(CodedSocketTest, AfterAMessageThatIsWrongNoneIsTaken) {
+  Connect(Codes('x', 'y'), Codes('y', 'x'));
+  ASSERT_EQ(Say("head", "and body"), absl::OkStatus());
+  ExpectAltered(Hear(3), 1);
+  ASSERT_EQ(Say("head", "and body"), absl::OkStatus());
+  ExpectAltered(Hear(4), 1);
+}
+
+TEST_F(CodedSocketTest, AnEndWithoutCodesOrWithOtherKeysIsNotBelieved) {
+  const std::string much(1000, 'm');
+  Connect(Codes('x', 'y'), std::nullopt);
+  ASSERT_EQ(Say("head", much), absl::OkStatus());
+  ExpectAltered(Hear(4), 1);
+  Connect(Codes('x', 'y'), Codes('z', 'x'));
+  ASSERT_EQ(Say("head", much), absl::OkStatus());
+  ExpectAltered(Hear(4), 1);
+  Connect(Codes('x', 'y'), Codes('x', 'y'));  // what this end sends itself, come back
+  ASSERT_EQ(Say("head", much), absl::OkStatus());
+  ExpectAltered(Hear(4), 1);
 }
 
 }  // namespace

@@ -1,0 +1,59 @@
+#include "coordinator/epoch/altered_blame.h"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/altered_way.h"
+#include "coordinator/epoch/setup.h"
+#include "coordinator/state/cause.h"
+#include "coordinator/state/setup_reach.h"
+
+namespace motley::coordinator {
+namespace {
+
+constexpr int kMostAlterations = 3;
+
+bool HasRankOn(const JobRun& run, const std::string& device) {
+  return std::any_of(run.ranks.begin(), run.ranks.end(), [&](const RankRun& rank) { return rank.device.value() == device; });
+}
+
+// What a rank says of messages to itself, from another rank of the epoch; no node is accused by a third one.
+std::optional<Way> WayOf(const Core& core, const Failure& failure) {
+  const JobRun& run = *core.state.run;
+  if (RemedyFor(failure) != Remedy::kReplan) return std::nullopt;
+  const std::optional<AlteredWay> said = SaysAltered(failure.message);
+  if (!said || !HasRankOn(run, said->sender) || !HasRankOn(run, said->receiver)) return std::nullopt;
+  const Way way = {NodeOf(DeviceId(said->sender)), NodeOf(DeviceId(said->receiver))};
+  const bool is_known = core.state.nodes.contains(way.first) && core.state.nodes.contains(way.second);
+  return is_known && way.second == failure.node ? std::optional(way) : std::nullopt;
+}
+
+bool Touches(const Way& way, const NodeName& node) { return way.first == node || way.second == node; }
+
+}  // namespace
+
+void BlameForAltered(Core& core, const Failure& failure) {
+  const std::optional<Way> way = WayOf(core, failure);
+  if (!way) return;
+  JobRun& run = *core.state.run;
+  std::vector<Way>& ways = run.altered_ways;
+  ways.push_back(*way);
+  std::vector<Way> theirs;
+  for (const NodeName& node : {way->first, way->second}) {
+    std::vector<Way> of_node;
+    std::copy_if(ways.begin(), ways.end(), std::back_inserter(of_node), [&](const Way& each) { return Touches(each, node); });
+    if (of_node.size() > theirs.size()) theirs = std::move(of_node);
+  }
+  if (static_cast<int>(theirs.size()) < kMostAlterations) return;
+  const NodeName node = RatherLeftOut(core.state, run, theirs);
+  LeaveOut(core, node,
+           absl::StrCat("the last of ", theirs.size(), " failures without a checkpoint between: ", failure.message,
+                        ". Something on the way of its messages changes them (a middlebox, a card, a cable, memory): mend that, "
+                        "then start its worker anew, which gives it another chance"));
+  std::erase_if(ways, [&](const Way& each) { return Touches(each, node); });
+}
+
+}  // namespace motley::coordinator
