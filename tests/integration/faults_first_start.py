@@ -4,6 +4,7 @@ Each case has a cluster of its own. Needs what netns.py needs.
 """
 import json
 import subprocess
+import time
 
 import netns
 from faults_common import PACED, paced_job, stop_job
@@ -71,8 +72,10 @@ def one_case(break_it, mend_it, words):
         break_it(cluster)
         cluster.wait_for(lambda: node_of(cluster, "n2").get("state") == "ready", SECONDS, "n2")
         wanted = [text.format(n2=data_address(cluster, "n2")) for text in words]
+        begin = time.monotonic()
         paced_job(cluster, JOB, training__steps=1_000_000, checkpoint__interval=10)
         said = cluster.wait_for(lambda: cluster.event_messages("device_left_out", JOB), SECONDS, "somebody to be left out")[0]
+        print(f"    named after {time.monotonic() - begin:.1f} s", flush=True)
         expect(all(text in said for text in wanted), f"{wanted} are not all in: {said}")
         out = "n2" if "without node n2" in said else "n1"
         kept = "n1" if out == "n2" else "n2"

@@ -170,6 +170,7 @@ def comes_late(cluster, name, case):
             return states(cluster) == {"n1": "training", "n2": "training"}
 
         cluster.wait_for(both_train, 2 * SECONDS, f"both nodes to train; n2's log ends with\n{tail(cluster.path('worker-n2.log'))}")
+        cluster.wait_for_step(JOB, step_of(cluster) + 3, SECONDS)   # one that goes in the swap waits longer the next time
         expect(not cluster.event_messages("rank_hung", JOB), "a rank was taken for hung")
     finally:
         cluster.workers["n2"].stop()
