@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/altered_way.h"
+#include "coordinator/epoch/leave_out.h"
 #include "coordinator/epoch/setup.h"
 #include "coordinator/state/cause.h"
 #include "coordinator/state/setup_reach.h"

@@ -22,10 +22,12 @@ TEST(BackgroundExecutorTest, WhatRanApartIsContinuedOnTheLoop) {
 }
 
 TEST(BackgroundExecutorTest, ASearchWithoutEndHoldsUpTheEndOfNobody) {
-  const auto go_on = std::make_shared<absl::Notification>(), ended = std::make_shared<absl::Notification>();
-  const auto work = [go_on, ended] {
+  const auto begun = std::make_shared<absl::Notification>(), go_on = std::make_shared<absl::Notification>(),
+             ended = std::make_shared<absl::Notification>();
+  const auto work = [begun, go_on, ended] {
+    begun->Notify();
     go_on->WaitForNotification();
-    if (!ended->HasBeenNotified()) ended->Notify();
+    ended->Notify();
   };
   {
     TaskThread loop;
@@ -33,6 +35,7 @@ TEST(BackgroundExecutorTest, ASearchWithoutEndHoldsUpTheEndOfNobody) {
     BackgroundExecutor executor(loop);
     executor.Run(work, [] { ADD_FAILURE() << "nobody is there any more"; });
     executor.Run([] {}, [] { ADD_FAILURE() << "its turn comes later"; });
+    EXPECT_TRUE(begun->WaitForNotificationWithTimeout(kPatience));
   }
   go_on->Notify();
   EXPECT_TRUE(ended->WaitForNotificationWithTimeout(kPatience));
