@@ -24,7 +24,10 @@ namespace {
 // A device that was left out gets another chance with a new worker.
 void MeetRuns(Core& core, const NodeDescription& node, bool new_incarnation) {
   for (const auto& [id, job] : core.state.jobs) {
-    if (IsFinal(job.phase) || job.epoch.value() == 0) continue;
+    const auto ran_on = core.state.ran_on.find(id);
+    const bool may_run = (core.state.run && core.state.run->job == id) || core.state.aside.contains(id) ||
+                         (ran_on != core.state.ran_on.end() && ran_on->second.contains(node.name));
+    if (IsFinal(job.phase) || job.epoch.value() == 0 || !may_run) continue;
     core.Send(node.name, StopCommand{id, job.epoch, false, "the session with the coordinator was broken"});
   }
   if (!new_incarnation) {

@@ -123,6 +123,7 @@ class Crowds : public ClusterTest {
  protected:
   Crowds() {
     config_.owners = true;
+    config_.workers_listen = "";
     config_.people_connections = 16;
     Start();
     EXPECT_EQ(chmod(folder_.c_str(), 0711), 0);
