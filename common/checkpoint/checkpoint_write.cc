@@ -96,13 +96,15 @@ absl::StatusOr<std::string> TakeName(const std::string& root, const CheckpointMa
   const std::string second = absl::StrCat(root, "/", CheckpointFolderName(manifest.step, manifest.epoch, fence.owner.uid));
   absl::Status moved = MoveCheckpoint(temporary, published, fence);
   for (int tries = 0; tries < kMostTries && absl::IsAlreadyExists(moved); ++tries) {
-    MOTLEY_ASSIGN_OR_RETURN(const bool own, IsEarlierTry(published, fence));
-    if (!own && published == second) {
-      return WithFault(absl::UnavailableError(absl::StrCat(published, " is there already, and is not this job's")),
-                       Fault::kStorage);
+    if (FileExists(published)) {  // whatever has it may be gone again
+      MOTLEY_ASSIGN_OR_RETURN(const bool own, IsEarlierTry(published, fence));
+      if (!own && published == second) {
+        return WithFault(absl::UnavailableError(absl::StrCat(published, " is there already, and is not this job's")),
+                         Fault::kStorage);
+      }
+      if (own) MOTLEY_RETURN_IF_ERROR(DiscardCheckpoint(published, manifest.step, fence));
+      if (!own) published = second;
     }
-    if (own) MOTLEY_RETURN_IF_ERROR(DiscardCheckpoint(published, manifest.step, fence));
-    if (!own) published = second;
     moved = MoveCheckpoint(temporary, published, fence);
   }
   MOTLEY_RETURN_IF_ERROR(moved);

@@ -263,8 +263,8 @@ TEST(CheckpointReadTest, TheNewestIsTheNewestEpochs) {
   TempFolder root;
   const std::pair<int64_t, int64_t> saved[] = {
       {50, 4}, {40, 4}, {60, 3}, {40, 3}, {20, 2}};  // steps and epochs, the newest first
-  for (const auto& [step, epoch] : saved) {
-    ASSERT_TRUE(WriteTestCheckpoint(root.path(), step, TinyModel(true), 0.5, NewestEpoch(epoch)).ok());
+  for (size_t i = std::size(saved); i-- > 0;) {
+    ASSERT_TRUE(WriteTestCheckpoint(root.path(), saved[i].first, TinyModel(true), 0.5, NewestEpoch(saved[i].second)).ok());
   }
   for (const auto& [step, epoch] : saved) {
     const auto found = FindNewestCheckpoint(root.path(), {});

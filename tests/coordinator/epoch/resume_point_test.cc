@@ -204,8 +204,8 @@ TEST_F(ResumePointTest, AnEmptyFolderDoesNotUseUpTheNumbers) {
 }
 
 TEST_F(ResumePointTest, BeyondHalfOnlyOwnOnesThatVerifyCount) {
-  Write(20, 2);
   Write(60, 1);
+  Write(20, 2);
   fs::rename(root_ / CheckpointFolderName(60, 1), root_ / CheckpointFolderName(60, kFirstEpochToProve + 30));
   EXPECT_EQ(Find().epoch, Epoch(3)) << "renamed";
   Write(40, kFirstEpochToProve + 10, kOtherUid);

@@ -75,8 +75,8 @@ TEST_F(Replan, WhatAnOlderEpochPublishesLateIsNotGoneOnFrom) {
   EXPECT_EQ(ranks[0].start_step(), 2);
   n1->SendAll(v1::RankEvent::KIND_READY);
   n1->StepTo(4);
-  Save(ranks[0], 3);
   Save(late, 9);
+  Save(ranks[0], 3);
   n1->SendAll(v1::RankEvent::KIND_DIED, "signal 9");
   ranks = n1->WaitForStart(ranks[0].epoch());
   ASSERT_FALSE(ranks.empty());
