@@ -1,14 +1,20 @@
 #include "coordinator/store/sqlite.h"
 
 #include <sqlite3.h>
-
-#include <cerrno>
-#include <system_error>
+#include <sys/resource.h>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 
 namespace motley::coordinator {
+namespace {
+
+bool FilesAreLimited() {
+  rlimit limit;
+  return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+}
+
+}  // namespace
 
 void Statement::Finalize::operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
 
@@ -89,13 +95,11 @@ absl::Status Database::Error(int code, std::string_view what) const {
     case SQLITE_FULL:
       return absl::ResourceExhaustedError(absl::StrCat(text, "; free space on its disk"));
     case SQLITE_IOERR:
+      if (handle_ == nullptr || sqlite3_extended_errcode(handle_) != SQLITE_IOERR_WRITE) return absl::InternalError(text);
       // What SQLite does not take for a full disk.
-      if (const int error = handle_ == nullptr ? 0 : sqlite3_system_errno(handle_); error == EFBIG || error == EDQUOT) {
-        return absl::ResourceExhaustedError(absl::StrCat(
-            text, ": ", std::generic_category().message(error),
-            error == EFBIG ? "; raise the limit of files (LimitFSIZE, ulimit -f)" : "; free space of this user's quota"));
-      }
-      return absl::InternalError(text);
+      return absl::ResourceExhaustedError(absl::StrCat(
+          text, FilesAreLimited() ? ": this process may write no larger file; raise the limit (LimitFSIZE, ulimit -f)"
+                                  : ": the write failed; is a quota used up, or its disk failing (dmesg)?"));
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
       return absl::DataLossError(
