@@ -3,8 +3,10 @@
 // bounds and what the columns of Gloo's own all-gather are.
 //
 //   collectives_bench [ranks] [megabytes] [MB/s of each link] [repetitions] [--check]
+//   collectives_bench codes [megabytes]
 //   collectives_bench gloo-rank RANK RANKS ADDRESS FOLDER MEGABYTES LARGEST_SHARE
 //
+// codes: what authentication codes cost on links that nothing paces: a hand-over over loopback with and without them.
 // --check: exit 1 when a time is more than 15 % above its bound. gloo-rank: one process of Gloo's own all-gather, for
 // gloo_shaped.sh, which gives every process a network namespace with a link shaped by the kernel.
 #include <gloo/allgatherv.h>
@@ -13,6 +15,7 @@
 #include <gloo/rendezvous/file_store.h>
 #include <gloo/rendezvous/hash_store.h>
 #include <gloo/transport/tcp/device.h>
+#include <time.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -208,6 +211,56 @@ bool PrintSums(Setup setup) {
   return good;
 }
 
+double ThreadSeconds() {
+  timespec used{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return used.tv_sec + used.tv_nsec * 1e-9;
+}
+
+struct HandOverCost {
+  double seconds = 0, sender_seconds = 0, receiver_seconds = 0;  // of the clock; of a core
+};
+
+// The cheapest of `repetitions`, from rank 0 to rank 1.
+HandOverCost MeasureHandOver(DataAuthentication authentication, std::vector<char>& from, std::vector<char>& to, int repetitions) {
+  HandOverCost best{1e30, 1e30, 1e30};
+  const auto bytes = static_cast<int64_t>(from.size());
+  FakeKv kv;
+  OnRanks(2, [&](int rank) {
+    FakeHost host(kv);
+    auto links = LinkClock::Map(-1);
+    CommunicatorOptions options;
+    options.rank = rank;
+    options.devices = {DeviceId("a/gpu0"), DeviceId("b/gpu0")};
+    options.data_addresses = {"127.0.0.1", "127.0.0.1"};
+    options.authentication = authentication;
+    (rank == 0 ? options.sends_to : options.receives_from).insert(1 - rank);
+    auto communicator = ConnectCommunicator(options, host, **links).value();
+    for (int i = 0; i < repetitions; ++i) {
+      const double begin = ThreadSeconds();
+      const int64_t begin_ns = MonotonicNs();
+      (void)(rank == 0 ? communicator->Send(1, from.data(), bytes) : communicator->Receive(0, to.data(), bytes));
+      double& used = rank == 0 ? best.sender_seconds : best.receiver_seconds;
+      used = std::min(used, ThreadSeconds() - begin);
+      if (rank == 1) best.seconds = std::min(best.seconds, (MonotonicNs() - begin_ns) * 1e-9);
+    }
+  });
+  return best;
+}
+
+int RunCodes(int64_t megabytes) {
+  std::vector<char> from(megabytes * 1'000'000, 'x'), to(from.size());
+  const double gigabytes = from.size() * 1e-9;
+  std::printf("a hand-over of %.2f GB over loopback, best of 5\n", gigabytes);
+  std::printf("codes    GB/s  core seconds a GB: sender  receiver\n");
+  for (const DataAuthentication authentication : {DataAuthentication::kNever, DataAuthentication::kAlways}) {
+    const HandOverCost cost = MeasureHandOver(authentication, from, to, 5);
+    std::printf("%-6s %6.2f %26.3f %9.3f\n", authentication == DataAuthentication::kNever ? "none" : "GMAC",
+                gigabytes / cost.seconds, cost.sender_seconds / gigabytes, cost.receiver_seconds / gigabytes);
+  }
+  return 0;
+}
+
 int Run(const Setup& setup, bool check) {
   std::printf("%d ranks, %.1f MB, links of %.0f MB/s each way, best of %d\n", setup.ranks, setup.elements * 4e-6,
               setup.bytes_per_second * 1e-6, setup.repetitions);
@@ -235,6 +288,9 @@ int Run(const Setup& setup, bool check) {
 
 int main(int argc, char** argv) {
   if (argc == 8 && std::strcmp(argv[1], "gloo-rank") == 0) return motley::engine::GlooRank(argv + 2);
+  if (argc > 1 && std::strcmp(argv[1], "codes") == 0) {
+    return motley::engine::RunCodes(argc > 2 ? std::max(std::atoll(argv[2]), 1LL) : 500);
+  }
   const bool check = argc > 1 && std::strcmp(argv[argc - 1], "--check") == 0;
   if (check) --argc;
   motley::engine::Setup setup;
