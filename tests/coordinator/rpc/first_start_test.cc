@@ -78,7 +78,7 @@ TEST_F(FirstStart, TheFewWithOtherDataAreLeftOutUntilTheirWorkerComesAnewWithThe
   n2->StepTo(2), n3->StepTo(2);
   n1->Drop();
   n1.reset();
-  while (NodeOf("n1").state() != "lost") absl::SleepFor(absl::Milliseconds(20));
+  while (NodeOf("n1").state() != "lost") std::this_thread::yield();
   FakeWorker::Options mended = saving;
   mended.incarnation = 2;
   n1 = Join("n1", mended);

@@ -18,6 +18,7 @@ TEST_F(Sessions, ASecondWorkerOfOneNameIsRefused) {
 
 TEST_F(Sessions, ACloneIsSaidOnceHoweverOftenItTries) {
   grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + Patience(absl::Seconds(30))));
   v1::ListEventsRequest request;
   request.set_follow(true);
   const auto events = stub_->ListEvents(&context, request);
