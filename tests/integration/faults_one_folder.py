@@ -72,8 +72,6 @@ def begin(clusters, more):
 
 
 def expect_its_own(cluster, steps):
-    cluster.wait_for_state("shared", "SUCCEEDED", 60 + steps)
-    cluster.submit_job("alone", cluster.sections(steps, cluster.checkpoints()))
     cluster.wait_for_state("alone", "SUCCEEDED", 60 + steps)
     alone, curve = cluster.losses("alone"), cluster.losses("shared")
     expect(len(curve) == len(alone) == steps, f"{len(curve)} and {len(alone)} of {steps} steps are known")
@@ -106,7 +104,7 @@ def refused_later(cluster, steps):
     expect(state_of(cluster.job("shared")) == "RUNNING", cluster.job("shared")["reason"])
 
 
-def one_folder(kills=1, more=25):
+def one_folder(kills=1, more=15):
     with TestCluster() as keeper:   # of the folder alone
         share = os.path.join(keeper.top, "share")
         os.makedirs(share)
@@ -118,6 +116,8 @@ def one_folder(kills=1, more=25):
                 time.sleep(victim.random.uniform(0.2, 1.5))
                 if state_of(victim.job("shared")) not in {"SUCCEEDED", "FAILED"}:
                     victim.kill_one()
+            both(clusters, lambda c: c.wait_for_state("shared", "SUCCEEDED", 60 + steps))
+            both(clusters, lambda c: c.submit_job("alone", c.sections(steps, c.checkpoints())))
             both(clusters, lambda c: expect_its_own(c, steps))
             expect(one.losses("shared") != other.losses("shared"), "the two jobs are one")
             uids = {cluster.job("shared")["uid"] for cluster in clusters}
