@@ -96,7 +96,7 @@ def at_length(results):
     results.run("a data plane cut, and healed", on_a_network, lambda: partitions(CUT_SECONDS, [((DATA,), BOTH)]))
     results.run("members: renewed, a new authority, forgotten", on_a_network, lambda: membership(1))
     results.run("the coordinator's machine lost twice", on_a_network, lambda: take_overs(2, every=2, seed=7))
-    results.run("two clusters, one folder, one job id, under kills", one_folder, 50, 600)
+    results.run("two clusters, one folder, one job id, under kills", one_folder, 50, 250)
     results.run("upgraded node by node", lambda: expect_holds(*upgrade()))
     results.run("bad newcomers", on_a_network, lambda: newcomers(1))
     results.run("strangers that invent numbers", lambda: faults_strangers.why_not() or faults_strangers.nothing_believed())
