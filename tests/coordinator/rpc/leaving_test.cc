@@ -74,7 +74,8 @@ TEST_F(Leave, AWorkerThatIsToldToEndLetsTheJobSaveAndGoOnWithoutIt) {
 TEST_F(Leave, ANodeWhoseWorkerEndedByItselfHasLeftAndIsForgottenAtAWord) {
   auto n3 = Join("n3");
   Tell(*n3, 60);
-  while (NodeOf("n3").state() == "ready") std::this_thread::yield();  // a stream that is dropped takes what it has not sent with it
+  while (NodeOf("n3").state() == "ready")
+    std::this_thread::yield();  // a stream that is dropped takes what it has not sent with it
   n3->Drop();
   n3->WaitForEnd();
   while (NodeOf("n3").state() == "leaving") std::this_thread::yield();
