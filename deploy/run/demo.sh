@@ -28,7 +28,7 @@ demo() {
     "${arguments[@]}"
 }
 
-# cluster_up [--data FOLDER]...: a folder is named from where ./run was called. Bash leaves the ~ of --data=~/x as it is.
+# cluster_up [--data FOLDER]...: a folder is named from where ./run was called. Bash leaves a ~ in quotes as it is.
 cluster_up() {
   local arguments=()
   while [[ $# -gt 0 ]]; do

@@ -373,7 +373,7 @@ up_and_down() {
   mkdir -p "$data" && echo "my own words" >"$data/text.txt"
   status_is 66 "$root/run" up --data "$folder/absent" && says "absent is no folder" &&
     (cd "$folder" && status_is 0 "$root/run" up --data "my data") && says "your data     $data" && grep -q "$data" "$worker" &&
-    MOTLEY_CACHE=${MOTLEY_CACHE:-$HOME/.cache/motley} HOME=$folder status_is 0 "$root/run" up --data="~/my data" && says "already up" &&
+    MOTLEY_CACHE=${MOTLEY_CACHE:-$HOME/.cache/motley} HOME=$folder status_is 0 "$root/run" up --data "~/my data" && says "already up" &&
     status_is 64 "$root/run" up --data "$folder" && status_is 0 "$root/run" down --delete-checkpoints &&
     [[ $(cat "$data/text.txt") == "my own words" ]] || return 1
   status_is 0 "$root/run" up && status_is 0 "$root/run" up && says "already up" && status_is 0 "$root/run" down &&
