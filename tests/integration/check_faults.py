@@ -17,6 +17,7 @@ from faults_disks import full_disk, lost_share
 from faults_first_start import first_starts, first_starts_at_length
 from faults_hanging import hanging
 from faults_kills import kills
+from faults_lending import a_waiting_job_lends
 from faults_members import membership
 from faults_newcomers import newcomers, silent_in_swap
 from faults_one_folder import one_folder
@@ -91,6 +92,7 @@ def at_length(results):
     first_starts_at_length(results)
     setups_at_length(results)
     results.run("a rank that is stopped again and again", slow_rank)
+    results.run("a job that waits lends the cluster", a_waiting_job_lends)
     results.run("kills of the coordinator", lambda: expect_holds(*kills(4, 1, interval_seconds=2.0, clusters=1)))
     results.run("messages altered on the way", on_a_network, lambda: altered_messages(5))
     results.run("a data plane cut, and healed", on_a_network, lambda: partitions(CUT_SECONDS, [((DATA,), BOTH)]))
