@@ -194,19 +194,8 @@ std::optional<ProbeAction> DecidePlan(const View& v, const NodeName& name, const
   return RefuseProbe{name, Late(v, v.config.plan_timeout, "there was no plan with it")};
 }
 
-// Of all that wait for one at once: a rack that comes makes one trial.
-std::optional<ProbeAction> DecideTrial(const View& v) {
-  if (NeedsNoTrial(v)) return std::nullopt;
-  TryPlan together, single;
-  for (const auto& [name, probe] : v.run.probes) {
-    const bool refused_now = v.run.trial && v.run.trial->nodes.contains(name);  // by DecidePlan, as it took too long
-    if (probe.stage != ProbeStage::kPlan || probe.plan || refused_now) continue;
-    if (!probe.alone) together.nodes.insert(name);
-    if (probe.alone && single.nodes.empty()) single.nodes.insert(name);
-  }
-  if (!together.nodes.empty()) return together;
-  if (!single.nodes.empty()) return single;
-  return std::nullopt;
+bool IsWanted(const View& v, const NodeName& name, const NodeRecord& node) {
+  return MayBeUsed(node) && !IsTrusted(v.state, v.run, name) && !AllLeftOut(v.run, node);
 }
 
 // Null: nobody from its address waits.
@@ -217,10 +206,31 @@ const AddressPause* PauseOf(const View& v, const NodeRecord& node) {
   return waits ? &pause->second : nullptr;
 }
 
+// What the probe says is of the node as it is now; else DecideNode ends it, or begins it anew, in this very turn.
+bool IsCurrent(const View& v, const NodeName& name, const Probe& probe) {
+  const auto node = v.state.nodes.find(name);
+  return node != v.state.nodes.end() && probe.incarnation == node->second.description.incarnation &&
+         IsWanted(v, name, node->second) && PauseOf(v, node->second) == nullptr;
+}
+
+// Of all that wait for one at once: a rack that comes makes one trial.
+std::optional<ProbeAction> DecideTrial(const View& v) {
+  if (NeedsNoTrial(v)) return std::nullopt;
+  TryPlan together, single;
+  for (const auto& [name, probe] : v.run.probes) {
+    const bool refused_now = v.run.trial && v.run.trial->nodes.contains(name);  // by DecidePlan, as it took too long
+    if (probe.stage != ProbeStage::kPlan || probe.plan || refused_now || !IsCurrent(v, name, probe)) continue;
+    if (!probe.alone) together.nodes.insert(name);
+    if (probe.alone && single.nodes.empty()) single.nodes.insert(name);
+  }
+  if (!together.nodes.empty()) return together;
+  if (!single.nodes.empty()) return single;
+  return std::nullopt;
+}
+
 std::optional<ProbeAction> DecideNode(const View& v, const NodeName& name, const NodeRecord& node) {
   auto found = v.run.probes.find(name);
-  const bool wanted = MayBeUsed(node) && !IsTrusted(v.state, v.run, name) && !AllLeftOut(v.run, node);
-  if (!wanted) {
+  if (!IsWanted(v, name, node)) {
     if (found == v.run.probes.end()) return std::nullopt;
     return ForgetProbe{name};
   }

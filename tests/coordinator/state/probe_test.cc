@@ -176,6 +176,26 @@ TEST_F(ProbeTest, AllThatWaitAreTriedTogetherAndOneByOneWhereThatFails) {
   EXPECT_EQ(std::get<TryPlan>(actions[1]).nodes, std::set<NodeName>{NodeName("n3")});
 }
 
+// It came back with another worker, or as one that is held, since its last message: the trial would be of a probe that is no
+// more.
+TEST_F(ProbeTest, WhoseProbeEndsInThisTurnIsNotTried) {
+  Begin().stage = ProbeStage::kPlan;
+  EXPECT_EQ(Tried(), std::set<NodeName>{NodeName("n2")});
+  NodeRecord& node = state_.nodes.at(NodeName("n2"));
+  node.held = true;
+  EXPECT_TRUE(NowIs<ForgetProbe>("n2"));
+  node.held = false;
+  node.connected = false;
+  EXPECT_TRUE(NowIs<ForgetProbe>("n2"));
+  node.connected = true;
+  node.description.incarnation = 2;
+  EXPECT_TRUE(NowIs<BeginProbe>("n2"));
+  node.description.incarnation = 1;
+  node.peer_address = "10.0.0.2";
+  run().address_pauses["10.0.0.2"].until = now_ + absl::Minutes(1);
+  EXPECT_TRUE(NowIs<HoldOff>("n2"));
+}
+
 TEST_F(ProbeTest, APlanThatDoesNotComeRefusesThoseThatItIsFor) {
   Begin().stage = ProbeStage::kPlan;
   AddNode("n3");
