@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -234,11 +235,15 @@ void LeaveCluster(Core& core, const std::string& reason) {
   }
 }
 
-absl::Status YieldCluster(Core& core, const std::string& reason) {
+namespace {
+
+// The job as it is from now on, on disk first; it has the cluster no more.
+absl::Status EndRun(Core& core, JobRecord next) {
   JobRecord& job = core.state.jobs.at(core.state.run->job);
+  const std::string reason = next.reason;  // a commit keeps a cleaned one
   Batch batch;
-  batch.jobs.push_back(WithPhase(job, JobPhase::kQueued, reason));
-  batch.events.push_back(PhaseEvent(job, batch.jobs[0]));
+  batch.events.push_back(PhaseEvent(job, next));
+  batch.jobs.push_back(std::move(next));
   MOTLEY_RETURN_IF_ERROR(core.journal.Commit(batch));
   job = batch.jobs[0];
   LeaveCluster(core, reason);
@@ -246,18 +251,17 @@ absl::Status YieldCluster(Core& core, const std::string& reason) {
   return absl::OkStatus();
 }
 
+}  // namespace
+
+absl::Status YieldCluster(Core& core, const std::string& reason) {
+  return EndRun(core, WithPhase(core.state.jobs.at(core.state.run->job), JobPhase::kQueued, reason));
+}
+
 absl::Status FinishJob(Core& core, JobPhase phase, const std::string& reason, absl::StatusCode error_code) {
-  JobRecord& job = core.state.jobs.at(core.state.run->job);
-  Batch batch;
-  batch.jobs.push_back(WithPhase(job, phase, reason));
-  batch.jobs[0].finished_unix_ms = core.journal.UnixMs();
-  batch.jobs[0].error_code = error_code;
-  batch.events.push_back(PhaseEvent(job, batch.jobs[0]));
-  MOTLEY_RETURN_IF_ERROR(core.journal.Commit(batch));
-  job = batch.jobs[0];
-  LeaveCluster(core, reason);
-  core.state.run.reset();
-  return absl::OkStatus();
+  JobRecord next = WithPhase(core.state.jobs.at(core.state.run->job), phase, reason);
+  next.finished_unix_ms = core.journal.UnixMs();
+  next.error_code = error_code;
+  return EndRun(core, std::move(next));
 }
 
 }  // namespace motley::coordinator
