@@ -64,6 +64,9 @@ absl::StatusOr<DataSummary> Walk(const FileDescriptor& opened, const std::string
       },
       [&](const std::string& file) -> absl::Status { return std::exchange(checker, TextChecker()).End(file); }, beyond));
   summary.digest = sha.Hex();
+  summary.tokens = summary.source_bytes = summary.bytes;
+  summary.trained_tokens = std::max<int64_t>(summary.tokens - 1, 0);
+  summary.greatest_token = 255;
   return summary;
 }
 

@@ -11,13 +11,9 @@
 #include "absl/status/statusor.h"
 #include "common/base/files.h"
 #include "common/data/data_files.h"
+#include "common/data/data_summary.h"
 
 namespace motley {
-
-struct DataSummary {
-  int64_t bytes = 0;
-  std::string digest;  // SHA-256 (hex) of the files' bytes in name order: of one file, what sha256sum prints
-};
 
 // Size and digest of opened data (data_files.h) without keeping the text; the path names it in errors. NOT_FOUND /
 // PERMISSION_DENIED / INVALID_ARGUMENT (not UTF-8, or a NUL: file and byte offset; a table, an archive, ...: data_format.h).

@@ -9,6 +9,7 @@
 
 #include "common/base/fault.h"
 #include "common/base/ids.h"
+#include "common/data/data_summary.h"
 #include "common/device/device.h"
 #include "common/program/step_spans.h"
 #include "common/session/assignment.h"
@@ -71,6 +72,7 @@ struct StorageCheckCommand {
   bool over = false;              // no check, but the end of those before: no answers, no token
   std::string verify_checkpoint;  // not empty: nothing else is looked at than whether this checkpoint verifies
   JobUid job_uid;                 // in the token's name; empty: it is no job's
+  std::string validation_path;    // or empty
 };
 struct ReachTarget {
   NodeName node;
@@ -150,11 +152,13 @@ struct StorageReport {
   JobId job;
   Epoch epoch;
   std::string error;  // empty = fine
-  int64_t data_bytes = 0;
-  std::string data_digest;
+  DataSummary data;
   bool token_seen = false;
   std::string check_id;
   absl::StatusCode error_code = absl::StatusCode::kOk;
+  DataSummary validation;         // of data.validation_path; without a digest: the job has none
+  std::string initial_digest;     // of a HuggingFace folder of weights; empty: the job begins otherwise
+  std::string initial_tokenizer;  // SHA-256 (hex) of that folder's tokenizer.json; empty: it has none
 };
 struct ReachAnswer {
   NodeName node;

@@ -23,6 +23,7 @@ struct CommandToProto {
     check->set_over(command.over);
     check->set_verify_checkpoint(command.verify_checkpoint);
     check->set_job_uid(command.job_uid.value());
+    check->set_validation_path(command.validation_path);
   }
   void operator()(const ReachCheckCommand& command) {
     v1::ReachCheck* check = out.mutable_reach_check();
@@ -121,9 +122,9 @@ absl::StatusOr<std::optional<CoordinatorCommand>> FromProto(const v1::Coordinato
   switch (message.message_case()) {
     case v1::CoordinatorMessage::kStorageCheck: {
       const auto& in = message.storage_check();
-      return StorageCheckCommand{JobId(in.job_id()), Epoch(in.epoch()),      in.data_path(),      in.checkpoint_folder(),
-                                 in.token(),         in.write_token(),       in.check_id(),       in.initial(),
-                                 in.over(),          in.verify_checkpoint(), JobUid(in.job_uid())};
+      return StorageCheckCommand{JobId(in.job_id()), Epoch(in.epoch()),      in.data_path(),       in.checkpoint_folder(),
+                                 in.token(),         in.write_token(),       in.check_id(),        in.initial(),
+                                 in.over(),          in.verify_checkpoint(), JobUid(in.job_uid()), in.validation_path()};
     }
     case v1::CoordinatorMessage::kReachCheck:
       return ReachFromProto(message.reach_check());

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/wire/data_summary.h"
 #include "common/wire/profile.h"
 #include "common/wire/session.h"
 #include "common/wire/session_stamp.h"
@@ -51,8 +52,12 @@ struct ReportToProto {
   void operator()(const StorageReport& report) {
     v1::StorageCheckResult* result = Stamp(report, out.mutable_storage_check_result());
     result->set_error(report.error);
-    result->set_data_bytes(report.data_bytes);
-    result->set_data_digest(report.data_digest);
+    result->set_data_bytes(report.data.bytes);
+    result->set_data_digest(report.data.digest);
+    *result->mutable_data() = ToProto(report.data);
+    if (!report.validation.digest.empty()) *result->mutable_validation() = ToProto(report.validation);
+    result->set_initial_digest(report.initial_digest);
+    result->set_initial_tokenizer(report.initial_tokenizer);
     result->set_token_seen(report.token_seen);
     result->set_check_id(report.check_id);
     result->set_error_code(static_cast<int>(report.error_code));
@@ -223,8 +228,20 @@ std::optional<WorkerReport> FromProto(const v1::WorkerMessage& message) {
       return HeartbeatReport{message.heartbeat().unix_ms()};
     case v1::WorkerMessage::kStorageCheckResult: {
       const auto& in = message.storage_check_result();
-      return StorageReport{JobId(in.job_id()), Epoch(in.epoch()), in.error(),    in.data_bytes(),
-                           in.data_digest(),   in.token_seen(),   in.check_id(), absl::StatusCode(in.error_code())};
+      // A worker of before DataSummary reads text alone.
+      const DataSummary data = in.has_data()
+                                   ? FromProto(in.data())
+                                   : DataSummary{.bytes = in.data_bytes(), .digest = in.data_digest(), .tokens = in.data_bytes()};
+      return StorageReport{JobId(in.job_id()),
+                           Epoch(in.epoch()),
+                           in.error(),
+                           data,
+                           in.token_seen(),
+                           in.check_id(),
+                           absl::StatusCode(in.error_code()),
+                           FromProto(in.validation()),
+                           in.initial_digest(),
+                           in.initial_tokenizer()};
     }
     case v1::WorkerMessage::kReachResult:
       return ReachFromProto(message.reach_result());

@@ -192,7 +192,7 @@ absl::Status BeginProfiling(Core& core) {
   JobRecord& job = core.state.jobs.at(run.job);
   for (const auto& [node, answer] : run.storage) {
     run.storage_ok[node] = core.state.nodes.at(node).description.incarnation;
-    if (job.data_digest.empty()) job.data_digest = answer.report.data_digest, job.data_bytes = answer.report.data_bytes;
+    if (job.data_digest.empty()) job.data_digest = answer.report.data.digest, job.data_bytes = answer.report.data.bytes;
   }
   run.storage_in_doubt = false;
   if (absl::Status computes = planner::CheckComputeType(run.considered, job.config); !computes.ok()) {

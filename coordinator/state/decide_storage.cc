@@ -51,15 +51,15 @@ Reference ReferenceOf(const DecideView& v) {
     return {v.job.data_digest, absl::StrFormat("when the job began (digest %s)", v.job.data_digest)};
   }
   std::map<std::string, int> count;
-  for (const auto& [node, answer] : v.run.storage) count[answer.report.data_digest] += IsSound(v, node, answer);
+  for (const auto& [node, answer] : v.run.storage) count[answer.report.data.digest] += IsSound(v, node, answer);
   Reference most;
   int times = 0;
   for (const auto& [node, answer] : v.run.storage) {
     const StorageReport& report = answer.report;
-    if (!IsSound(v, node, answer) || count[report.data_digest] <= times) continue;
-    times = count[report.data_digest];
-    most = {report.data_digest,
-            absl::StrFormat("on node %s (%d bytes, digest %s)", node.value(), report.data_bytes, report.data_digest)};
+    if (!IsSound(v, node, answer) || count[report.data.digest] <= times) continue;
+    times = count[report.data.digest];
+    most = {report.data.digest,
+            absl::StrFormat("on node %s (%d bytes, digest %s)", node.value(), report.data.bytes, report.data.digest)};
   }
   return most;
 }
@@ -81,9 +81,9 @@ std::map<NodeName, Complaint> Complaints(const DecideView& v, const Reference& r
       complaints[node].text =
           absl::StrCat("checkpoint.folder '", v.job.config.checkpoint.folder, "' is not the same folder as on node ",
                        v.run.token_writer.value(), ": what that node wrote cannot be read; use a folder that all nodes share");
-    } else if (report.data_digest != reference.digest) {
+    } else if (report.data.digest != reference.digest) {
       complaints[node].text = absl::StrFormat("data.path '%s' holds other data (%d bytes, digest %s) than %s",
-                                              v.job.config.data.path, report.data_bytes, report.data_digest, reference.where);
+                                              v.job.config.data.path, report.data.bytes, report.data.digest, reference.where);
     }
   }
   return complaints;
@@ -120,9 +120,9 @@ std::optional<Decision> StorageVerdict(const DecideView& v) {
   }
   const Reference reference = ReferenceOf(v);
   for (const auto& [node, answer] : v.run.storage) {
-    if (!IsSound(v, node, answer) || answer.report.data_digest != reference.digest) continue;
+    if (!IsSound(v, node, answer) || answer.report.data.digest != reference.digest) continue;
     const JobConfig& config = v.job.config;
-    const absl::Status size = CheckDataSize(answer.report.data_bytes, config.training.seq_len, config.data.validation_fraction,
+    const absl::Status size = CheckDataSize(answer.report.data.bytes, config.training.seq_len, config.data.validation_fraction,
                                             config.data.validation_samples);
     if (size.ok()) break;
     // Too short for one is too short for all whose digest is this.

@@ -260,7 +260,7 @@ bool FileStorage(const NodeName& node, const StorageReport& report, Examination&
   if (report.check_id != CheckId(e) || e.waiting.erase(node) == 0) return false;
   StorageReport& kept = (e.stage == ExaminationStage::kWriting ? e.written : e.read)[node] = report;
   kept.error = Kept(report.error);
-  kept.data_digest = Kept(report.data_digest);
+  kept.data.digest = Kept(report.data.digest);
   return true;
 }
 

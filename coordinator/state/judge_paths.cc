@@ -13,10 +13,10 @@ namespace {
 std::string DataComplaint(const Examination& e, const NodeName& node, const StorageReport& report, const NodeName& first) {
   if (!report.error.empty()) return absl::StrCat("node ", node.value(), ": ", report.error);
   const StorageReport& other = e.read.at(first);
-  if (report.data_digest == other.data_digest) return "";
+  if (report.data.digest == other.data.digest) return "";
   return absl::StrFormat(
       "node %s has other data (%d bytes, digest %s) than node %s (%d bytes, digest %s); copy the same data to both", node.value(),
-      report.data_bytes, report.data_digest.substr(0, 12), first.value(), other.data_bytes, other.data_digest.substr(0, 12));
+      report.data.bytes, report.data.digest.substr(0, 12), first.value(), other.data.bytes, other.data.digest.substr(0, 12));
 }
 
 // Who is there and has not answered.
@@ -55,8 +55,8 @@ void JudgeData(const Examination& e, std::vector<Finding>* findings) {
   if (wrong.empty()) {
     const StorageReport& report = e.read.at(first);
     findings->push_back({FindingState::kOk, "data",
-                         absl::StrFormat("%s: %d bytes, the same on %s (digest %s)", path, report.data_bytes,
-                                         Count(e.read.size(), "node"), report.data_digest.substr(0, 12))});
+                         absl::StrFormat("%s: %d bytes, the same on %s (digest %s)", path, report.data.bytes,
+                                         Count(e.read.size(), "node"), report.data.digest.substr(0, 12))});
   }
   AppendSome(std::move(wrong), "data", findings);
 }

@@ -34,11 +34,11 @@ std::string StorageComplaint(const JobRecord& job, const ProbeToken& token, cons
     return absl::StrCat("checkpoint.folder '", job.config.checkpoint.folder, "' is not the same folder as on node ",
                         token.writer.value(), ": what that node wrote cannot be read; use a folder that all nodes share");
   }
-  if (!job.data_digest.empty() && report.data_digest != job.data_digest) {
+  if (!job.data_digest.empty() && report.data.digest != job.data_digest) {
     return absl::StrFormat(
         "data.path '%s' holds other data (%d bytes, digest %s) than when the job began (digest %s); copy there "
         "what the other nodes have",
-        job.config.data.path, report.data_bytes, report.data_digest, job.data_digest);
+        job.config.data.path, report.data.bytes, report.data.digest, job.data_digest);
   }
   return "";
 }

@@ -90,7 +90,7 @@ void RemoveToken(const StorageCheckCommand& check, const FileRoots& roots) {
 
 StorageReport CheckStorage(const StorageCheckCommand& check, const FileRoots& roots, const Clock& clock,
                            absl::Duration patience) {
-  StorageReport report{check.job, check.epoch, "", 0, "", check.token.empty(), check.check_id};
+  StorageReport report{check.job, check.epoch, "", {}, check.token.empty(), check.check_id};
   if (!check.verify_checkpoint.empty()) {
     const absl::Status verified = VerifyWhole(check, roots);
     report.error = CleanLine(std::string(verified.message()));
@@ -103,8 +103,7 @@ StorageReport CheckStorage(const StorageCheckCommand& check, const FileRoots& ro
     report.error_code = summary.status().code();
     return report;
   }
-  report.data_bytes = summary->bytes;
-  report.data_digest = summary->digest;
+  report.data = *summary;
   const absl::Duration end = clock.Now() + patience;
   while (!report.token_seen) {
     report.token_seen = ReadsBack(check, roots);

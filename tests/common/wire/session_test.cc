@@ -133,8 +133,12 @@ TEST(SessionTest, ReportsComeBackAsTheyWere) {
   EXPECT_EQ(trace.rank, 1);
   EXPECT_EQ(trace.error, "e");
   EXPECT_EQ(trace.step_seconds, 4.5);
-  const auto storage = ThroughSession<StorageReport>(WorkerReport(StorageReport{JobId("j"), Epoch(2), "e", 4, "d", true, "p"}));
-  EXPECT_EQ(storage.error + storage.data_digest + storage.check_id, "edp");
+  const DataSummary data = {4, "d", DataKind::kRows, 5, 6, 7, 8, 9, 10, "t"}, validation = {1, "v", DataKind::kStream};
+  const auto storage = ThroughSession<StorageReport>(WorkerReport(
+      StorageReport{JobId("j"), Epoch(2), "e", data, true, "p", absl::StatusCode::kOk, validation, "weights", "tokenizer"}));
+  EXPECT_EQ(storage.error + storage.check_id + storage.initial_digest + storage.initial_tokenizer, "epweightstokenizer");
+  EXPECT_EQ(storage.data, data);
+  EXPECT_EQ(storage.validation, validation);
   EXPECT_TRUE(storage.token_seen);
   const auto reach = ThroughSession<ReachReport>(WorkerReport(ReachReport{"p", {{NodeName("n"), "refused", 0.5, 2e6, "eth1"}}}));
   EXPECT_EQ(ThroughSession<HeartbeatReport>(WorkerReport(HeartbeatReport{1234})).unix_ms, 1234);

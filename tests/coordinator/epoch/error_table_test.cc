@@ -280,8 +280,8 @@ TEST_F(ErrorTable, OtherDataOnOneMachineHasTheOthersLookAtTheirs) {
   for (const char* name : {"n1", "n3", "n4", "n5"}) {
     StorageReport report;
     report.token_seen = true;
-    report.data_bytes = 1'000'000;
-    report.data_digest = name == std::string("n4") ? "wrong" : "right";
+    report.data.bytes = 1'000'000;
+    report.data.digest = name == std::string("n4") ? "wrong" : "right";
     OnStorageReport(*core_, NodeName(name), report);
   }
   Drive(*core_);

@@ -103,7 +103,7 @@ class InventedCluster : public CoreTest {
     InventedCluster& test;
     Node& node;
     void operator()(const StorageCheckCommand& c) {
-      test.Say(node, StorageReport{c.job, c.epoch, "", 1'000'000, "digest", true, c.check_id});
+      test.Say(node, StorageReport{c.job, c.epoch, "", DataSummary{1'000'000, "digest"}, true, c.check_id});
     }
     void operator()(const ReachCheckCommand& c) {
       ReachReport report{c.check_id, {}};

@@ -12,8 +12,8 @@ class StorageTest : public DecideTest {
     if (!state_.nodes.contains(NodeName(name))) AddNode(name);
     StorageAnswer& answer = run().storage[NodeName(name)];
     answer.asked = answer.answered = true;
-    answer.report.data_digest = digest;
-    answer.report.data_bytes = kEnoughBytes;
+    answer.report.data.digest = digest;
+    answer.report.data.bytes = kEnoughBytes;
     answer.report.token_seen = true;
     return answer.report;
   }
@@ -111,8 +111,8 @@ TEST_F(DecideTest, OtherDataAtResumeSaysTheWayOn) {
   Enter(Stage::kStorage);
   StorageAnswer& answer = run().storage[NodeName("n1")];
   answer.asked = answer.answered = true;
-  answer.report.data_digest = "now";
-  answer.report.data_bytes = kEnoughBytes;
+  answer.report.data.digest = "now";
+  answer.report.data.bytes = kEnoughBytes;
   job().data_digest = "then";
   EXPECT_THAT(Now().reason, testing::EndsWith("(digest then); put it back, or begin a new job"));
   job().newest_checkpoint = "/c/j/step-00000004-gen-3";
@@ -130,8 +130,8 @@ TEST_F(DecideTest, AFolderThatIsNotSharedIsNamed) {
   for (const char* name : {"n1", "n2"}) {
     StorageAnswer& answer = run().storage[NodeName(name)];
     answer.asked = answer.answered = true;
-    answer.report.data_digest = "same";
-    answer.report.data_bytes = kEnoughBytes;
+    answer.report.data.digest = "same";
+    answer.report.data.bytes = kEnoughBytes;
   }
   const Decision decision = Now();
   EXPECT_TRUE(std::holds_alternative<Finish>(decision.action));
@@ -143,7 +143,7 @@ TEST_F(DecideTest, StorageAnswersLeadToProfiling) {
   run().storage[NodeName("n1")].asked = true;
   EXPECT_TRUE(std::holds_alternative<KeepOn>(Now().action));
   run().storage[NodeName("n1")].answered = true;
-  run().storage[NodeName("n1")].report.data_bytes = kEnoughBytes;
+  run().storage[NodeName("n1")].report.data.bytes = kEnoughBytes;
   EXPECT_TRUE(std::holds_alternative<RequestProfiles>(Now().action));
 }
 
@@ -151,7 +151,7 @@ TEST_F(DecideTest, DataThatIsTooShortFailsBeforeAnythingIsMeasured) {
   Enter(Stage::kStorage);
   StorageAnswer& answer = run().storage[NodeName("n1")];
   answer.asked = answer.answered = true;
-  answer.report.data_bytes = 100;
+  answer.report.data.bytes = 100;
   job().config.data.path = "/data/short.txt";
   const Decision decision = Now();
   ASSERT_TRUE(std::holds_alternative<Finish>(decision.action));

@@ -101,7 +101,7 @@ TEST_F(ProbeTest, GoesFromTheTokenToThePass) {
   EXPECT_TRUE(NowIs<AskStorage>("n2"));
   probe.storage_asked = true;
   EXPECT_TRUE(Now().empty());
-  probe.storage = StorageReport{JobId("j"), Epoch(1), "", 100, "d", true, ""};
+  probe.storage = StorageReport{JobId("j"), Epoch(1), "", DataSummary{100, "d"}, true, ""};
   EXPECT_TRUE(NowIs<AskReach>("n2"));
   probe.stage = ProbeStage::kReach;
   probe.unanswered = {NodeName("n1")};

@@ -19,7 +19,7 @@ class SetupReachTest : public DecideTest {
       node.description.reach_port = port++;
       StorageAnswer& answer = run().storage[name];
       answer.asked = answer.answered = true;
-      answer.report.data_bytes = kEnoughBytes;
+      answer.report.data.bytes = kEnoughBytes;
     }
   }
   void Break(const std::string& from, const std::string& to, const std::string& error = "no answer for 3 s") {

@@ -173,7 +173,7 @@ TEST_F(StorageCheckTest, ALinkThatFlipsNeverLeadsOut) {
   int inside = 0, refused = 0, foreign = 0;
   for (int tries = 0; tries < 20'000 && inside + foreign < 50; ++tries) {
     const StorageReport report = CheckStorage(check_, FileRoots({root}), clock_, absl::ZeroDuration());
-    const bool is_foreign = report.data_digest == Sha256Hex("not for jobs");
+    const bool is_foreign = report.data.digest == Sha256Hex("not for jobs");
     ++(is_foreign ? foreign : report.error.empty() ? inside : refused);
   }
   stop = true;

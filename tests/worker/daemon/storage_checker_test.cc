@@ -59,7 +59,7 @@ TEST_F(StorageCheckerTest, AnswersAndRemovesItsToken) {
   checker_->Check(check_);
   const StorageReport report = Answer();
   EXPECT_EQ(report.error, "");
-  EXPECT_EQ(report.data_bytes, 1000);
+  EXPECT_EQ(report.data.bytes, 1000);
   EXPECT_TRUE(report.token_seen);
   EXPECT_EQ(report.check_id, "probe");
   EXPECT_TRUE(std::filesystem::exists(TokenPath(check_)));
