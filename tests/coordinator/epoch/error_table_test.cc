@@ -238,7 +238,7 @@ TEST_F(ErrorTable, ADamagedCheckpointIsLeftOutAtOnceWhenASecondReaderSaysSo) {
   EXPECT_EQ(SecondsAfter(failure), -1) << "nothing begins before node n1 has answered";
   ASSERT_TRUE(run.suspicion);
   EXPECT_EQ(run.suspicion->reader, NodeName("n1"));
-  StorageReport answer{JobId("a"), job().epoch, "rank-0.bin was altered", 0, "", true, "of another question"};
+  StorageReport answer{JobId("a"), job().epoch, "rank-0.bin was altered", {}, true, "of another question"};
   answer.error_code = absl::StatusCode::kDataLoss;
   EXPECT_FALSE(OnSecondReading(*core_, NodeName("n1"), answer));
   answer.check_id = run.suspicion->check_id;
