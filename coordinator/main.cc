@@ -1,4 +1,4 @@
-// motley-coordinator: parse, build, run until SIGTERM, SIGINT or SIGHUP, stop.
+// motley-coordinator: parse, build, run until a signal that asks to end, stop.
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
