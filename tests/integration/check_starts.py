@@ -246,6 +246,25 @@ def signals_without_meaning():
             expect(newest_checkpoint(cluster, "long") > 0, "nothing was saved")
 
 
+def without_standard_streams():
+    """Descriptors 0 to 2 closed: no file and no socket of theirs has such a number, which the log would be written into."""
+    def without(name, command):
+        return command if name == "motley" else ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *command]
+
+    with TestCluster() as cluster:
+        cluster.placed = without
+        cluster.start({"n1": [CPU_DEVICE]})
+        follows = subprocess.Popen(without("follows", [cluster.program("motley"), "--coordinator", cluster.address, "events", "--follow"]))
+        try:
+            cluster.wait_for(lambda: len(os.listdir(f"/proc/{follows.pid}/fd")) > 3, 20, "the client to connect")
+            for name, pid in (("coordinator", cluster.coordinator.pid), ("worker", cluster.workers["n1"].pid), ("motley", follows.pid)):
+                held = [os.readlink(f"/proc/{pid}/fd/{number}") for number in range(3)]
+                expect(held == ["/dev/null"] * 3, f"{name}: {held}")
+        finally:
+            follows.kill()
+            follows.wait()
+
+
 def files_that_may_not_grow():
     """Under a limit of files (ulimit -f, LimitFSIZE) the coordinator says so and takes jobs again when it is raised."""
     with TestCluster() as cluster:
@@ -275,6 +294,7 @@ def main():
     results.run("jobs have owners", jobs_have_owners)
     results.run("a terminal that closes", hung_up)
     results.run("signals without a meaning", signals_without_meaning)
+    results.run("no standard streams", without_standard_streams)
     results.run("files that may not grow", files_that_may_not_grow)
     results.exit()
 

@@ -12,6 +12,7 @@
 #include "common/base/address.h"
 #include "common/base/addresses_file.h"
 #include "common/base/logging.h"
+#include "common/base/standard_streams.h"
 #include "common/base/stop_signals.h"
 #include "common/rpc/tls_credentials.h"
 #include "worker/daemon/ending.h"
@@ -31,6 +32,7 @@ absl::Status SayAddresses(const motley::worker::WorkerConfig& config, const motl
 
 int main(int argc, char** argv) {
   using namespace motley;
+  HoldStandardStreams();
   IgnoreSignalsOfWrites();
   if (argc > 1 && std::string_view(argv[1]) == worker::kStorageChildWord) return worker::StorageChildMain(argc, argv);
   const worker::FlagsResult flags = worker::ParseFlags(argc, argv);
