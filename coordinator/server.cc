@@ -144,8 +144,9 @@ absl::Status Server::Parts::Serve() {
   size_t people_most = config.people_connections, workers_most = config.worker_connections;
   FitConnections(DescriptorLimit(), &people_most, &workers_most);
   std::vector<Acceptor::Server> servers;
-  servers.push_back(
-      {"people", {}, SeatLimits::Shared(people_most, config.account_connections, "limits.people_connections"), nullptr, true});
+  SeatLimits people_seats =
+      SeatLimits::Shared(people_most, config.account_connections, "limits.people_connections", socket_address);
+  servers.push_back({"people", {}, std::move(people_seats), nullptr, true});
   servers.back().doors.push_back({std::move(people_sockets), [this](int fd) { return people.For(fd); }, false});
   servers.push_back({"workers", {}, SeatLimits::Common(workers_most, "limits.workers_connections"), &workers_busy, false});
   own_workers = std::make_unique<OwnWorkers>(config.worker_accounts, workers_socket_address, *workers_endpoint.acceptor);
