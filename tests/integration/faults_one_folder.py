@@ -114,8 +114,9 @@ def taken_by_its_id(cluster):
         sections["checkpoint"]["initial"] = "shared"
         cluster.submit_job("heir", sections)
         cluster.wait_for_state("heir", "SUCCEEDED", 60)
-        begun = [message.split("from the weights of ")[1] for message in cluster.event_messages("plan", "heir")]
-        expect(begun and all(maker(place.split("; ")[0]) == uid for place in begun), f"heir began with {begun}, and {uid} was named")
+        begun = [message.partition("from the weights of ")[2] for message in cluster.event_messages("plan", "heir")]
+        places = {place.split("; ")[0] for place in begun if place}
+        expect(places and copy not in places and {maker(place) for place in places} == {uid}, f"heir began with {places}, {uid} was named")
     finally:
         shutil.rmtree(copy)
 
@@ -142,7 +143,7 @@ def refused_later(cluster, others_uid, steps):
     expect(refused.returncode == 65 and others_uid in refused.stderr and "checkpoint.interval" not in refused.stderr, refused.stderr)
     with open(adopt, "w", encoding="utf-8") as file:
         file.write("nobody\n")
-    cluster.motley("resume", "shared")
+    cluster.run_motley("resume", "shared")   # it may hear of the refusal
     cluster.wait_for(lambda: state_of(cluster.job("shared")) == "FAILED" and f"{adopt} holds 'nobody'" in cluster.job("shared")["reason"],
                      60, "that what is in the file is said to be wrong")
     run_line(deleted.stdout)
@@ -154,7 +155,7 @@ def refused_later(cluster, others_uid, steps):
 
 def used_up(cluster, adopt, uid, steps):
     """By the job that did what it says: it goes on without, though it has not saved yet; the next one of the id does not."""
-    expect(os.path.exists(f"{adopt}.done-{uid}") and not os.path.exists(adopt), f"{adopt} is still there")
+    cluster.wait_for(lambda: os.path.exists(f"{adopt}.done-{uid}") and not os.path.exists(adopt), 30, f"{adopt} to be put aside")
     generation = int(cluster.job("shared")["generation"])
     os.kill(rank_of(cluster, "n1"), signal.SIGKILL)
     cluster.wait_for(lambda: int(cluster.job("shared")["generation"]) > generation and state_of(cluster.job("shared")) == "RUNNING",
