@@ -228,6 +228,7 @@ void OnCheckpoint(Core& core, const NodeName& node, const CheckpointReport& repo
   run.save_seconds = report.seconds;
   job.newest_checkpoint = report.folder;
   job.has_unnamed_checkpoints |= report.job_uid.empty();
+  job.adopted.clear();  // it has one of its own
   Batch batch;
   batch.jobs.push_back(job);
   EventRecord event;

@@ -111,6 +111,7 @@ struct Prepared {
   int64_t start_step = 0;
   int64_t resume_bytes = 0;           // of that folder
   bool initial = false;               // it is not this job's: only its weights are taken
+  std::string adopted;                // it is not this job's, which goes on from it: CheckpointOwner::adopted; else empty
   std::vector<std::string> skipped;   // newer checkpoints that did not verify, with reasons
   std::vector<std::string> unjudged;  // their folders, where only the coordinator has looked
 };

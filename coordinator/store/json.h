@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "common/checkpoint/checkpoint_owner.h"
 #include "common/job/job.h"
 #include "common/session/profile.h"
 #include "common/session/step.h"
@@ -14,6 +15,8 @@ namespace motley::coordinator {
 
 // The same configuration gives the same text: equality of job bodies is equality of these.
 std::string ConfigToJson(const JobConfig& config);
+// Empty for none: one without an id.
+std::string OwnerToJson(const CheckpointOwner& owner);
 std::string StepToJson(const StepStats& step);
 std::string ToJson(const ComputeProfile& profile);
 std::string ToJson(const CollectiveProfile& profile);
@@ -22,6 +25,7 @@ std::string ProgramsToJson(const std::vector<std::string>& programs);
 
 // DATA_LOSS: not what was written.
 absl::StatusOr<JobConfig> ConfigFromJson(const std::string& text);
+absl::StatusOr<CheckpointOwner> OwnerFromJson(const std::string& text);
 absl::StatusOr<StepStats> StepFromJson(const std::string& text);
 absl::StatusOr<ComputeProfile> ComputeProfileFromJson(const std::string& text);
 absl::StatusOr<CollectiveProfile> CollectiveProfileFromJson(const std::string& text);

@@ -39,7 +39,9 @@ Row ToRow(const JobRecord& job) {
           job.owner_uid,
           job.owner,
           job.uid.value(),
-          int64_t{job.has_unnamed_checkpoints}};
+          int64_t{job.has_unnamed_checkpoints},
+          job.adopted,
+          OwnerToJson(job.initial_of)};
 }
 
 Row ToRow(const EpochRow& epoch) { return {epoch.job.value(), epoch.epoch.value(), epoch.unix_ms, RanksToJson(epoch.ranks)}; }
@@ -116,6 +118,8 @@ absl::StatusOr<JobRecord> JobOf(const Row& row) {
   job.owner_uid = job.owner.empty() ? -1 : IntegerAt(row, 17);
   job.uid = JobUid(TextAt(row, 19));
   job.has_unnamed_checkpoints = IntegerAt(row, 20) != 0;
+  job.adopted = TextAt(row, 21);
+  MOTLEY_ASSIGN_OR_RETURN(job.initial_of, OwnerFromJson(TextAt(row, 22)));
   return job;
 }
 
