@@ -39,6 +39,13 @@ struct Apply {
     run.prepared.reset();
   }
 
+  // Newcomers that were refused before are looked at once more (state/probe).
+  void NoteWithoutPlan() {
+    std::vector<DeviceId> proven = Ids(run.considered);
+    if (proven != run.proven_without_plan) run.without_plan_since = core.clock.Now();
+    run.proven_without_plan = std::move(proven);
+  }
+
   absl::Status operator()(const KeepOn&) {
     if (run.looking && core.clock.Now() - run.stage_since > core.config.driver.look_patience) PardonPlanning(core);
     if (!reason.empty()) core.SetReason(job, reason);
@@ -49,10 +56,10 @@ struct Apply {
     if (action.lends && !run.lends_since) run.lends_since = core.clock.Now();
     if (!action.lends) run.lends_since.reset();
     if (run.prepared) {  // no plan fits: another set of devices may
-      run.infeasible = Ids(run.considered);
+      run.infeasible = run.considered;
       run.infeasible_reason = reason;
       run.infeasible_borrowed = Borrows(core.state, run);
-      if (UnprovenNodes(core.state, run).empty()) run.proven_without_plan = run.infeasible;
+      if (UnprovenNodes(core.state, run).empty()) NoteWithoutPlan();
       run.prepared.reset();
     }
     return core.SetPhase(job, JobPhase::kWaiting, reason);

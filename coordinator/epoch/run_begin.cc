@@ -1,5 +1,6 @@
 #include "coordinator/epoch/run_begin.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -47,6 +48,7 @@ void PutAside(Core& core) {
   run.aside.since = core.clock.Now();
   run.aside.membership = core.state.membership_changed;
   run.aside.why = job.reason;
+  if (run.tried) run.aside.most_tried = std::max(run.aside.most_tried, run.considered.size());
   run.aside.times += std::exchange(run.tried, false);
   const JobId id = run.job;
   core.state.aside.insert_or_assign(id, std::move(run));

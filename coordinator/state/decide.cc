@@ -54,7 +54,7 @@ Decision DecideIdle(const DecideView& v) {
                                      by_hand ? "" : " (planner.pins_required = false drops pins that cannot be kept)")};
   }
   const bool in_own_turn = v.run.infeasible_borrowed && !Borrows(v.state, v.run);
-  if (!v.run.infeasible.empty() && Ids(v.usable) == v.run.infeasible && !in_own_turn) {
+  if (!v.run.infeasible.empty() && std::ranges::equal(v.usable, v.run.infeasible, IsSameToPlan) && !in_own_turn) {
     return {Wait{true}, v.run.infeasible_reason};
   }
   if (auto yield = DecideYield(v)) return *yield;

@@ -25,10 +25,16 @@ absl::Duration PauseBetweenClaims(const DriverConfig& config, const JobRun& run)
   return run.aside.times < 2 ? absl::ZeroDuration() : PauseAfterRefusals(config.probe, run.aside.times - 2);
 }
 
+// Nobody is displaced where what has the cluster waits as well, and not in vain where more devices are there than ever were.
+bool MayBeInVain(const ClusterState& state, const JobRun& run) {
+  if (!state.run || state.run->lends_since) return false;
+  return UsableDevices(state, run, NotRefused(state, run)).size() <= run.aside.most_tried;
+}
+
 // Whether it may be asked at all.
 bool MayClaim(absl::Duration now, const ClusterState& state, const DriverConfig& config, const JobRun& run) {
-  return state.membership_changed != run.aside.membership && now - run.aside.since >= PauseBetweenClaims(config, run) &&
-         !state.jobs.at(run.job).stop_requested;
+  if (state.membership_changed == run.aside.membership || state.jobs.at(run.job).stop_requested) return false;
+  return now - run.aside.since >= PauseBetweenClaims(config, run) || !MayBeInVain(state, run);
 }
 
 bool CanBegin(const Decision& decision) { return std::holds_alternative<BeginSetup>(decision.action); }

@@ -128,6 +128,7 @@ struct Aside {
   absl::Duration membership;  // ClusterState::membership_changed: it cannot run with the nodes of then
   int times = 0;              // since its newest step, each after a set-up
   std::string why;            // what it waits for
+  size_t most_tried = 0;      // devices of its largest set-up since its newest step
 };
 
 // A node whose file system is not the others', while that lasts (epoch/storage_blame.h).
@@ -193,10 +194,11 @@ struct JobRun {
   bool looking = false;         // for the newest checkpoint; the planner comes behind it
   std::optional<Prepared> prepared;
   // No plan fits these devices; another set may.
-  std::vector<DeviceId> infeasible;
+  std::vector<DeviceDescription> infeasible;
   std::string infeasible_reason;
   bool infeasible_borrowed = false;           // found while it borrowed the cluster: in its own turn it is planned once more
   std::vector<DeviceId> proven_without_plan;  // the newest set without newcomers for which there was none
+  absl::Duration without_plan_since;          // when that became so
   // kStarting
   int64_t resume_bytes = 0;  // that the ranks read before they are ready
   // kRunning

@@ -250,7 +250,11 @@ TEST_F(DecideTest, AModelThatFitsNoPlanFailsANewJobAndParksAnOldOne) {
   EXPECT_TRUE(std::holds_alternative<Wait>(Now().action));
   run().stage = Stage::kIdle;
   run().ranks.clear();
-  run().infeasible = Ids(run().considered);
+  run().infeasible = run().considered;
+  EXPECT_TRUE(std::holds_alternative<Wait>(Now().action));
+  node("n1").description.devices[0].memory_bytes += 12 << 20;
+  EXPECT_TRUE(std::holds_alternative<BeginSetup>(Now().action)) << "its worker offers more";
+  node("n1").description.devices[0] = run().infeasible[0];
   EXPECT_TRUE(std::holds_alternative<Wait>(Now().action));
   AddNode("n3");
   now_ += absl::Seconds(2);

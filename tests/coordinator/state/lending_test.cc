@@ -102,6 +102,7 @@ TEST_F(LendingTest, EachTryInVainMakesTheNextOneWait) {
   JobRun& lender = state_.aside.at(JobId("j"));
   ComeBack();
   lender.aside.since = now_;
+  lender.aside.most_tried = 2;
   lender.aside.times = 1;
   EXPECT_EQ(Claimed().claimant, JobId("j"));
   for (const auto& [times, seconds] : {std::pair(2, 30), std::pair(3, 60), std::pair(20, 600)}) {
@@ -111,6 +112,26 @@ TEST_F(LendingTest, EachTryInVainMakesTheNextOneWait) {
     lender.aside.since = now_ - absl::Seconds(seconds);
     EXPECT_EQ(Claimed().claimant, JobId("j")) << times;
   }
+}
+
+TEST_F(LendingTest, MoreDevicesThanItEverTriedAreNotWaitedFor) {
+  Lend();
+  JobRun& lender = state_.aside.at(JobId("j"));
+  ComeBack();
+  lender.aside = {now_, {}, 20, "no plan fits", 2};
+  EXPECT_EQ(Claimed().claimant, std::nullopt) << "with as many it was in vain";
+  AddNode("n3");
+  now_ += absl::Seconds(30);
+  EXPECT_EQ(Claimed().claimant, JobId("j"));
+}
+
+TEST_F(LendingTest, WhereTheBorrowerWaitsAsWellNobodyIsDisplaced) {
+  Lend();
+  ComeBack();
+  state_.aside.at(JobId("j")).aside = {now_, {}, 20, "no plan fits", 2};
+  EXPECT_EQ(Claimed().claimant, std::nullopt);
+  run().lends_since = now_;
+  EXPECT_EQ(Claimed().claimant, JobId("j"));
 }
 
 TEST_F(LendingTest, TheBorrowerMakesRoomAndSavesWhatItTrained) {
