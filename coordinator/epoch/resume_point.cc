@@ -165,13 +165,15 @@ std::string WhatIsGone(const CheckpointWish& wish, const std::string& used) {
 }
 
 // The job begins: with the weights of another one, where that is asked for.
-absl::Status PrepareInitial(const planner::PlannerInput& input, const std::set<std::string>& damaged, Prepared* prepared) {
+absl::Status PrepareInitial(const planner::PlannerInput& input, const CheckpointWish& wish, Prepared* prepared) {
   const std::string& folder = input.config.checkpoint.initial;
   if (folder.empty()) return absl::OkStatus();
-  absl::StatusOr<FoundCheckpoint> found = FindCheckpointAt(folder, damaged);
-  if (!found.ok() && FaultOf(found.status()) == Fault::kStorage) return found.status();  // another time, perhaps
+  if (wish.at_initial != nullptr) *wish.at_initial = true;
+  absl::StatusOr<FoundCheckpoint> found = FindCheckpointAt(folder, wish.damaged);
   if (!found.ok()) {
-    return absl::Status(found.status().code(), absl::StrCat("checkpoint.initial: ", std::string(found.status().message())));
+    const absl::Status named(found.status().code(), absl::StrCat("checkpoint.initial: ", std::string(found.status().message())));
+    const bool another_time = FaultOf(found.status()) == Fault::kStorage;
+    return another_time ? WithFault(named, Fault::kStorage) : named;
   }
   const CheckpointManifest& manifest = found->manifest;
   if (!(manifest.model == input.model)) {
@@ -217,7 +219,7 @@ void WithoutOne(const planner::PlannerInput& input, const CheckpointWish& wish, 
     prepared->status = found;
   } else {
     // One that has begun beside another cluster's job of its id, and has saved nothing yet, begins again.
-    prepared->status = PrepareInitial(input, wish.damaged, prepared);
+    prepared->status = PrepareInitial(input, wish, prepared);
     const std::vector<std::string>& skipped = empty ? search.not_one() : search.refused();
     prepared->skipped.insert(prepared->skipped.begin(), skipped.begin(), skipped.end());
   }

@@ -173,5 +173,16 @@ TEST_F(LendingTest, BothSayIt) {
             "its devices are back: goes on when job k, which borrowed the cluster, has made room");
 }
 
+TEST_F(LendingTest, OfAFolderBothSayIt) {
+  Lend();
+  state_.aside.at(JobId("j")).aside = {now_, state_.membership_changed, 0, "/c/j does not answer", 0, true};
+  EXPECT_EQ(LenderSentence(state_, state_.aside.at(JobId("j"))),
+            "/c/j does not answer; lends the cluster to job k until its checkpoint folder is back");
+  EXPECT_EQ(BorrowerSentence(state_),
+            "borrows the cluster from job j, and is queued again when that job's checkpoint folder is back");
+  state_.claimant = JobId("j");
+  EXPECT_EQ(Now().reason, "the checkpoint folder of job j, which lent the cluster, is back: this one is queued again");
+}
+
 }  // namespace
 }  // namespace motley::coordinator
