@@ -168,7 +168,8 @@ bool IsOpen(const std::string& address) {
 // A directory server may answer later than this process is started: not a reason to stay away.
 void WarnOfUnknownAccounts(const Config& config) {
   for (const std::string& why : UnknownAccounts(config)) {
-    LogWarning(absl::StrCat(why, ". Its workers are refused until the machine knows it; the coordinator need not be started anew for that"));
+    LogWarning(absl::StrCat(
+        why, ". Its workers are refused until the machine knows it; the coordinator need not be started anew for that"));
   }
 }
 
