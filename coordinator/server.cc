@@ -166,6 +166,14 @@ bool IsOpen(const std::string& address) {
   return parsed.ok() && !IsLoopback(parsed->host);
 }
 
+// A directory server may answer later than this process is started: not a reason to stay away.
+void WarnOfUnknownAccounts(const Config& config) {
+  for (const std::string& why : UnknownAccounts(config)) {
+    LogWarning(absl::StrCat(
+        why, ". Its workers are refused until the machine knows it; the coordinator need not be started anew for that"));
+  }
+}
+
 void WarnOfPlaintext(const Config& config, const std::string& workers_address) {
   if (!workers_address.empty() && !WorkersUseTls(config)) {
     LogWarning(absl::StrCat("workers on ", workers_address, " show no certificate: every account of this machine can say to ",
@@ -210,6 +218,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Config& config) {
                        " for workers, metrics on ", server->metrics_address().empty() ? "none" : server->metrics_address(),
                        ", state in ", config.state_folder));
   WarnOfPlaintext(config, parts.workers_address);
+  WarnOfUnknownAccounts(config);
   return server;
 }
 

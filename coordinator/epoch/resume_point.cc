@@ -178,10 +178,12 @@ absl::StatusOr<FoundCheckpoint> FindInitial(const std::string& folder, const Che
 // The job begins: with the weights of another one, where that is asked for.
 absl::Status PrepareInitial(const planner::PlannerInput& input, const CheckpointWish& wish, Prepared* prepared) {
   if (input.config.checkpoint.initial.empty()) return absl::OkStatus();
+  if (wish.at_initial != nullptr) *wish.at_initial = true;
   absl::StatusOr<FoundCheckpoint> found = FindInitial(input.config.checkpoint.initial, wish);
-  if (!found.ok() && FaultOf(found.status()) == Fault::kStorage) return found.status();  // another time, perhaps
   if (!found.ok()) {
-    return absl::Status(found.status().code(), absl::StrCat("checkpoint.initial: ", std::string(found.status().message())));
+    const absl::Status named(found.status().code(), absl::StrCat("checkpoint.initial: ", std::string(found.status().message())));
+    const bool another_time = FaultOf(found.status()) == Fault::kStorage;
+    return another_time ? WithFault(named, Fault::kStorage) : named;
   }
   const CheckpointManifest& manifest = found->manifest;
   if (!(manifest.model == input.model)) {

@@ -1,7 +1,9 @@
 // What an epoch of a job goes on from: looked for in its folder of checkpoints, off the loop. docs/use/checkpoints.md
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <memory>
 #include <set>
 #include <string>
 
@@ -24,6 +26,7 @@ struct CheckpointWish {
   std::set<std::string> damaged;
   bool is_new = false;              // it has never started a rank
   CheckpointOwner initial_of = {};  // the job that was given as checkpoint.initial; without an id: a folder was
+  std::shared_ptr<std::atomic<bool>> at_initial = nullptr;  // if any: set before config.checkpoint.initial is looked into
 };
 
 // All of Prepared but what is the planner's. The newest checkpoint of the job's own; where it has none, the newest one of another

@@ -309,6 +309,18 @@ TEST_F(ResumePointTest, NoNumberIsGivenThatReadersDoNotTake) {
   EXPECT_TRUE(absl::IsFailedPrecondition(Find().status)) << "a store that gave it before";
 }
 
+// Others see where it is, should it not come back.
+TEST_F(ResumePointTest, ItIsMarkedWhenTheStartsFolderIsLookedInto) {
+  wish_.at_initial = std::make_shared<std::atomic<bool>>(false);
+  input_.config.checkpoint.initial = root_ / "start";
+  Write(20, 1);
+  EXPECT_TRUE(Find().status.ok());
+  EXPECT_FALSE(*wish_.at_initial) << "it goes on from its own";
+  fs::remove_all(root_ / CheckpointFolderName(20, 1));
+  EXPECT_THAT(Refusal(), HasSubstr("checkpoint.initial: "));
+  EXPECT_TRUE(*wish_.at_initial);
+}
+
 TEST_F(ResumePointTest, AnAdoptedManifestDoesNotUseUpTheNumbers) {
   Write(20, 5, kOtherUid);
   fs::rename(root_ / CheckpointFolderName(20, 5), root_ / "step-00000020");  // as an older build named it

@@ -70,6 +70,17 @@ TEST_F(Resume, AStoppedJobGoesOnFromItsCheckpointWithOtherSettings) {
   EXPECT_EQ(WaitForState("a", v1::JOB_STATE_SUCCEEDED).step(), 8);
 }
 
+// Later it would wait for a node of that name.
+TEST_F(Resume, ASlipInAChangedPinIsRefused) {
+  TrainAndStop();
+  v1::JobSpec changes;
+  changes.mutable_planner()->set_pins("stage0=n11");
+  v1::ResumeJobResponse response;
+  const grpc::Status status = ResumeJob("a", changes, &response);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_TRUE(absl::StrContains(status.error_message(), "did you mean 'n1'?")) << status.error_message();
+}
+
 TEST_F(Resume, AWatcherSeesBothParts) {
   TrainAndStop();
   v1::ResumeJobResponse response;

@@ -51,6 +51,8 @@ TEST(PlannerTest, PricesAPlanGivenByHand) {
   input.config.planner.plan_json = R"({"pipelines":[{"stages":[{"units":[
       {"ranks":[{"device":"n7/gpu0","shard_ratio":1}],"microbatches":[6]}]}]}]})";
   EXPECT_THAT(std::string(MakePlan(input).status().message()), HasSubstr("rank 0 (n7/gpu0): cluster live has no such device"));
+  input.cluster_name = "cluster-of-j";
+  EXPECT_THAT(std::string(MakePlan(input).status().message()), HasSubstr("(n7/gpu0): cluster of job j has no such device"));
 }
 
 TEST(PlannerTest, AJobMayAskForEveryStrategy) {
