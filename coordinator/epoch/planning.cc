@@ -186,7 +186,7 @@ absl::Status BeginPlanning(Core& core) {
   task->ticket = run.planning_ticket;
   task->tries_without_small = MayLeaveOutSmall(core.state, run, job);
   task->wish = CheckpointWish{CheckpointFolder(job), OwnerOf(job), job.newest_checkpoint,
-                              job.data_digest,       run.damaged,  job.started_unix_ms == 0};
+                              job.data.digest,       run.damaged,  job.started_unix_ms == 0};
   task->input = *std::move(input);
   BeginLook(core, task);
   return absl::OkStatus();

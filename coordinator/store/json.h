@@ -3,8 +3,10 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
+#include "common/data/data_summary.h"
 #include "common/job/job.h"
 #include "common/session/profile.h"
 #include "common/session/step.h"
@@ -15,6 +17,8 @@ namespace motley::coordinator {
 // The same configuration gives the same text: equality of job bodies is equality of these.
 std::string ConfigToJson(const JobConfig& config);
 std::string StepToJson(const StepStats& step);
+// Of a job's data and of its validations'.
+std::string DataToJson(const DataSummary& data, const DataSummary& validation);
 std::string ToJson(const ComputeProfile& profile);
 std::string ToJson(const CollectiveProfile& profile);
 std::string RanksToJson(const std::vector<EpochRow::Rank>& ranks);
@@ -23,6 +27,7 @@ std::string ProgramsToJson(const std::vector<std::string>& programs);
 // DATA_LOSS: not what was written.
 absl::StatusOr<JobConfig> ConfigFromJson(const std::string& text);
 absl::StatusOr<StepStats> StepFromJson(const std::string& text);
+absl::StatusOr<std::pair<DataSummary, DataSummary>> DataFromJson(const std::string& text);
 absl::StatusOr<ComputeProfile> ComputeProfileFromJson(const std::string& text);
 absl::StatusOr<CollectiveProfile> CollectiveProfileFromJson(const std::string& text);
 absl::StatusOr<std::vector<EpochRow::Rank>> RanksFromJson(const std::string& text);

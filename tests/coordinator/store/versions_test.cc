@@ -32,18 +32,20 @@ class VersionsTest : public StoreTest {
     return false;
   }
   // Running jobs at step 12 as version 2 wrote them: rows without the columns that came later.
-  void WriteVersionTwo(const std::vector<std::string>& ids) {
+  void WriteVersionTwo(const std::vector<std::string>& ids) { WriteVersion(2, ids); }
+  void WriteVersion(int64_t version, const std::vector<std::string>& ids) {
     auto database = Database::Open(Db());
     ASSERT_TRUE(database.ok());
-    ASSERT_TRUE((*database)->Execute(CreateSql(2)).ok());
-    Ledger ledger(**database, 2);
+    ASSERT_TRUE((*database)->Execute(CreateSql(version)).ok());
+    Ledger ledger(**database, version);
     ledger.Reset({{"two", 6}, {}});
     for (const std::string& id : ids) {
       JobRecord job;
       job.id = JobId(id);
       job.phase = JobPhase::kRunning;
       job.step = 12;
-      ASSERT_TRUE(ledger.Put(TableId::kJobs, RowOfVersion(2, job)).ok());
+      if (version > 2) job.data = TextSummary(500, "d");
+      ASSERT_TRUE(ledger.Put(TableId::kJobs, RowOfVersion(version, job)).ok());
     }
     ASSERT_TRUE(ledger.Seal().ok());
     auto mark = MarkFile::Open(folder_ + "/coordinator.mark");
@@ -105,13 +107,21 @@ TEST_F(VersionsTest, AFileOfVersionTwoKeepsItsRowsAndItsMark) {
   EXPECT_EQ(store->mark().store_id, "two");
   EXPECT_GE(store->mark().commits, 7);
   EXPECT_EQ(Job(*store, "old").step, 12);
-  EXPECT_EQ(Job(*store, "old").data_bytes, 0) << "not known";
+  EXPECT_EQ(Job(*store, "old").data, DataSummary()) << "not known";
   const JobUid uid = Job(*store, "old").uid;
   EXPECT_TRUE(IsJobUid(uid.value())) << uid;
   EXPECT_TRUE(Job(*store, "old").has_unnamed_checkpoints) << "what its ranks have written has no uid";
   store.reset();
   EXPECT_EQ(Job(*Open(), "old").uid, uid) << "once and for all";
   EXPECT_EQ(Open()->findings(), 0) << "once";
+}
+
+TEST_F(VersionsTest, AJobFromBeforeThereWereTokensTrainsOnText) {
+  WriteVersion(10, {"old"});
+  auto store = Open();
+  EXPECT_EQ(store->findings(), 0);
+  EXPECT_EQ(Job(*store, "old").data, TextSummary(500, "d"));
+  EXPECT_EQ(Job(*store, "old").validation, DataSummary());
 }
 
 TEST_F(VersionsTest, DamageInAFileOfVersionTwoIsSeen) {
