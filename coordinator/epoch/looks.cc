@@ -70,7 +70,7 @@ void LookAgainFor(Core& core, JobRun& run) {
 }  // namespace
 
 CheckpointWish WishOf(const JobRun& run, const JobRecord& job) {
-  return {CheckpointFolder(job),    OwnerOf(job),  job.newest_checkpoint, job.data_digest, run.damaged,
+  return {CheckpointFolder(job),    OwnerOf(job),  job.newest_checkpoint, job.data.digest, run.damaged,
           job.started_unix_ms == 0, job.initial_of};
 }
 

@@ -99,7 +99,8 @@ RankAssignment Common(const ClusterState& state, const Prepared& prepared, const
   common.spared_checkpoints = prepared.unjudged;
   common.model = shape;
   common.config = RankConfig(job);
-  common.data_digest = job.data_digest;
+  common.data_digest = job.data.digest;
+  common.validation_digest = job.validation.digest;
   common.first_progress_seconds = kFirstProgressSeconds;
   return common;
 }

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/ids.h"
 #include "common/checkpoint/checkpoint_owner.h"
+#include "common/data/data_summary.h"
 #include "common/job/job.h"
 #include "common/session/step.h"
 
@@ -37,8 +38,9 @@ struct JobStatus {
   double predicted_step_seconds = 0;
   bool stop_requested = false;
   int plannings_begun = 0;  // in a row that were not finished: the coordinator ended meanwhile
-  std::string data_digest;  // what the first storage check saw; a node that sees other data is left out
-  int64_t data_bytes = 0;   // the same
+  // What the first storage check saw; a node that sees other data is left out. Without a digest: nobody has looked.
+  DataSummary data;
+  DataSummary validation;                               // of data.validation_path; without a digest: the job has none
   absl::StatusCode error_code = absl::StatusCode::kOk;  // of a failed job, where it is known
   int64_t owner_uid = -1;                               // of the account that submitted it, where jobs have owners; -1: not known
   std::string owner;                                    // its name then
@@ -49,7 +51,7 @@ struct JobRecord : JobStatus {
   CheckpointOwner initial_of;  // the job that was given as checkpoint.initial, which has its folder; without an id: none was
 };
 
-// Of the data without its validation part; 0 while no node has looked.
+// Of a pass over the data without its validation part; 0 while no node has looked.
 int64_t TrainingTokens(const JobStatus& job, const JobConfig& config);
 
 // Why a job has succeeded: "all 40 steps are done", and what is to be known of the weights all the same.

@@ -9,6 +9,7 @@
 #include "common/base/address.h"
 #include "common/base/count.h"
 #include "coordinator/state/cluster.h"
+#include "coordinator/state/data_verdict.h"
 #include "coordinator/state/membership.h"
 #include "coordinator/state/setup_reach.h"
 #include "planner/costs/profile_series.h"
@@ -34,13 +35,9 @@ std::string StorageComplaint(const JobRecord& job, const ProbeToken& token, cons
     return absl::StrCat("checkpoint.folder '", job.config.checkpoint.folder, "' is not the same folder as on node ",
                         token.writer.value(), ": what that node wrote cannot be read; use a folder that all nodes share");
   }
-  if (!job.data_digest.empty() && report.data.digest != job.data_digest) {
-    return absl::StrFormat(
-        "data.path '%s' holds other data (%d bytes, digest %s) than when the job began (digest %s); copy there "
-        "what the other nodes have",
-        job.config.data.path, report.data.bytes, report.data.digest, job.data_digest);
-  }
-  return "";
+  if (job.data.digest.empty()) return "";
+  const std::string other = OtherData(job.config, report, {job.data, job.validation, NodeName()});
+  return other.empty() ? "" : absl::StrCat(other, "; copy there what the other nodes have");
 }
 
 // The planner needs times of the layer; embedding and head may take next to none.

@@ -35,6 +35,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(CardLoad, sm_clock_mhz, watts, p
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ComputeProfile, device, digest, embedding, layer, head,
                                                 optimizer_seconds_per_element, step_overhead_seconds, context_bytes,
                                                 profile_seconds, load, cut_short)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DataSummary, bytes, digest, kind, tokens, rows, row_tokens, greatest_token,
+                                                trained_tokens, source_bytes, tokenizer)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Overlap, compute, collectives)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(CollectiveProfile, devices, digest, points, links, overlap, barrier_seconds,
                                                 profile_seconds)
@@ -128,6 +130,18 @@ absl::StatusOr<StepStats> StepFromJson(const std::string& text) {
     s.skipped = in.value("skipped", false);
     return s;
   });
+}
+
+std::string DataToJson(const DataSummary& data, const DataSummary& validation) {
+  if (data.digest.empty()) return "";
+  json out = {{"data", data}};
+  if (!validation.digest.empty()) out["validation"] = validation;
+  return out.dump();
+}
+
+absl::StatusOr<std::pair<DataSummary, DataSummary>> DataFromJson(const std::string& text) {
+  return Read("data", text,
+              [](const json& in) { return std::pair(in.value("data", DataSummary()), in.value("validation", DataSummary())); });
 }
 
 std::string ToJson(const ComputeProfile& profile) { return json(profile).dump(); }

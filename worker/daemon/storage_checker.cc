@@ -31,7 +31,9 @@ constexpr int kTickMs = 100;  // exits are looked for this often
 constexpr char kRemove[] = "remove", kCheck[] = "check";
 
 std::string Names(const StorageCheckCommand& check) {
-  return absl::StrCat("data.path '", check.data_path, "' or checkpoint folder '", check.checkpoint_folder, "'");
+  const std::string validation =
+      check.validation_path.empty() ? "" : absl::StrCat(", data.validation_path '", check.validation_path, "'");
+  return absl::StrCat("data.path '", check.data_path, "'", validation, " or checkpoint folder '", check.checkpoint_folder, "'");
 }
 
 bool WroteToken(const StorageCheckCommand& check) { return check.write_token && !check.token.empty(); }

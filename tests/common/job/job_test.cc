@@ -120,6 +120,11 @@ TEST(JobTest, PathsAreRequiredAndAbsolute) {
   config.data.path = "/data\n2026 I motley: forged";
   EXPECT_NE(Complaint(config).find("data.path must not hold control characters, got '/data\\n2026"), std::string::npos);
   config = Good();
+  config.data.validation_path = "held-out";
+  EXPECT_NE(Complaint(config).find("data.validation_path must be an absolute path"), std::string::npos);
+  config.data.validation_path = "/held-out";
+  EXPECT_EQ(Complaint(config), "");
+  config = Good();
   config.checkpoint.folder = "";
   EXPECT_NE(Complaint(config).find("checkpoint.folder is required"), std::string::npos);
 }
@@ -144,6 +149,13 @@ TEST(JobTest, CombinationsWithTheModel) {
   config.data.validation_fraction = 0;
   config.data.validation_interval = 10;
   EXPECT_NE(Complaint(config).find("data.validation_interval is 10"), std::string::npos);
+  config.data.validation_path = "/held-out";
+  EXPECT_EQ(Complaint(config), "") << "there is data to validate on";
+  EXPECT_TRUE(HasValidation(config.data));
+  config.data.validation_fraction = 0.3;
+  EXPECT_EQ(ValidationFraction(config.data), 0) << "nothing of data.path is kept back";
+  config.data.validation_samples = 0;
+  EXPECT_FALSE(HasValidation(config.data));
 }
 
 TEST(JobTest, ConfigJsonWinsOverTheFlavor) {

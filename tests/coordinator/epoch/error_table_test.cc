@@ -271,7 +271,7 @@ TEST_F(ErrorTable, WhatOneMachineRefusesLeavesItOutAndEndsTheJobWhenAnotherDoesS
 // Of five nodes two hold other data; the rank of one was faster to say so.
 TEST_F(ErrorTable, OtherDataOnOneMachineHasTheOthersLookAtTheirs) {
   JobRun& run = *core_->state.run;
-  job().data_digest = "right";
+  job().data.digest = "right";
   for (const char* name : {"n3", "n4", "n5"}) AddNode(name);
   for (const auto& [name, node] : core_->state.nodes) run.storage_ok[name] = 1;
   EXPECT_EQ(SecondsAfter(Of(FailureKind::kFailed, Fault::kNode), 3), 0);

@@ -19,7 +19,7 @@ class ProbeTest : public testing::Test {
     job.id = JobId("j");
     job.config.data.path = "/data";
     job.config.checkpoint.folder = "/checkpoints";
-    job.data_digest = "d";
+    job.data.digest = "d";
     state_.jobs[job.id] = job;
     state_.run.emplace();
     state_.run->job = job.id;

@@ -46,6 +46,7 @@ class VersionsTest : public StoreTest {
       job.phase = JobPhase::kRunning;
       job.step = 12;
       job.uid = uid;
+      if (version > 2) job.data = TextSummary(500, "d");
       ASSERT_TRUE(ledger.Put(TableId::kJobs, RowOfVersion(version, job)).ok());
     }
     ASSERT_TRUE(ledger.Seal().ok());
@@ -108,7 +109,7 @@ TEST_F(VersionsTest, AFileOfVersionTwoKeepsItsRowsAndItsMark) {
   EXPECT_EQ(store->mark().store_id, "two");
   EXPECT_GE(store->mark().commits, 7);
   EXPECT_EQ(Job(*store, "old").step, 12);
-  EXPECT_EQ(Job(*store, "old").data_bytes, 0) << "not known";
+  EXPECT_EQ(Job(*store, "old").data, DataSummary()) << "not known";
   const JobUid uid = Job(*store, "old").uid;
   EXPECT_TRUE(IsJobUid(uid.value())) << uid;
   EXPECT_TRUE(Job(*store, "old").has_unnamed_checkpoints) << "what its ranks have written has no uid";
@@ -133,6 +134,14 @@ TEST_F(VersionsTest, JobsOfVersionTenKeepTheirUidAndHaveAdoptedNothing) {
   EXPECT_EQ(job.initial_of.job, JobId());
   store.reset();
   EXPECT_EQ(Job(*Open(), "old").uid, uid);
+}
+
+TEST_F(VersionsTest, AJobFromBeforeThereWereTokensTrainsOnText) {
+  WriteVersion(10, {"old"});
+  auto store = Open();
+  EXPECT_EQ(store->findings(), 0);
+  EXPECT_EQ(Job(*store, "old").data, TextSummary(500, "d"));
+  EXPECT_EQ(Job(*store, "old").validation, DataSummary());
 }
 
 TEST_F(VersionsTest, DamageInAFileOfVersionTwoIsSeen) {

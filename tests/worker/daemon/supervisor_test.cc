@@ -46,6 +46,11 @@ TEST_F(SupervisorTest, ARankWithFilesOutsideTheRootsIsNotStarted) {
   EXPECT_THAT(WaitForEvent(Kind::kFailed).message, HasSubstr("data.path: '/etc/passwd' lies beneath none"));
   assignment.epoch = Epoch(2);
   assignment.config.data.path = "/data/text";
+  assignment.config.data.validation_path = "/etc/shadow";
+  Start({assignment});
+  EXPECT_THAT(WaitForEvent(Kind::kFailed).message, HasSubstr("data.validation_path: '/etc/shadow' lies beneath none"));
+  assignment.epoch = Epoch(3);
+  assignment.config.data.validation_path.clear();
   assignment.config.checkpoint.folder = "/data/../etc";
   Start({assignment});
   EXPECT_THAT(WaitForEvent(Kind::kFailed).message, HasSubstr("checkpoint.folder must not hold '..'"));
