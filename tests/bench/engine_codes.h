@@ -1,0 +1,89 @@
+// What authentication codes cost a training step: two devices train one plan over links of 1 and 10 Gbit/s, with and without
+// codes by turns, so that what else the host does falls on both. Emulated links count bytes and know nothing of codes; what is
+// seen is what the codes' own time holds up.
+#pragma once
+
+#include <time.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/model/parameters.h"
+#include "tests/bench/bench_report.h"
+#include "tests/bench/engine_job.h"
+#include "tests/bench/engine_sums.h"
+
+namespace motley::engine {
+
+inline constexpr double kMostOverPlain = 1.01;
+
+struct CodesCase {
+  std::string name;
+  double bytes_per_second;
+  double compute;  // of a step, as a multiple of its transfers
+};
+
+// A step gathers and sums every parameter once, which is 4 bytes of each that a device receives and 4 that it sends, beside
+// compute that takes as long as the case says.
+inline BenchJob CodesJob(const std::string& text, const CodesCase& c) {
+  BenchJob job = MakeJob(text, BenchModel(/*hidden=*/512, /*layers=*/6, /*seq_len=*/8), /*global_batch=*/2, /*steps=*/7);
+  double elements = 0;
+  for (const UnitSpec& unit : ParameterLayout(job.model)) elements += static_cast<double>(unit.num_elements);
+  const double transfers = 4 * elements / c.bytes_per_second;
+  const DeviceDescription one_flop_a_second = EmulatedDevice("any/gpu0", 1, 1);
+  const auto layers = static_cast<double>(job.model.num_layers);
+  const double flops = layers * DeclaredSeconds(job, one_flop_a_second, UnitKind::kLayer, 1).sum();
+  for (const char* id : {"n0/gpu0", "n1/gpu0"})
+    job.devices.push_back(EmulatedDevice(id, flops / (c.compute * transfers), c.bytes_per_second));
+  return job;
+}
+
+inline double ProcessSeconds() {
+  timespec used{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) * 1e-9;
+}
+
+struct CodesTimes {
+  std::vector<double> steps, lateness;
+  double core_seconds = 0;  // of all trainings
+};
+
+inline void MeasureCodesCase(const std::string& text, const CodesCase& c, bench::Report* report) {
+  constexpr int kTurns = 3;
+  const BenchJob job = CodesJob(text, c);
+  const Planned planned = PlannedAs(
+      job, PlanOf(job, planner::ScheduleFamily::kLayered, {{{{0, job.model.num_layers - 1}}, {{0, {1}, 0.5}, {1, {1}, 0.5}}}}));
+  CodesTimes plain, coded;
+  for (int turn = 0; turn < kTurns; ++turn) {
+    for (const DataAuthentication authentication : {DataAuthentication::kNever, DataAuthentication::kAlways}) {
+      CodesTimes& times = authentication == DataAuthentication::kNever ? plain : coded;
+      const double before = ProcessSeconds();
+      const Trained trained = Train(job, planned, planned.result.programs, authentication);
+      times.core_seconds += ProcessSeconds() - before;
+      for (const StepResult& step : trained.steps[0]) times.steps.push_back(step.step_seconds);
+      times.lateness.push_back(trained.lateness);
+    }
+  }
+  // Of both ranks: as many bytes as the busiest link carries, each way.
+  const double link_seconds = LinksBound<Gather>(job, planned) + LinksBound<ReduceScatter>(job, planned);
+  const double gigabytes = 1e-9 * 2 * link_seconds * c.bytes_per_second * kTurns * static_cast<double>(job.config.training.steps);
+  std::fprintf(stderr,
+               "codes, %s: transfers of a step %.1f ms; step without %.1f ms, with %.1f ms; host late by %.2f %%, %.2f %%; core "
+               "seconds %.2f, %.2f for %.2f GB\n",
+               c.name.c_str(), link_seconds * 1e3, Median(plain.steps) * 1e3, Median(coded.steps) * 1e3,
+               Median(plain.lateness) * 100, Median(coded.lateness) * 100, plain.core_seconds, coded.core_seconds, gigabytes);
+  report->AddGoal(absl::StrCat("codes, ", c.name, ": step with / without"), Median(coded.steps) / Median(plain.steps), "1",
+                  kMostOverPlain);
+  report->Add(absl::StrCat("codes, ", c.name, ": core seconds a GB more, both ends"),
+              (coded.core_seconds - plain.core_seconds) / gigabytes, "s");
+}
+
+inline void MeasureCodes(const std::string& text, bench::Report* report) {
+  // At 10 Gbit/s the host, which plays both devices, needs more time for a step than its transfers take.
+  for (const CodesCase& c : std::vector<CodesCase>{{"1 Gbit/s", 125e6, 0.5}, {"10 Gbit/s", 1.25e9, 3}})
+    MeasureCodesCase(text, c, report);
+}
+
+}  // namespace motley::engine
