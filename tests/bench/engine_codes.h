@@ -25,13 +25,13 @@ struct CodesCase {
   double compute;  // of a step, as a multiple of its transfers
 };
 
-// A step gathers and sums every parameter once, which is 4 bytes of each that a device receives and 4 that it sends, beside
-// compute that takes as long as the case says.
+// A step gathers the parameters for the forward and again for the backward, and sums them: of each of two devices' halves that
+// is 6 bytes a parameter which a device receives, and as many that it sends, beside compute that takes as long as the case says.
 inline BenchJob CodesJob(const std::string& text, const CodesCase& c) {
   BenchJob job = MakeJob(text, BenchModel(/*hidden=*/512, /*layers=*/6, /*seq_len=*/2), /*global_batch=*/2, /*steps=*/7);
   double elements = 0;
   for (const UnitSpec& unit : ParameterLayout(job.model)) elements += static_cast<double>(unit.num_elements);
-  const double transfers = 4 * elements / c.bytes_per_second;
+  const double transfers = 6 * elements / c.bytes_per_second;
   const DeviceDescription one_flop_a_second = EmulatedDevice("any/gpu0", 1, 1);
   const auto layers = static_cast<double>(job.model.num_layers);
   const double flops = layers * DeclaredSeconds(job, one_flop_a_second, UnitKind::kLayer, 1).sum();
@@ -88,7 +88,7 @@ inline void MeasureCodesCase(const std::string& text, const CodesCase& c, bench:
 inline void MeasureCodes(const std::string& text, bench::Report* report) {
   // At 10 Gbit/s the host, which plays both devices, needs more time for a step than its transfers take. Where it is late by much
   // even so, others use its cores, and only the fastest steps say something.
-  for (const CodesCase& c : std::vector<CodesCase>{{"1 Gbit/s", 125e6, 0.5}, {"10 Gbit/s", 1.25e9, 3}})
+  for (const CodesCase& c : std::vector<CodesCase>{{"1 Gbit/s", 125e6, 1.0 / 3}, {"10 Gbit/s", 1.25e9, 2}})
     MeasureCodesCase(text, c, report);
 }
 
