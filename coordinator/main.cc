@@ -19,6 +19,9 @@
 
 namespace {
 
+// Before the libraries' constructors (standard_streams.h).
+[[gnu::section(".preinit_array"), gnu::used]] void (*hold_standard_streams)() = motley::HoldStandardStreams;
+
 using motley::coordinator::Config;
 using motley::coordinator::Server;
 
@@ -53,7 +56,6 @@ void KeepFilesToOneself() { umask(umask(0077) | 0066); }
 
 int main(int argc, char** argv) {
   using namespace motley;
-  HoldStandardStreams();
   KeepFilesToOneself();
   IgnoreSignalsOfWrites();
   if (const auto code = coordinator::RunStoreCommand(argc, argv, std::cout, std::cerr)) return *code;

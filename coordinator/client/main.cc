@@ -7,8 +7,14 @@
 #include "common/base/standard_streams.h"
 #include "coordinator/client/cli.h"
 
+namespace {
+
+// Before the libraries' constructors (standard_streams.h).
+[[gnu::section(".preinit_array"), gnu::used]] void (*hold_standard_streams)() = motley::HoldStandardStreams;
+
+}  // namespace
+
 int main(int argc, char** argv) {
-  motley::HoldStandardStreams();
   signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error that names it
   motley::client::Screen screen = motley::client::FindScreen(STDOUT_FILENO);
   screen.error_width = motley::client::FindScreen(STDERR_FILENO).width;

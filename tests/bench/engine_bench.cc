@@ -2,7 +2,7 @@
 // devices. All rows are measured over a bound, medians of several steps. docs/inside/pipelines.md, "Measured".
 //   engine_bench [--json F] [--text FILE] [--only SECTION]
 //     --text   to train on; without it, a text of its own
-//     --only   overhead, layered, pipelines, groups, handovers, sums or waits
+//     --only   overhead, layered, pipelines, groups, handovers, sums, waits or codes
 #include <unistd.h>
 
 #include <filesystem>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/bench/bench_report.h"
+#include "tests/bench/engine_codes.h"
 #include "tests/bench/engine_layered.h"
 #include "tests/bench/engine_links.h"
 #include "tests/bench/engine_overhead.h"
@@ -27,7 +28,7 @@ struct Section {
 };
 constexpr Section kSections[] = {{"overhead", MeasureOverhead}, {"layered", MeasureLayered},     {"pipelines", MeasurePipelines},
                                  {"groups", MeasureGroups},     {"handovers", MeasureHandOvers}, {"sums", MeasureSums},
-                                 {"waits", MeasureWaits}};
+                                 {"waits", MeasureWaits},       {"codes", MeasureCodes}};
 
 void WriteText(const std::filesystem::path& file) {
   std::ofstream text(file);

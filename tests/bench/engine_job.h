@@ -252,7 +252,9 @@ inline std::vector<RankAssignment> AssignmentsOf(const BenchJob& job, const Plan
   return assignments;
 }
 
-inline Trained Train(const BenchJob& job, const Planned& planned, const std::vector<Program>& programs) {
+// Between machines alone no message has a code here: all ranks are of one.
+inline Trained Train(const BenchJob& job, const Planned& planned, const std::vector<Program>& programs,
+                     DataAuthentication authentication = DataAuthentication::kBetweenMachines) {
   const std::vector<RankAssignment> assignments = AssignmentsOf(job, planned, programs);
   const int world = static_cast<int>(assignments.size());
   NodeClocks clocks;
@@ -263,6 +265,7 @@ inline Trained Train(const BenchJob& job, const Planned& planned, const std::vec
     FakeHost host(kv);
     EngineOptions options;
     options.link_clock_fd = clocks.Of(assignments[rank].device.id);
+    options.authentication = authentication;
     OrDie(CreateEngine(host, options)->Run(assignments[rank]));
     steps[rank] = host.steps;
   });

@@ -23,6 +23,9 @@
 
 namespace {
 
+// Before the libraries' constructors (standard_streams.h).
+[[gnu::section(".preinit_array"), gnu::used]] void (*hold_standard_streams)() = motley::HoldStandardStreams;
+
 absl::Status SayAddresses(const motley::worker::WorkerConfig& config, const motley::worker::Worker& worker) {
   if (config.addresses_file.empty()) return absl::OkStatus();
   return motley::WriteAddressesFile(config.addresses_file, {{"metrics", worker.metrics_address()}});
@@ -32,7 +35,6 @@ absl::Status SayAddresses(const motley::worker::WorkerConfig& config, const motl
 
 int main(int argc, char** argv) {
   using namespace motley;
-  HoldStandardStreams();
   IgnoreSignalsOfWrites();
   if (argc > 1 && std::string_view(argv[1]) == worker::kStorageChildWord) return worker::StorageChildMain(argc, argv);
   const worker::FlagsResult flags = worker::ParseFlags(argc, argv);

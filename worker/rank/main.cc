@@ -14,8 +14,14 @@
 #include "worker/engine/base/libtorch.h"
 #include "worker/engine/engine.h"
 
+namespace {
+
+// Before the libraries' constructors (standard_streams.h).
+[[gnu::section(".preinit_array"), gnu::used]] void (*hold_standard_streams)() = motley::HoldStandardStreams;
+
+}  // namespace
+
 int main(int argc, char** argv) {
-  motley::HoldStandardStreams();
   CLI::App app("One rank of a training job; started by motley-worker, not by hand.");
   app.set_version_flag("--version", motley::BuildInfo("motley-rank"));
   int fd = -1;
