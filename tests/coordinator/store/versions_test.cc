@@ -5,6 +5,7 @@
 #include "common/base/job_uid.h"
 #include "coordinator/store/ledger.h"
 #include "coordinator/store/mark_file.h"
+#include "coordinator/store/number_key.h"
 #include "coordinator/store/records.h"
 #include "tests/coordinator/store/store_fixture.h"
 
@@ -38,7 +39,8 @@ class VersionsTest : public StoreTest {
     ASSERT_TRUE(database.ok());
     ASSERT_TRUE((*database)->Execute(CreateSql(version)).ok());
     Ledger ledger(**database, version);
-    ledger.Reset({{"two", 6}, {}});
+    // Since version 6 the mark has a secret.
+    ledger.Reset({{"two", 6}, {}, version < 6 ? "" : *NumberKey::NewSecret()});
     for (const std::string& id : ids) {
       JobRecord job;
       job.id = JobId(id);
