@@ -42,7 +42,8 @@ absl::Status ValidateName(const std::string& name) {
   }
   if (CleanLine(name) != name) {
     return absl::InvalidArgumentError(
-        absl::StrCat("name must not contain control characters, nor such as turn the direction of writing, got ", Quoted(name)));
+        absl::StrCat("name must not contain control characters, nor such as are not seen or turn the direction of writing, got ",
+                     Quoted(name)));
   }
   return absl::OkStatus();
 }

@@ -151,6 +151,7 @@ absl::Status StartEpoch(Core& core, const std::string& reason) {
   if (next.started_unix_ms == 0) next.started_unix_ms = core.journal.UnixMs();
   next.predicted_step_seconds = prepared.plan.plan.predicted.step_seconds;
   if (!prepared.resume_from.empty() && !prepared.initial) next.newest_checkpoint = prepared.resume_from;
+  next.adopted = prepared.adopted;  // on disk before the ranks use up the file
   next.step = prepared.start_step;
   // The store was older than the checkpoint: nothing is known of the step that it has, and another one's loss is not shown for
   // it.

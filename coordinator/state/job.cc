@@ -39,10 +39,11 @@ std::string AllStepsDone(const JobRecord& job) {
                       "train anew, or from an older checkpoint (checkpoint.initial)");
 }
 
-CheckpointOwner OwnerOf(const JobStatus& job) { return {job.id, job.uid, job.has_unnamed_checkpoints}; }
+CheckpointOwner OwnerOf(const JobStatus& job) { return {job.id, job.uid, job.has_unnamed_checkpoints, job.adopted}; }
 
 std::string AdoptText(const JobStatus& job) {
-  return job.has_unnamed_checkpoints ? absl::StrCat(job.uid.value(), " ", job.id.value()) : job.uid.value();
+  return absl::StrCat(job.uid.value(), job.has_unnamed_checkpoints ? absl::StrCat(" ", job.id.value()) : "",
+                      job.adopted.empty() ? "" : " ", job.adopted);
 }
 
 std::string CheckpointFolder(const JobRecord& job) {

@@ -34,6 +34,7 @@ struct JobStatus {
   StepStats last_step;
   std::string newest_checkpoint;
   bool has_unnamed_checkpoints = false;  // its ranks wrote some without a uid: they were of a build from before
+  std::string adopted;                   // CheckpointOwner::adopted: the file that says so is used up. Empty once it has saved
   double predicted_step_seconds = 0;
   bool stop_requested = false;
   int plannings_begun = 0;  // in a row that were not finished: the coordinator ended meanwhile
@@ -47,6 +48,7 @@ struct JobStatus {
 
 struct JobRecord : JobStatus {
   JobConfig config;  // changes only when an ended job is resumed; up to 1.25 MiB, so one record of a job is kept and no copies
+  CheckpointOwner initial_of;  // the job that was given as checkpoint.initial, which has its folder; without an id: none was
 };
 
 // Of a pass over the data without its validation part; 0 while no node has looked.
@@ -57,7 +59,7 @@ std::string AllStepsDone(const JobRecord& job);
 
 // Whose checkpoints count as the job's.
 CheckpointOwner OwnerOf(const JobStatus& job);
-// What another job's file `adopt` holds, so that it goes on from this one's checkpoints.
+// What another job's file `adopt` holds, so that it goes on from this one's checkpoints, and from what this one adopted.
 std::string AdoptText(const JobStatus& job);
 
 // Where the job's checkpoints are: a folder of its own below the one that the user names. Another job of its id, of

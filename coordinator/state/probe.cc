@@ -178,6 +178,9 @@ std::optional<ProbeAction> DecideProfile(const View& v, const NodeName& name, co
 // a plan only together.
 bool NeedsNoTrial(const View& v) { return !v.run.proven_without_plan.empty(); }
 
+// It was refused while the job did without it; since then the job stands still for want of a plan.
+bool IsWantedMore(const View& v, const Probe& probe) { return NeedsNoTrial(v) && probe.since < v.run.without_plan_since; }
+
 // One that takes longer is not waited for: what it says then is dropped.
 bool IsTrialUnderWay(const View& v) { return v.run.trial && v.now - v.run.trial->since <= v.config.plan_timeout; }
 
@@ -257,7 +260,7 @@ std::optional<ProbeAction> DecideNode(const View& v, const NodeName& name, const
     case ProbeStage::kPlan:
       return DecidePlan(v, name, probe);
     case ProbeStage::kRefused:
-      if (v.now >= probe.again_at) return BeginProbe{name};
+      if (v.now >= probe.again_at || (pause == nullptr && IsWantedMore(v, probe))) return BeginProbe{name};
       return std::nullopt;
     case ProbeStage::kUnreached:
       return DecideUnreached(v, name, probe);

@@ -29,6 +29,7 @@ void from_json(const json& in, StringId<Tag>& id) {
   id = StringId<Tag>(in.get<std::string>());
 }
 
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(CheckpointOwner, job, uid, has_unnamed, adopted)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(CardLoad, sm_clock_mhz, watts, power_limit_watts, at_power_limit, slowed_by_heat,
                                                 slowed_by_hardware)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ComputeProfile, device, digest, embedding, layer, head,
@@ -150,6 +151,12 @@ absl::StatusOr<ComputeProfile> ComputeProfileFromJson(const std::string& text) {
 }
 absl::StatusOr<CollectiveProfile> CollectiveProfileFromJson(const std::string& text) {
   return Read("collective profile", text, [](const json& in) { return in.get<CollectiveProfile>(); });
+}
+
+std::string OwnerToJson(const CheckpointOwner& owner) { return owner.job.empty() ? "" : json(owner).dump(); }
+absl::StatusOr<CheckpointOwner> OwnerFromJson(const std::string& text) {
+  if (text.empty()) return CheckpointOwner();
+  return Read("job", text, [](const json& in) { return in.get<CheckpointOwner>(); });
 }
 
 std::string RanksToJson(const std::vector<EpochRow::Rank>& ranks) {

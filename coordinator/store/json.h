@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "common/checkpoint/checkpoint_owner.h"
 #include "common/data/data_summary.h"
 #include "common/job/job.h"
 #include "common/session/profile.h"
@@ -16,6 +17,8 @@ namespace motley::coordinator {
 
 // The same configuration gives the same text: equality of job bodies is equality of these.
 std::string ConfigToJson(const JobConfig& config);
+// Empty for none: one without an id.
+std::string OwnerToJson(const CheckpointOwner& owner);
 std::string StepToJson(const StepStats& step);
 // Of a job's data and of its validations'.
 std::string DataToJson(const DataSummary& data, const DataSummary& validation);
@@ -26,6 +29,7 @@ std::string ProgramsToJson(const std::vector<std::string>& programs);
 
 // DATA_LOSS: not what was written.
 absl::StatusOr<JobConfig> ConfigFromJson(const std::string& text);
+absl::StatusOr<CheckpointOwner> OwnerFromJson(const std::string& text);
 absl::StatusOr<StepStats> StepFromJson(const std::string& text);
 absl::StatusOr<std::pair<DataSummary, DataSummary>> DataFromJson(const std::string& text);
 absl::StatusOr<ComputeProfile> ComputeProfileFromJson(const std::string& text);

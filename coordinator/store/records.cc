@@ -42,6 +42,8 @@ Row ToRow(const JobRecord& job) {
           job.owner,
           job.uid.value(),
           int64_t{job.has_unnamed_checkpoints},
+          job.adopted,
+          OwnerToJson(job.initial_of),
           DataToJson(job.data, job.validation)};
 }
 
@@ -117,10 +119,12 @@ absl::StatusOr<JobRecord> JobOf(const Row& row) {
   job.owner_uid = job.owner.empty() ? -1 : IntegerAt(row, 17);
   job.uid = JobUid(TextAt(row, 19));
   job.has_unnamed_checkpoints = IntegerAt(row, 20) != 0;
-  if (TextAt(row, 21).empty()) {  // of before there was other data than text
+  job.adopted = TextAt(row, 21);
+  MOTLEY_ASSIGN_OR_RETURN(job.initial_of, OwnerFromJson(TextAt(row, 22)));
+  if (TextAt(row, 23).empty()) {  // of before there was other data than text
     if (!TextAt(row, 13).empty()) job.data = TextSummary(IntegerAt(row, 15), TextAt(row, 13));
   } else {
-    MOTLEY_ASSIGN_OR_RETURN(std::tie(job.data, job.validation), DataFromJson(TextAt(row, 21)));
+    MOTLEY_ASSIGN_OR_RETURN(std::tie(job.data, job.validation), DataFromJson(TextAt(row, 23)));
   }
   return job;
 }

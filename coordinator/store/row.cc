@@ -56,6 +56,8 @@ const std::array<TableSpec, kNumTables>& Tables() {
         Text("owner", 9),
         Text("uid", 10),
         Integer("has_unnamed_checkpoints", 10),
+        Text("adopted", 11),
+        Text("initial_of", 11),
         Text("data", 11)},
        1},
       {"epochs", {Text("job"), Integer("epoch"), Integer("unix_ms"), Text("ranks")}, 2},

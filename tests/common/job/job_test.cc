@@ -171,8 +171,9 @@ TEST(JobTest, NamesArePrintable) {
   JobConfig config = Good();
   config.name = "an \x1b[31m escape";
   EXPECT_NE(Complaint(config).find("control characters"), std::string::npos);
-  for (const char* turner : {"\xe2\x80\xae", "\xe2\x81\xa6", "\xe2\x80\x8f", "\xd8\x9c", "\xc2\x9b"}) {
-    config.name = std::string("gpt") + turner + "neerg";
+  for (const char* unseen : {"\xe2\x80\xae", "\xe2\x81\xa6", "\xe2\x80\x8f", "\xd8\x9c", "\xc2\x9b", "\xe2\x80\x8b",
+                             "\xef\xbb\xbf", "\xc2\xad", "\xe3\x85\xa4"}) {
+    config.name = std::string("gpt") + unseen + "neerg";
     EXPECT_NE(Complaint(config).find("direction of writing, got 'gpt\\u"), std::string::npos) << Complaint(config);
   }
   config.name =

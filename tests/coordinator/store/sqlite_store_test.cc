@@ -35,6 +35,8 @@ class SqliteStoreTest : public StoreTest {
     job.error_code = absl::StatusCode::kNotFound;
     job.uid = JobUid("0a1b");
     job.has_unnamed_checkpoints = true;
+    job.adopted = "1b2c";
+    job.initial_of = {JobId("old"), JobUid("2c3d"), true, "older"};
     return job;
   }
 };
@@ -85,6 +87,11 @@ TEST_F(SqliteStoreTest, WhatWasCommittedIsThereAfterReopening) {
   EXPECT_EQ(job.error_code, absl::StatusCode::kNotFound);
   EXPECT_EQ(job.uid, JobUid("0a1b"));
   EXPECT_TRUE(job.has_unnamed_checkpoints);
+  EXPECT_EQ(job.adopted, "1b2c");
+  EXPECT_EQ(job.initial_of.job, JobId("old"));
+  EXPECT_EQ(job.initial_of.uid, JobUid("2c3d"));
+  EXPECT_TRUE(job.initial_of.has_unnamed);
+  EXPECT_EQ(job.initial_of.adopted, "older");
   EXPECT_EQ(store->NewestEpoch(JobId("a"))->ranks[0].incarnation, 42);
   EXPECT_EQ(store->FindPlan(JobId("a"))->programs, (std::vector<std::string>{"p0", "p1"}));
   EXPECT_EQ(store->LoadDrained()->size(), 1u);

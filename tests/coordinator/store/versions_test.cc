@@ -32,20 +32,20 @@ class VersionsTest : public StoreTest {
     }
     return false;
   }
-  // Running jobs at step 12 as version 2 wrote them: rows without the columns that came later.
-  void WriteVersionTwo(const std::vector<std::string>& ids) { WriteVersion(2, ids); }
-  void WriteVersion(int64_t version, const std::vector<std::string>& ids) {
+  // Running jobs at step 12 as that version wrote them: rows without the columns that came later.
+  void WriteVersion(int64_t version, const std::vector<std::string>& ids, const std::string& secret = "",
+                    const JobUid& uid = JobUid()) {
     auto database = Database::Open(Db());
     ASSERT_TRUE(database.ok());
     ASSERT_TRUE((*database)->Execute(CreateSql(version)).ok());
     Ledger ledger(**database, version);
-    // Since version 6 the mark has a secret.
-    ledger.Reset({{"two", 6}, {}, version < 6 ? "" : *NumberKey::NewSecret()});
+    ledger.Reset({{"two", 6}, {}, secret});
     for (const std::string& id : ids) {
       JobRecord job;
       job.id = JobId(id);
       job.phase = JobPhase::kRunning;
       job.step = 12;
+      job.uid = uid;
       if (version > 2) job.data = TextSummary(500, "d");
       ASSERT_TRUE(ledger.Put(TableId::kJobs, RowOfVersion(version, job)).ok());
     }
@@ -103,7 +103,7 @@ PRAGMA user_version=1;)sql");
 }
 
 TEST_F(VersionsTest, AFileOfVersionTwoKeepsItsRowsAndItsMark) {
-  WriteVersionTwo({"old"});
+  WriteVersion(2, {"old"});
   auto store = Open();
   EXPECT_EQ(store->findings(), 0);
   EXPECT_EQ(store->mark().store_id, "two");
@@ -118,8 +118,26 @@ TEST_F(VersionsTest, AFileOfVersionTwoKeepsItsRowsAndItsMark) {
   EXPECT_EQ(Open()->findings(), 0) << "once";
 }
 
+TEST_F(VersionsTest, JobsOfVersionTenKeepTheirUidAndHaveAdoptedNothing) {
+  const auto secret = NumberKey::NewSecret();
+  ASSERT_TRUE(secret.ok());
+  const JobUid uid(std::string(32, 'a'));
+  WriteVersion(10, {"old"}, *secret, uid);
+  auto store = Open();
+  EXPECT_EQ(store->findings(), 0);
+  EXPECT_EQ(store->secret(), *secret);
+  const JobRecord job = Job(*store, "old");
+  EXPECT_EQ(job.step, 12);
+  EXPECT_EQ(job.uid, uid);
+  EXPECT_FALSE(job.has_unnamed_checkpoints);
+  EXPECT_EQ(job.adopted, "");
+  EXPECT_EQ(job.initial_of.job, JobId());
+  store.reset();
+  EXPECT_EQ(Job(*Open(), "old").uid, uid);
+}
+
 TEST_F(VersionsTest, AJobFromBeforeThereWereTokensTrainsOnText) {
-  WriteVersion(10, {"old"});
+  WriteVersion(10, {"old"}, *NumberKey::NewSecret());  // its mark has a secret
   auto store = Open();
   EXPECT_EQ(store->findings(), 0);
   EXPECT_EQ(Job(*store, "old").data, TextSummary(500, "d"));
@@ -127,7 +145,7 @@ TEST_F(VersionsTest, AJobFromBeforeThereWereTokensTrainsOnText) {
 }
 
 TEST_F(VersionsTest, DamageInAFileOfVersionTwoIsSeen) {
-  WriteVersionTwo({"good", "bad", "gone"});
+  WriteVersion(2, {"good", "bad", "gone"});
   {
     auto database = Database::Open(Db());
     ASSERT_TRUE((*database)->Execute("UPDATE jobs SET step = 13 WHERE id = 'bad'; DELETE FROM jobs WHERE id = 'gone'").ok());
