@@ -13,10 +13,12 @@ constexpr char kTokens[] = "token numbers in a file of their own (Megatron-LM, n
 constexpr char kTokensRemedy[] = "give the .bin itself as data.path, or the text alone";
 constexpr char kArrayRemedy[] = "write it as bare uint16 (numpy.load(FILE).astype('uint16').tofile('X.bin')) and give that .bin";
 constexpr char kJsonLines[] = "JSON Lines";
-constexpr char kJsonLinesRemedy[] = "take the text out of it first: jq -r .text FILE > FILE.txt";
+constexpr char kJsonLinesRemedy[] =
+    "make tokens of it (motley data prepare), or take the text out of it: jq -r .text FILE > FILE.txt";
 constexpr char kTable[] = "a table (CSV, TSV)";
 constexpr char kParquet[] = "a Parquet table";
 constexpr char kTableRemedy[] = "write its column of text to a file first (pandas, pyarrow)";
+constexpr char kParquetRemedy[] = "make tokens of it (motley data prepare), or write its column of text to a file first";
 constexpr char kImage[] = "an image";
 constexpr char kMediaRemedy[] = "leave it out: Motley trains on text";
 constexpr char kPacked[] = "compressed";
@@ -42,8 +44,8 @@ constexpr std::array kFormats = {
     Format{"", ".ndjson", kJsonLines, kJsonLinesRemedy},
     Format{"", ".csv", kTable, kTableRemedy},
     Format{"", ".tsv", kTable, kTableRemedy},
-    Format{"PAR1", "", kParquet, kTableRemedy},
-    Format{"", ".parquet", kParquet, kTableRemedy},
+    Format{"PAR1", "", kParquet, kParquetRemedy},
+    Format{"", ".parquet", kParquet, kParquetRemedy},
     Format{"ARROW1", "", "an Arrow table", kTableRemedy},
     Format{"\x93NUMPY", "", "a NumPy array", kArrayRemedy},
     Format{"\x89PNG", "", kImage, kMediaRemedy},
@@ -102,7 +104,8 @@ absl::Status CheckShape(const std::string& file, std::string_view head) {
     case TextShape::kJsonLines:
       return IsNoText(file, kJsonLines, kJsonLinesRemedy);
     case TextShape::kJsonRecords:
-      return IsNoText(file, "a JSON list of records", "take the text out of it first: jq -r '.[].text' FILE > FILE.txt");
+      return IsNoText(file, "a JSON list of records",
+                      "make tokens of it (motley data prepare), or take the text out of it: jq -r '.[].text' FILE > FILE.txt");
     case TextShape::kTable:
       return IsNoText(file, kTable, kTableRemedy);
     case TextShape::kPlain:

@@ -38,6 +38,15 @@ TokenIndex::ReadBytes ReaderOf(WatchedFilePtr file) {
   return [file = std::move(file)](int64_t offset, void* out, int64_t bytes) { return file->Read(offset, out, bytes); };
 }
 
+// Feeds a part of the file.
+absl::Status Digest(const WatchedFile& file, int64_t begin, int64_t bytes, const std::atomic<bool>& stop, Sha256& sha) {
+  return file.ForEachBlock(begin, bytes, [&](std::string_view block) -> absl::Status {
+    if (stop) return absl::CancelledError("the data are not compared any more");
+    sha.Update(block.data(), block.size());
+    return absl::OkStatus();
+  });
+}
+
 // ---- files of tokens by others ----
 
 // A file beside the data's own; null: it is not there.
@@ -48,33 +57,34 @@ absl::StatusOr<WatchedFilePtr> OpenBeside(const std::string& path, const OpenBey
   return WatchedFile::Watch(*std::move(opened), path);
 }
 
-// Digests the file, and the index where there is one: with another type of numbers the same file is other tokens.
+// Its digest is of the file, and of the index where there is one: with another type of numbers the same file is other tokens.
 absl::StatusOr<DataSource> SourceOf(const WatchedFilePtr& bin, const WatchedFilePtr& index, const BinLayout& layout,
-                                    int64_t vocabulary) {
+                                    const DataOptions& options) {
   MOTLEY_ASSIGN_OR_RETURN(std::unique_ptr<TokenFile> tokens,
-                          TokenFile::Open(bin, layout.type, layout.offset, layout.tokens, vocabulary));
+                          TokenFile::Open(bin, layout.type, layout.offset, layout.tokens, options.vocabulary));
   DataSource source;
   DataSummary& summary = source.summary;
-  Sha256 sha;
-  const auto digest = [&](std::string_view block) { sha.Update(block.data(), block.size()); };
-  MOTLEY_ASSIGN_OR_RETURN(summary.greatest_token, tokens->Greatest(digest));
-  summary.bytes = bin->bytes();
-  if (index != nullptr) {
-    summary.bytes += index->bytes();
-    MOTLEY_RETURN_IF_ERROR(index->ForEachBlock(0, index->bytes(), [&](std::string_view block) -> absl::Status {
-      digest(block);
-      return absl::OkStatus();
-    }));
-  }
-  summary.digest = sha.Hex();
   summary.kind = DataKind::kStream;
+  summary.bytes = bin->bytes() + (index != nullptr ? index->bytes() : 0);
   summary.tokens = layout.tokens;
   summary.trained_tokens = std::max<int64_t>(layout.tokens - 1, 0);
+  summary.digest = options.known_digest;
+  if (!summary.digest.empty()) {
+    source.undigested.push_back(bin);
+    if (index != nullptr) source.undigested.push_back(index);
+  } else {
+    Sha256 sha;
+    MOTLEY_ASSIGN_OR_RETURN(summary.greatest_token,
+                            tokens->Greatest([&](std::string_view block) { sha.Update(block.data(), block.size()); }));
+    const std::atomic<bool> stop{false};
+    if (index != nullptr) MOTLEY_RETURN_IF_ERROR(Digest(*index, 0, index->bytes(), stop, sha));
+    summary.digest = sha.Hex();
+  }
   source.tokens = std::move(tokens);
   return source;
 }
 
-absl::StatusOr<DataSource> OpenMegatron(const WatchedFilePtr& bin, const WatchedFilePtr& idx, int64_t vocabulary) {
+absl::StatusOr<DataSource> OpenMegatron(const WatchedFilePtr& bin, const WatchedFilePtr& idx, const DataOptions& options) {
   MOTLEY_ASSIGN_OR_RETURN(const TokenIndex index, TokenIndex::Open(ReaderOf(idx), idx->bytes(), idx->path()));
   const int64_t size = BytesOf(index.type());
   if (bin->bytes() % size != 0) {
@@ -84,23 +94,23 @@ absl::StatusOr<DataSource> OpenMegatron(const WatchedFilePtr& bin, const Watched
   }
   const BinLayout layout{index.type(), 0, bin->bytes() / size};
   MOTLEY_RETURN_IF_ERROR(index.CheckWhole(layout.tokens));
-  return SourceOf(bin, idx, layout, vocabulary);
+  return SourceOf(bin, idx, layout, options);
 }
 
-absl::StatusOr<DataSource> OpenBin(WatchedFilePtr bin, const OpenBeyond& beyond, int64_t vocabulary) {
+absl::StatusOr<DataSource> OpenBin(const WatchedFilePtr& bin, const DataOptions& options) {
   const std::string stem = bin->path().substr(0, bin->path().size() - kBin.size());
   if (EndsIn(bin->path(), absl::StrCat("/", kTokensBin))) {
     const std::string folder = bin->path().substr(0, bin->path().size() - std::string_view(kTokensBin).size() - 1);
-    MOTLEY_ASSIGN_OR_RETURN(const WatchedFilePtr json, OpenBeside(absl::StrCat(folder, "/", kTokensJson), beyond));
+    MOTLEY_ASSIGN_OR_RETURN(const WatchedFilePtr json, OpenBeside(absl::StrCat(folder, "/", kTokensJson), options.beyond));
     if (json != nullptr)
       return WrongDataFile(bin->path(), absl::StrCat("is a part of a folder of tokens; give the folder: ", folder));
   }
-  MOTLEY_ASSIGN_OR_RETURN(const WatchedFilePtr idx, OpenBeside(absl::StrCat(stem, std::string(kIdx)), beyond));
-  if (idx != nullptr) return OpenMegatron(bin, idx, vocabulary);
+  MOTLEY_ASSIGN_OR_RETURN(const WatchedFilePtr idx, OpenBeside(absl::StrCat(stem, std::string(kIdx)), options.beyond));
+  if (idx != nullptr) return OpenMegatron(bin, idx, options);
   MOTLEY_ASSIGN_OR_RETURN(const std::string head, HeadOf(*bin));
   MOTLEY_RETURN_IF_ERROR(CheckIsBareTokens(bin->path(), head));
   MOTLEY_ASSIGN_OR_RETURN(const BinLayout layout, ParseBinLayout(head, bin->bytes(), bin->path()));
-  return SourceOf(bin, nullptr, layout, vocabulary);
+  return SourceOf(bin, nullptr, layout, options);
 }
 
 // ---- our folder ----
@@ -193,38 +203,40 @@ absl::StatusOr<DataSource> OpenText(const FileDescriptor& opened, const std::str
 
 }  // namespace
 
-absl::StatusOr<DataSource> OpenDataSource(const FileDescriptor& opened, const std::string& path, const OpenBeyond& beyond,
-                                          int64_t vocabulary) {
+absl::StatusOr<DataSource> OpenDataSource(const FileDescriptor& opened, const std::string& path, const DataOptions& options) {
   if (IsDataFolder(opened)) {
-    const Folder folder{opened, path, beyond};
+    const Folder folder{opened, path, options.beyond};
     MOTLEY_ASSIGN_OR_RETURN(const std::optional<std::string> json, TokensJsonOf(folder));
-    return json ? OpenTokenFolder(folder, *json, vocabulary) : OpenText(opened, path, beyond);
+    return json ? OpenTokenFolder(folder, *json, options.vocabulary) : OpenText(opened, path, options.beyond);
   }
   if (EndsIn(path, kIdx)) return WrongDataFile(path, "is an index of tokens; give the .bin beside it as data.path");
-  if (!EndsIn(path, kBin)) return OpenText(opened, path, beyond);
+  if (!EndsIn(path, kBin)) return OpenText(opened, path, options.beyond);
   MOTLEY_ASSIGN_OR_RETURN(FileDescriptor again, Again(opened, path));
-  MOTLEY_ASSIGN_OR_RETURN(WatchedFilePtr bin, WatchedFile::Watch(std::move(again), path));
-  return OpenBin(std::move(bin), beyond, vocabulary);
+  MOTLEY_ASSIGN_OR_RETURN(const WatchedFilePtr bin, WatchedFile::Watch(std::move(again), path));
+  return OpenBin(bin, options);
 }
 
-absl::Status ProveFiles(const std::vector<UnprovenFile>& files, const std::atomic<bool>& stop) {
-  for (const UnprovenFile& unproven : files) {
+absl::Status Prove(const DataSource& source, const std::atomic<bool>& stop) {
+  for (const UnprovenFile& unproven : source.unproven) {
     const WatchedFile& file = *unproven.file;
     for (size_t part = 0; part < unproven.parts.size(); ++part) {
       const int64_t begin = static_cast<int64_t>(part) * kPartBytes, bytes = std::min(kPartBytes, file.bytes() - begin);
       Sha256 sha;
-      MOTLEY_RETURN_IF_ERROR(file.ForEachBlock(begin, bytes, [&](std::string_view block) -> absl::Status {
-        if (stop) return absl::CancelledError("the data are not compared any more");
-        sha.Update(block.data(), block.size());
-        return absl::OkStatus();
-      }));
+      MOTLEY_RETURN_IF_ERROR(Digest(file, begin, bytes, stop, sha));
       if (sha.Hex() == unproven.parts[part]) continue;
       return absl::FailedPreconditionError(absl::StrCat("data file ", file.path(), " is not what was prepared: its bytes ", begin,
                                                         " to ", begin + bytes, " have another digest than ", kTokensJson,
                                                         " says; copy the folder again"));
     }
   }
-  return absl::OkStatus();
+  if (source.undigested.empty()) return absl::OkStatus();
+  Sha256 sha;
+  for (const WatchedFilePtr& file : source.undigested) MOTLEY_RETURN_IF_ERROR(Digest(*file, 0, file->bytes(), stop, sha));
+  const std::string digest = sha.Hex();
+  if (digest == source.summary.digest) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat("data file ", source.undigested[0]->path(), " has digest ", digest,
+                                                    ", the job was planned for ", source.summary.digest,
+                                                    "; put the same files on every node"));
 }
 
 }  // namespace motley

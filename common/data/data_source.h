@@ -35,17 +35,24 @@ struct DataSource {
   std::unique_ptr<TokenSource> tokens;
   std::unique_ptr<TokenRows> rows;  // of kRows; else null
   std::vector<UnprovenFile> unproven;
+  std::vector<std::shared_ptr<const WatchedFile>> undigested;  // together they are to have summary.digest
+  bool is_proven() const { return unproven.empty() && undigested.empty(); }
 };
 
-// `path` names it in errors; `beyond` opens what lies beside a file, and what links of a folder lead to, also at reads. Numbers
-// from `vocabulary` on are refused where they are read. Text and others' tokens are read once and digested; of our folder sizes
-// are compared. The errors of TextSource::Open; INVALID_ARGUMENT: a file's form, FAILED_PRECONDITION: files that do not fit
-// together.
-absl::StatusOr<DataSource> OpenDataSource(const FileDescriptor& opened, const std::string& path, const OpenBeyond& beyond = {},
-                                          int64_t vocabulary = kAnyVocabulary);
+struct DataOptions {
+  OpenBeyond beyond;                    // opens what lies beside a file, and what links of a folder lead to, also at reads
+  int64_t vocabulary = kAnyVocabulary;  // numbers from here on are refused where they are read
+  // What the node has digested just before; empty: nothing. Others' tokens are not read whole for it once more: the summary has
+  // it, and no greatest token.
+  std::string known_digest;
+};
 
-// Reads the files whole and compares their parts; takes a second for 1.4 GB. FAILED_PRECONDITION names the first part that is not
-// what it was. CANCELLED once `stop` is set.
-absl::Status ProveFiles(const std::vector<UnprovenFile>& files, const std::atomic<bool>& stop);
+// `path` names it in errors. Text and others' tokens are read once and digested; of our folder sizes are compared. The errors of
+// TextSource::Open; INVALID_ARGUMENT: a file's form, FAILED_PRECONDITION: files that do not fit together.
+absl::StatusOr<DataSource> OpenDataSource(const FileDescriptor& opened, const std::string& path, const DataOptions& options = {});
+
+// Reads what is not proven and compares it with its digests; takes a second for 1.4 GB. FAILED_PRECONDITION names the file, and
+// of our folder the part, that is not what it was. CANCELLED once `stop` is set.
+absl::Status Prove(const DataSource& source, const std::atomic<bool>& stop);
 
 }  // namespace motley

@@ -11,16 +11,16 @@
 namespace motley {
 
 absl::StatusOr<DataSummary> SummarizeData(const FileDescriptor& opened, const std::string& path, const OpenBeyond& beyond) {
-  MOTLEY_ASSIGN_OR_RETURN(DataSource source, OpenDataSource(opened, path, beyond));
+  MOTLEY_ASSIGN_OR_RETURN(DataSource source, OpenDataSource(opened, path, {.beyond = beyond}));
   return std::move(source.summary);
 }
 
 absl::StatusOr<Dataset> Dataset::Read(const FileDescriptor& opened, const std::string& path, int64_t seq_len,
-                                      double validation_fraction, const OpenBeyond& beyond, int64_t vocabulary) {
+                                      double validation_fraction, const DataOptions& options) {
   Dataset data;
-  MOTLEY_ASSIGN_OR_RETURN(data.source_, OpenDataSource(opened, path, beyond, vocabulary));
+  MOTLEY_ASSIGN_OR_RETURN(data.source_, OpenDataSource(opened, path, options));
   const DataSummary& summary = data.source_.summary;
-  absl::Status good = CheckDataFits(summary, seq_len, vocabulary);
+  absl::Status good = CheckDataFits(summary, seq_len, options.vocabulary);
   if (good.ok()) good = CheckDataSize(summary, seq_len, validation_fraction, 1);
   if (!good.ok()) return absl::Status(good.code(), absl::StrCat(path, ": ", good.message()));
   data.seq_len_ = seq_len;

@@ -28,11 +28,9 @@ enum class Split { kTrain, kValidation };
 class Dataset {
  public:
   // With the errors of OpenDataSource, CheckDataSize and, with a vocabulary, CheckDataFits. The last share of the data is the
-  // validation part, of text and streams in bytes and tokens, of rows in rows; with kAllForValidation all is. `beyond` is called
-  // at reads, too.
+  // validation part, of text and streams in bytes and tokens, of rows in rows; with kAllForValidation all is.
   static absl::StatusOr<Dataset> Read(const FileDescriptor& opened, const std::string& path, int64_t seq_len,
-                                      double validation_fraction, const OpenBeyond& beyond = {},
-                                      int64_t vocabulary = kAnyVocabulary);
+                                      double validation_fraction, const DataOptions& options = {});
 
   int64_t num_samples(Split split) const { return split == Split::kTrain ? train_samples_ : validation_samples_; }
   const DataSummary& summary() const { return source_.summary; }
@@ -44,9 +42,9 @@ class Dataset {
   // Targets of these samples that count.
   absl::StatusOr<int64_t> CountTrained(Split split, std::span<const int64_t> indices) const;
 
-  // Whether anything is left to compare, and the comparing: ProveFiles.
-  bool is_proven() const { return source_.unproven.empty(); }
-  absl::Status Prove(const std::atomic<bool>& stop) const { return ProveFiles(source_.unproven, stop); }
+  // Whether anything is left to compare, and the comparing (data_source.h).
+  bool is_proven() const { return source_.is_proven(); }
+  absl::Status Prove(const std::atomic<bool>& stop) const { return motley::Prove(source_, stop); }
 
  private:
   Dataset() = default;

@@ -19,7 +19,7 @@ std::string Other(const char* key, const std::string& path, const DataSummary& s
 }
 
 // The data of one path.
-struct Named {
+struct DataOfPath {
   const char* key;
   const std::string& path;
   const DataSummary& data;
@@ -30,19 +30,19 @@ struct Named {
   }
 };
 
-absl::Status CheckTokenizer(const Named& named, const JobConfig& config, const std::string& of_weights) {
+absl::Status CheckTokenizer(const DataOfPath& of, const JobConfig& config, const std::string& of_weights) {
   if (of_weights.empty() || config.data.any_tokenizer) return absl::OkStatus();
   const std::string& folder = config.checkpoint.initial;
-  if (named.data.kind == DataKind::kText) {
+  if (of.data.kind == DataKind::kText) {
     return absl::FailedPreconditionError(
         absl::StrCat("it is plain text, whose bytes would be the tokens, and the weights of checkpoint.initial '", folder,
-                     "' have a tokenizer; make their tokens (motley data prepare --tokenizer ", folder, " --out TOKENS ",
-                     named.path, ") and give TOKENS as ", named.key, ", or set data.any_tokenizer = true to train on bytes"));
+                     "' have a tokenizer; make their tokens (motley data prepare --tokenizer ", folder, " --out TOKENS ", of.path,
+                     ") and give TOKENS as ", of.key, ", or set data.any_tokenizer = true to train on bytes"));
   }
   // Others' files say nothing of it.
-  if (named.data.tokenizer.empty() || named.data.tokenizer == of_weights) return absl::OkStatus();
+  if (of.data.tokenizer.empty() || of.data.tokenizer == of_weights) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
-      "its tokens are of another tokenizer (tokenizer.json with digest ", named.data.tokenizer,
+      "its tokens are of another tokenizer (tokenizer.json with digest ", of.data.tokenizer,
       ") than the weights of checkpoint.initial '", folder, "' (digest ", of_weights, "); prepare them with --tokenizer ", folder,
       ", or set data.any_tokenizer = true where both are known to have the same words"));
 }
@@ -52,12 +52,12 @@ absl::Status CheckOneTokenizer(const DataSummary& data, const DataSummary& valid
                           ? data.kind != validation.kind
                           : !data.tokenizer.empty() && !validation.tokenizer.empty() && data.tokenizer != validation.tokenizer;
   if (!differ || config.data.any_tokenizer) return absl::OkStatus();
-  const auto of = [](const DataSummary& summary) {
+  const auto words = [](const DataSummary& summary) {
     return summary.kind == DataKind::kText ? std::string("plain text")
            : summary.tokenizer.empty()     ? std::string("tokens")
                                            : absl::StrCat("tokens of tokenizer ", summary.tokenizer);
   };
-  return absl::FailedPreconditionError(absl::StrCat("data.path holds ", of(data), " and this ", of(validation),
+  return absl::FailedPreconditionError(absl::StrCat("data.path holds ", words(data), " and this ", words(validation),
                                                     "; prepare both with one tokenizer, or set data.any_tokenizer = true"));
 }
 
@@ -81,11 +81,12 @@ absl::Status CheckJobsData(const JobConfig& config, const StorageReport& report)
   const DataSection& section = config.data;
   const int64_t seq_len = config.training.seq_len;
   const absl::StatusOr<ModelShape> model = ResolveModel(config);  // was looked at when the job came
-  const Named data{kPath, section.path, report.data}, validation{kValidationPath, section.validation_path, report.validation};
-  const auto check = [&](const Named& named, double fraction, int64_t samples) -> absl::Status {
-    if (model.ok()) MOTLEY_RETURN_IF_ERROR(named.Refuse(CheckDataFits(named.data, seq_len, model->vocab_size)));
-    MOTLEY_RETURN_IF_ERROR(named.Refuse(CheckDataSize(named.data, seq_len, fraction, samples)));
-    return named.Refuse(CheckTokenizer(named, config, report.initial_tokenizer));
+  const DataOfPath data{kPath, section.path, report.data},
+      validation{kValidationPath, section.validation_path, report.validation};
+  const auto check = [&](const DataOfPath& of, double fraction, int64_t samples) -> absl::Status {
+    if (model.ok()) MOTLEY_RETURN_IF_ERROR(of.Refuse(CheckDataFits(of.data, seq_len, model->vocab_size)));
+    MOTLEY_RETURN_IF_ERROR(of.Refuse(CheckDataSize(of.data, seq_len, fraction, samples)));
+    return of.Refuse(CheckTokenizer(of, config, report.initial_tokenizer));
   };
   MOTLEY_RETURN_IF_ERROR(check(data, ValidationFraction(section), section.validation_samples));
   if (section.validation_path.empty()) return absl::OkStatus();

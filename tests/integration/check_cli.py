@@ -107,7 +107,9 @@ def data_errors(cluster):
     for job_id, path, content, words, code, status in [
             ("no-data", cluster.path("missing.txt"), None, ["missing.txt"], 5, NO_INPUT),
             ("short-data", cluster.path("short.txt"), b"too short", ["short.txt", "bytes"], 9, DATA),
-            ("binary-data", cluster.path("binary.txt"), b"abc\xff\xfe" * 1000, ["binary.txt", "UTF-8"], 3, DATA)]:
+            ("binary-data", cluster.path("binary.txt"), b"abc\xff\xfe" * 1000, ["binary.txt", "UTF-8"], 3, DATA),
+            ("cut-tokens", cluster.path("cut.bin"), b"\x01\x00" * 5000 + b"\x02", ["cut.bin", "10001 bytes, an odd number"], 3, DATA),
+            ("other-tokens", cluster.path("other.bin"), b"\x01\x00" * 5000 + b"\x00\x01", ["other.bin", "token 256", "vocab_size"], 9, DATA)]:
         if content is not None:
             with open(path, "wb") as file:
                 file.write(content)

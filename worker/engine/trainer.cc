@@ -50,12 +50,14 @@ absl::StatusOr<std::unique_ptr<Dataset>> Trainer::OpenJobData(const JobsData& wh
   const std::string& path = which.path;
   MOTLEY_ASSIGN_OR_RETURN(const FileDescriptor opened,
                           options_.roots != nullptr ? options_.roots->OpenForRead(which.key, path) : OpenData(path));
-  OpenBeyond beyond;
+  DataOptions options;
+  options.vocabulary = assignment_.model.vocab_size;
+  options.known_digest = which.digest;
   if (options_.roots != nullptr) {
-    beyond = [this, key = which.key](const std::string& target) { return options_.roots->OpenForRead(key, target); };
+    options.beyond = [this, key = which.key](const std::string& target) { return options_.roots->OpenForRead(key, target); };
   }
-  MOTLEY_ASSIGN_OR_RETURN(Dataset data, Dataset::Read(opened, path, assignment_.config.training.seq_len,
-                                                      which.validation_fraction, beyond, assignment_.model.vocab_size));
+  MOTLEY_ASSIGN_OR_RETURN(Dataset data,
+                          Dataset::Read(opened, path, assignment_.config.training.seq_len, which.validation_fraction, options));
   if (!which.digest.empty() && data.summary().digest != which.digest) {
     return absl::FailedPreconditionError(absl::StrCat(
         "data ", path, " has digest ", data.summary().digest, " on ", NodeOf(assignment_.devices[assignment_.rank]).value(),

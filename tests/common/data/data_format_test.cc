@@ -41,6 +41,22 @@ TEST(DataFormatTest, WhatIsNoTextIsNamedWithItsRemedy) {
   }
 }
 
+// Numbers have no mark of their own: what begins like a short one of another format may be tokens.
+TEST(DataFormatTest, BareTokensAreToldFromOtherFormatsByLongMarksAlone) {
+  for (const char* head : {"\x1f\x8b\x08", "\xff\xfe", "BZh", "\xff\xd8\xff\xe0", "some text", ""}) {
+    EXPECT_TRUE(CheckIsBareTokens("/d/train.bin", head).ok()) << head;
+  }
+  const std::string weights(CheckIsBareTokens("/d/pytorch_model.bin", "PK\x03\x04").message());
+  EXPECT_THAT(weights, StartsWith("data file /d/pytorch_model.bin is a zip archive or a PyTorch file, not token numbers; "));
+  EXPECT_FALSE(CheckIsBareTokens("/d/x.bin", "PAR1").ok());
+}
+
+TEST(DataFormatTest, RecordsAndTablesNameTheProgramThatTakesThem) {
+  for (const char* file : {"/d/c4.jsonl", "/d/x.parquet"}) {
+    EXPECT_THAT(std::string(CheckIsText(file, "x").message()), HasSubstr("make tokens of it (motley data prepare), or "));
+  }
+}
+
 // The bytes of UTF-16, of letters below 256.
 std::string Wide(const std::string& text, bool little) {
   std::string wide;

@@ -25,7 +25,9 @@ using testing::HasSubstr;
 absl::StatusOr<Dataset> OpenAs(const std::string& path, int64_t seq_len, double fraction = 0,
                                int64_t vocabulary = kAnyVocabulary) {
   const absl::StatusOr<FileDescriptor> opened = OpenData(path);
-  return opened.ok() ? Dataset::Read(*opened, path, seq_len, fraction, {}, vocabulary) : opened.status();
+  DataOptions options;
+  options.vocabulary = vocabulary;
+  return opened.ok() ? Dataset::Read(*opened, path, seq_len, fraction, options) : opened.status();
 }
 absl::StatusOr<DataSummary> SummaryOf(const std::string& path) {
   const absl::StatusOr<FileDescriptor> opened = OpenData(path);
@@ -348,6 +350,37 @@ TEST(DataSourceTest, AnAlteredByteIsFoundByItsPart) {
   const std::atomic<bool> stopped{true};
   EXPECT_TRUE(absl::IsCancelled(OpenAs(path, 8)->Prove(stopped)));
   EXPECT_TRUE(OpenAs(folder.Write("t.txt", "some text"), 4)->is_proven()) << "it was read whole";
+}
+
+// A rank whose node has just digested them does not read gigabytes before its first step.
+TEST(DataSourceTest, OthersTokensOfAKnownDigestAreComparedLater) {
+  TempFolder folder;
+  const std::vector<uint16_t> tokens = SomeTokens(200);
+  folder.Write("m.idx", IndexBytes(8, 2, {200}, {0, 1}));
+  const std::string path = folder.Write("m.bin", Bytes(tokens));
+  const std::atomic<bool> stop{false};
+  DataOptions options;
+  for (const std::string& known : {SummaryOf(path)->digest, Sha256Hex("other")}) {
+    options.known_digest = known;
+    const auto data = Dataset::Read(*OpenData(path), path, 5, 0, options);
+    ASSERT_TRUE(data.ok()) << data.status();
+    EXPECT_FALSE(data->is_proven());
+    EXPECT_EQ(data->summary().digest, known);
+    EXPECT_EQ(ReadRow(*data, Split::kTrain, 3, 5)->tokens, Wide(tokens, 15, 5));
+    const absl::Status proof = data->Prove(stop);
+    EXPECT_EQ(proof.ok(), known == SummaryOf(path)->digest);
+    if (!proof.ok()) {
+      EXPECT_THAT(std::string(proof.message()),
+                  HasSubstr("m.bin has digest " + SummaryOf(path)->digest + ", the job was planned for " + known));
+    }
+  }
+  options.vocabulary = 900;  // token 141 is 987
+  const auto small = Dataset::Read(*OpenData(path), path, 5, 0, options);
+  ASSERT_TRUE(small.ok()) << small.status();
+  EXPECT_TRUE(ReadRow(*small, Split::kTrain, 0, 5).ok());
+  EXPECT_THAT(std::string(ReadRow(*small, Split::kTrain, 28, 5).status().message()),
+              HasSubstr("m.bin has 980 as token 140; tokens are 0 to 899 for this model"))
+      << "what is beyond the model is found where it is read";
 }
 
 // As the worker opens what lies beneath its roots.

@@ -137,7 +137,7 @@ TEST_F(VersionsTest, JobsOfVersionTenKeepTheirUidAndHaveAdoptedNothing) {
 }
 
 TEST_F(VersionsTest, AJobFromBeforeThereWereTokensTrainsOnText) {
-  WriteVersion(10, {"old"});
+  WriteVersion(10, {"old"}, *NumberKey::NewSecret());  // its mark has a secret
   auto store = Open();
   EXPECT_EQ(store->findings(), 0);
   EXPECT_EQ(Job(*store, "old").data, TextSummary(500, "d"));

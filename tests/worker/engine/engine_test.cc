@@ -187,7 +187,6 @@ TEST_F(EngineTest, ValidationsMayHaveDataOfTheirOwn) {
       << few;
 }
 
-// Prepared tokens that are the bytes of a text are trained on as the text is, in an order of their own.
 TEST_F(EngineTest, PreparedTokensAreTrainedOnAndComparedBesideTheJob) {
   TempFolder folder;
   std::vector<uint16_t> tokens;
