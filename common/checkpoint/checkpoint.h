@@ -58,6 +58,7 @@ struct CheckpointManifest {
   int64_t skipped_steps = 0;        // of `step`: without an update, for an overflow in float16
   double loss_scale = 0;            // of the next step in float16; 0 = the job computed in another type
   int64_t steps_at_loss_scale = 0;  // since it changed
+  std::string base;                 // name of a folder beside (common/weights/base_model.h); empty: there is none
   std::vector<CheckpointFile> files;
 };
 

@@ -15,7 +15,7 @@ constexpr size_t kMaxSourceBytes = 256;  // the name of a node or device has at 
 // What an entry of a ring takes, with its texts; the pointer's own block is small beside them.
 size_t BytesOf(const JobStatus& job) {
   return sizeof(Update) + sizeof(JobStatus) + job.id.value().size() + job.reason.size() + job.newest_checkpoint.size() +
-         job.data_digest.size() + job.uid.value().size();
+         job.data_digest.size() + job.initial_digest.size() + job.uid.value().size();
 }
 size_t BytesOf(const EventRecord& event) {
   return sizeof(Update) + event.job.value().size() + event.kind.size() + event.node.value().size() + event.device.value().size() +

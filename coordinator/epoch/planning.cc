@@ -185,8 +185,8 @@ absl::Status BeginPlanning(Core& core) {
   task->job = job.id;
   task->ticket = run.planning_ticket;
   task->tries_without_small = MayLeaveOutSmall(core.state, run, job);
-  task->wish = CheckpointWish{CheckpointFolder(job), OwnerOf(job), job.newest_checkpoint,
-                              job.data_digest,       run.damaged,  job.started_unix_ms == 0};
+  task->wish = CheckpointWish{CheckpointFolder(job),    OwnerOf(job),      job.newest_checkpoint, job.data_digest, run.damaged,
+                              job.started_unix_ms == 0, job.initial_digest};
   task->input = *std::move(input);
   BeginLook(core, task);
   return absl::OkStatus();

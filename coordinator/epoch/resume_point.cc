@@ -17,6 +17,7 @@
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/model/parameters.h"
+#include "common/weights/weights_folder.h"
 
 namespace motley::coordinator {
 namespace {
@@ -164,21 +165,41 @@ std::string WhatIsGone(const CheckpointWish& wish, const std::string& used) {
   return absl::StrCat("checkpoint ", wish.published, ", which was published, is gone: somebody else deleted or renamed it");
 }
 
+absl::Status AnotherModel(const std::string& folder, const ModelShape& model, const ModelShape& of_job, const char* remedy) {
+  return absl::FailedPreconditionError(absl::StrCat("checkpoint.initial ", folder, " is of another model, with ",
+                                                    NumParameters(model), " parameters; the job's has ", NumParameters(of_job),
+                                                    remedy));
+}
+
+// The nodes have looked at it. Its config.json is compared here, where it can be read, or by the ranks.
+absl::Status PrepareWeights(const planner::PlannerInput& input, Prepared* prepared) {
+  const std::string& path = input.config.checkpoint.initial;
+  const absl::StatusOr<std::string> folder = FindWeightsFolder(path, OpenAnywhere);
+  const bool seen = folder.ok() && !folder->empty();
+  const absl::StatusOr<std::string> text = seen ? ReadModelConfig(*folder, OpenAnywhere) : absl::NotFoundError("");
+  const auto shape = text.ok() ? ParseHfConfig(*text, kModelConfigName, input.config.training.seq_len) : text.status();
+  if (shape.ok() && !(*shape == input.model)) {
+    return AnotherModel(path, *shape, input.model, "; leave out [model], and submit the job where the folder can be read");
+  }
+  constexpr int64_t kLeastBytesOfParameter = 2;
+  prepared->initial = true;
+  prepared->resume_from = path;
+  prepared->resume_bytes = NumParameters(input.model) * kLeastBytesOfParameter;
+  return absl::OkStatus();
+}
+
 // The job begins: with the weights of another one, where that is asked for.
-absl::Status PrepareInitial(const planner::PlannerInput& input, const std::set<std::string>& damaged, Prepared* prepared) {
+absl::Status PrepareInitial(const planner::PlannerInput& input, const CheckpointWish& wish, Prepared* prepared) {
   const std::string& folder = input.config.checkpoint.initial;
   if (folder.empty()) return absl::OkStatus();
-  absl::StatusOr<FoundCheckpoint> found = FindCheckpointAt(folder, damaged);
+  if (!wish.initial_digest.empty()) return PrepareWeights(input, prepared);
+  absl::StatusOr<FoundCheckpoint> found = FindCheckpointAt(folder, wish.damaged);
   if (!found.ok() && FaultOf(found.status()) == Fault::kStorage) return found.status();  // another time, perhaps
   if (!found.ok()) {
     return absl::Status(found.status().code(), absl::StrCat("checkpoint.initial: ", std::string(found.status().message())));
   }
   const CheckpointManifest& manifest = found->manifest;
-  if (!(manifest.model == input.model)) {
-    return absl::FailedPreconditionError(absl::StrCat("checkpoint.initial ", found->folder, " is of another model, with ",
-                                                      NumParameters(manifest.model), " parameters; the job's has ",
-                                                      NumParameters(input.model)));
-  }
+  if (!(manifest.model == input.model)) return AnotherModel(found->folder, manifest.model, input.model, "");
   MOTLEY_ASSIGN_OR_RETURN(const DType dtype, ParseDType(input.config.training.dtype));
   if (manifest.dtype != dtype) {
     return absl::FailedPreconditionError(absl::StrCat("checkpoint.initial ", found->folder, " holds ",
@@ -217,7 +238,7 @@ void WithoutOne(const planner::PlannerInput& input, const CheckpointWish& wish, 
     prepared->status = found;
   } else {
     // One that has begun beside another cluster's job of its id, and has saved nothing yet, begins again.
-    prepared->status = PrepareInitial(input, wish.damaged, prepared);
+    prepared->status = PrepareInitial(input, wish, prepared);
     const std::vector<std::string>& skipped = empty ? search.not_one() : search.refused();
     prepared->skipped.insert(prepared->skipped.begin(), skipped.begin(), skipped.end());
   }

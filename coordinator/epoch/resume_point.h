@@ -23,6 +23,8 @@ struct CheckpointWish {
   std::string data_digest;
   std::set<std::string> damaged;
   bool is_new = false;  // it has never started a rank
+  // Of config.checkpoint.initial, where the nodes found a folder of HuggingFace's there: this machine may not see it.
+  std::string initial_digest;
 };
 
 // All of Prepared but what is the planner's. The newest checkpoint of the job's own; where it has none, the newest one of another

@@ -3,12 +3,14 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "common/data/dataset.h"
 #include "coordinator/state/decide_view.h"
+#include "coordinator/state/initial_weights.h"
 #include "coordinator/state/setup_reach.h"
 
 namespace motley::coordinator {
@@ -64,9 +66,18 @@ Reference ReferenceOf(const DecideView& v) {
   return most;
 }
 
+WeightsReference WeightsOf(const DecideView& v) {
+  std::vector<std::pair<NodeName, std::string>> digests;
+  for (const auto& [node, answer] : v.run.storage) {
+    if (IsSound(v, node, answer)) digests.emplace_back(node, answer.report.initial_digest);
+  }
+  return ReferenceOfWeights(v.job, digests);
+}
+
 // By node. Those that did not answer are among them when it is too late.
 std::map<NodeName, Complaint> Complaints(const DecideView& v, const Reference& reference, bool late) {
   std::map<NodeName, Complaint> complaints;
+  const WeightsReference reference_weights = WeightsOf(v);
   for (const auto& [node, answer] : v.run.storage) {
     const StorageReport& report = answer.report;
     if (!answer.answered) {
@@ -84,6 +95,8 @@ std::map<NodeName, Complaint> Complaints(const DecideView& v, const Reference& r
     } else if (report.data.digest != reference.digest) {
       complaints[node].text = absl::StrFormat("data.path '%s' holds other data (%d bytes, digest %s) than %s",
                                               v.job.config.data.path, report.data.bytes, report.data.digest, reference.where);
+    } else if (const std::string weights = WeightsComplaint(v.job, reference_weights, report); !weights.empty()) {
+      complaints[node].text = weights;
     }
   }
   return complaints;

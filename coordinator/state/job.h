@@ -35,9 +35,10 @@ struct JobStatus {
   bool has_unnamed_checkpoints = false;  // its ranks wrote some without a uid: they were of a build from before
   double predicted_step_seconds = 0;
   bool stop_requested = false;
-  int plannings_begun = 0;  // in a row that were not finished: the coordinator ended meanwhile
-  std::string data_digest;  // what the first storage check saw; a node that sees other data is left out
-  int64_t data_bytes = 0;   // the same
+  int plannings_begun = 0;     // in a row that were not finished: the coordinator ended meanwhile
+  std::string data_digest;     // what the first storage check saw; a node that sees other data is left out
+  int64_t data_bytes = 0;      // the same
+  std::string initial_digest;  // of a HuggingFace folder that the job begins with, likewise; empty: it is none
   absl::StatusCode error_code = absl::StatusCode::kOk;  // of a failed job, where it is known
   int64_t owner_uid = -1;                               // of the account that submitted it, where jobs have owners; -1: not known
   std::string owner;                                    // its name then

@@ -9,6 +9,7 @@
 #include "common/base/address.h"
 #include "common/base/count.h"
 #include "coordinator/state/cluster.h"
+#include "coordinator/state/initial_weights.h"
 #include "coordinator/state/membership.h"
 #include "coordinator/state/setup_reach.h"
 #include "planner/costs/profile_series.h"
@@ -40,7 +41,7 @@ std::string StorageComplaint(const JobRecord& job, const ProbeToken& token, cons
         "what the other nodes have",
         job.config.data.path, report.data.bytes, report.data.digest, job.data_digest);
   }
-  return "";
+  return WeightsComplaint(job, ReferenceOfWeights(job, {}), report);
 }
 
 // The planner needs times of the layer; embedding and head may take next to none.

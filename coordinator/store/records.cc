@@ -39,7 +39,8 @@ Row ToRow(const JobRecord& job) {
           job.owner_uid,
           job.owner,
           job.uid.value(),
-          int64_t{job.has_unnamed_checkpoints}};
+          int64_t{job.has_unnamed_checkpoints},
+          job.initial_digest};
 }
 
 Row ToRow(const EpochRow& epoch) { return {epoch.job.value(), epoch.epoch.value(), epoch.unix_ms, RanksToJson(epoch.ranks)}; }
@@ -116,6 +117,7 @@ absl::StatusOr<JobRecord> JobOf(const Row& row) {
   job.owner_uid = job.owner.empty() ? -1 : IntegerAt(row, 17);
   job.uid = JobUid(TextAt(row, 19));
   job.has_unnamed_checkpoints = IntegerAt(row, 20) != 0;
+  job.initial_digest = TextAt(row, 21);
   return job;
 }
 
