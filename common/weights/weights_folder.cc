@@ -10,13 +10,12 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/clean_text.h"
 #include "common/base/parse_json.h"
 #include "common/base/some_names.h"
 #include "common/base/status_macros.h"
-#include "common/checkpoint/checkpoint_folders.h"
-#include "common/checkpoint/checkpoint_manifest.h"
 #include "common/data/data_files.h"
 
 namespace motley {
@@ -53,11 +52,14 @@ absl::StatusOr<std::vector<std::string>> NamesOf(FileDescriptor folder, const st
   return names;
 }
 
-bool HoldsCheckpoints(const std::string& path, const std::vector<std::string>& names) {
-  return HoldsName(names, kManifestName) || std::any_of(names.begin(), names.end(), [&](const std::string& name) {
-           const auto folder = ParseCheckpointFolder(path, name);
-           return folder && folder->published;
-         });
+// "step-00000040-gen-3", or what lies in one: an export into a job's folder is not what is meant by that folder.
+bool IsOfCheckpoints(std::string_view name) {
+  constexpr std::string_view kStep = "step-";
+  constexpr size_t kLeastDigits = 8;
+  if (name == "manifest.json") return true;
+  if (!name.starts_with(kStep) || name.size() < kStep.size() + kLeastDigits) return false;
+  const std::string_view digits = name.substr(kStep.size(), kLeastDigits);
+  return std::all_of(digits.begin(), digits.end(), [](char c) { return absl::ascii_isdigit(static_cast<unsigned char>(c)); });
 }
 
 bool HoldsWeights(const std::vector<std::string>& names) {
@@ -172,7 +174,7 @@ absl::StatusOr<std::string> FindWeightsFolder(const std::string& path, const Ope
   if (::fstat(opened.get(), &found) != 0) return FileError(errno, "look at", path);
   if (!S_ISDIR(found.st_mode)) return std::string();
   MOTLEY_ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesOf(std::move(opened), path));
-  if (HoldsCheckpoints(path, names)) return std::string();
+  if (std::any_of(names.begin(), names.end(), IsOfCheckpoints)) return std::string();
   const bool download = HoldsName(names, kSnapshotsName) && (HoldsName(names, kBlobsName) || HoldsName(names, kRefsName));
   if (download) return SnapshotOf(path, open);
   return HoldsWeights(names) ? path : std::string();
