@@ -181,10 +181,9 @@ absl::Status PrepareWeights(const planner::PlannerInput& input, Prepared* prepar
   if (shape.ok() && !(*shape == input.model)) {
     return AnotherModel(path, *shape, input.model, "; leave out [model], and submit the job where the folder can be read");
   }
-  constexpr int64_t kLeastBytesOfParameter = 2;
   prepared->initial = true;
   prepared->resume_from = path;
-  prepared->resume_bytes = NumParameters(input.model) * kLeastBytesOfParameter;
+  prepared->resume_bytes = NumParameters(input.model) * SizeOfBytes(DType::kFloat32);
   return absl::OkStatus();
 }
 

@@ -3,7 +3,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/sha256.h"
 #include "common/base/status_macros.h"
+#include "common/checkpoint/byte_tokenizer.h"
 #include "common/weights/weights_sample.h"
 
 namespace motley::worker {
@@ -31,7 +33,8 @@ absl::Status CheckInitial(const std::string& path, const FileRoots& roots, Stora
   absl::StatusOr<WeightsSample> sample = SampleBeneath(path, roots);
   if (!sample.ok()) return WithInitialKey(sample.status());
   report->initial_digest = std::move(sample->digest);
-  report->initial_tokenizer = std::move(sample->tokenizer);
+  // Of an own export: bytes are no tokenizer that tokens could be of.
+  if (sample->tokenizer != Sha256Hex(ByteTokenizer())) report->initial_tokenizer = std::move(sample->tokenizer);
   return absl::OkStatus();
 }
 

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "common/base/sha256.h"
+#include "common/checkpoint/byte_tokenizer.h"
 #include "common/weights/weights_sample.h"
 #include "tests/common/checkpoint/checkpoint_fixture.h"
 #include "tests/common/weights/weights_fixture.h"
@@ -123,6 +124,8 @@ TEST_F(StorageCheckTest, OfAHuggingFaceFolderItReportsWhatItHolds) {
   EXPECT_EQ(report.error, "");
   EXPECT_EQ(report.initial_digest, SampleWeights(models.path(), OpenAnywhere)->digest);
   EXPECT_EQ(report.initial_tokenizer, Sha256Hex("{}"));
+  models.Write("tokenizer.json", ByteTokenizer());
+  EXPECT_EQ(Check(check_).initial_tokenizer, "") << "bytes";
   check_.initial = folder_;
   EXPECT_EQ(Check(check_).initial_digest, "") << "no weights of HuggingFace";
   check_.initial = models.path();
