@@ -85,6 +85,11 @@ FlagsResult ParseFlags(int argc, char** argv) {
     return {std::nullopt, EX_CONFIG};
   }
   if (!check) return {config, 0};
+  if (const std::vector<std::string> unknown = UnknownAccounts(config); !unknown.empty()) {
+    for (const std::string& why : unknown)
+      std::cerr << "motley-coordinator: " << (file.empty() ? "" : file + ": ") << why << "\n";
+    return {std::nullopt, EX_CONFIG};
+  }
   std::cout << DescribeDoors(config);
   return {std::nullopt, 0};
 }

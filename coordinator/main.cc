@@ -1,4 +1,4 @@
-// motley-coordinator: parse, build, run until SIGTERM, SIGINT or SIGHUP, stop.
+// motley-coordinator: parse, build, run until a signal that asks to end, stop.
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -10,6 +10,7 @@
 
 #include "common/base/addresses_file.h"
 #include "common/base/logging.h"
+#include "common/base/standard_streams.h"
 #include "common/base/stop_signals.h"
 #include "common/rpc/tls_credentials.h"
 #include "coordinator/flags.h"
@@ -52,6 +53,7 @@ void KeepFilesToOneself() { umask(umask(0077) | 0066); }
 
 int main(int argc, char** argv) {
   using namespace motley;
+  HoldStandardStreams();
   KeepFilesToOneself();
   IgnoreSignalsOfWrites();
   if (const auto code = coordinator::RunStoreCommand(argc, argv, std::cout, std::cerr)) return *code;

@@ -144,8 +144,9 @@ absl::Status Server::Parts::Serve() {
   size_t people_most = config.people_connections, workers_most = config.worker_connections;
   FitConnections(DescriptorLimit(), &people_most, &workers_most);
   std::vector<Acceptor::Server> servers;
-  servers.push_back(
-      {"people", {}, SeatLimits::Shared(people_most, config.account_connections, "limits.people_connections"), nullptr, true});
+  SeatLimits people_seats =
+      SeatLimits::Shared(people_most, config.account_connections, "limits.people_connections", socket_address);
+  servers.push_back({"people", {}, std::move(people_seats), nullptr, true});
   servers.back().doors.push_back({std::move(people_sockets), [this](int fd) { return people.For(fd); }, false});
   servers.push_back({"workers", {}, SeatLimits::Common(workers_most, "limits.workers_connections"), &workers_busy, false});
   own_workers = std::make_unique<OwnWorkers>(config.worker_accounts, workers_socket_address, *workers_endpoint.acceptor);
@@ -163,6 +164,14 @@ namespace {
 bool IsOpen(const std::string& address) {
   const absl::StatusOr<HostPort> parsed = ParseHostPort("", address, 0);
   return parsed.ok() && !IsLoopback(parsed->host);
+}
+
+// A directory server may answer later than this process is started: not a reason to stay away.
+void WarnOfUnknownAccounts(const Config& config) {
+  for (const std::string& why : UnknownAccounts(config)) {
+    LogWarning(absl::StrCat(
+        why, ". Its workers are refused until the machine knows it; the coordinator need not be started anew for that"));
+  }
 }
 
 void WarnOfPlaintext(const Config& config, const std::string& workers_address) {
@@ -209,6 +218,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Config& config) {
                        " for workers, metrics on ", server->metrics_address().empty() ? "none" : server->metrics_address(),
                        ", state in ", config.state_folder));
   WarnOfPlaintext(config, parts.workers_address);
+  WarnOfUnknownAccounts(config);
   return server;
 }
 

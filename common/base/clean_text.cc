@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -20,11 +21,26 @@ uint32_t CodePoint(std::string_view sequence) {
   return point;
 }
 
-bool Steers(uint32_t point) {
-  return point < 0x20 || (point >= 0x7f && point < 0xa0) ||                               // control characters
-         point == 0x2028 || point == 0x2029 ||                                            // separators of lines
-         (point >= 0x202a && point <= 0x202e) || (point >= 0x2066 && point <= 0x2069) ||  // direction of writing
-         point == 0x061c || point == 0x200e || point == 0x200f;                           // its marks
+struct Range {
+  uint32_t first, last;
+};
+
+// What Unicode 15 says may be shown as nothing (Default_Ignorable_Code_Point): of no width, joiners, variation selectors, marks
+// and turners of the writing direction, fillers, tags. With it, as little seen, the marks of notes between lines (fff9 to fffb).
+constexpr Range kUnseen[] = {{0xad, 0xad},       {0x34f, 0x34f},    {0x61c, 0x61c},   {0x115f, 0x1160}, {0x17b4, 0x17b5},
+                             {0x180b, 0x180f},   {0x200b, 0x200f},  {0x202a, 0x202e}, {0x2060, 0x206f}, {0x3164, 0x3164},
+                             {0xfe00, 0xfe0f},   {0xfeff, 0xfeff},  {0xffa0, 0xffa0}, {0xfff0, 0xfffb}, {0x1bca0, 0x1bca3},
+                             {0x1d173, 0x1d17a}, {0xe0000, 0xe0fff}};
+
+bool SteersOrHides(uint32_t point) {
+  return point < 0x20 || (point >= 0x7f && point < 0xa0) ||  // control characters
+         point == 0x2028 || point == 0x2029 ||               // separators of lines
+         std::any_of(std::begin(kUnseen), std::end(kUnseen),
+                     [point](const Range& range) { return range.first <= point && point <= range.last; });
+}
+
+std::string Spelled(uint32_t point) {
+  return point > 0xffff ? absl::StrFormat("\\U%08x", point) : absl::StrFormat("\\u%04x", point);
 }
 
 // How many bytes of `text`, which begins with a byte that is not plain, are one good sequence; 0: the byte is wrong.
@@ -50,8 +66,8 @@ std::string Clean(std::string_view text, bool many_lines) {
       absl::StrAppendFormat(&out, "\\x%02x", static_cast<uint8_t>(text[0]));
     } else if (text[0] == '\n') {
       out += "\\n";
-    } else if (const uint32_t point = CodePoint(text.substr(0, bytes)); Steers(point)) {
-      absl::StrAppendFormat(&out, "\\u%04x", point);
+    } else if (const uint32_t point = CodePoint(text.substr(0, bytes)); SteersOrHides(point)) {
+      out += Spelled(point);
     } else {
       out.append(text.substr(0, bytes));
     }

@@ -1,5 +1,6 @@
-// Text from elsewhere, made fit to be stored, sent, logged and shown: a wrong byte must not make a message unreadable, and a
-// control character must neither forge a line of a log nor steer a terminal.
+// Text from elsewhere, made fit to be stored, sent, logged and shown: a wrong byte must not make a message unreadable, a control
+// character must neither forge a line of a log nor steer a terminal, and no two texts that differ may look alike by what is not
+// seen.
 #pragma once
 
 #include <cstddef>
@@ -8,9 +9,9 @@
 
 namespace motley {
 
-// Valid UTF-8 in one line. What is not UTF-8 becomes "\xff", a line end "\n", every other control character, separator of lines
-// and turner of the writing direction "\u001b". Backslashes stay: the result is for people and cannot be turned back. Clean text
-// is returned as it is.
+// Valid UTF-8 in one line. What is not UTF-8 becomes "\xff", a line end "\n", every other control character, separator of lines,
+// turner of the writing direction and character that is not seen "\u001b" (beyond four digits "\U000e0041"). Backslashes stay:
+// the result is for people and cannot be turned back. Clean text is returned as it is.
 std::string CleanLine(std::string_view text);
 // The same for text of many lines: line ends and tabs stay.
 std::string CleanText(std::string_view text);

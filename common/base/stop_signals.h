@@ -3,15 +3,19 @@
 
 #include <signal.h>
 
-#include <initializer_list>
-
 namespace motley {
 
-// Blocks what asks to end, and `more`, for sigtimedwait: SIGTERM, SIGINT and SIGHUP (a terminal that closes), the last one unless
-// who started the daemon has it ignored (nohup). In this thread and in those that it starts, so before there is another.
-sigset_t BlockStopSignals(std::initializer_list<int> more = {});
+// Of no meaning here, and the end of a process that does not take them. Batch systems send them before the time is over
+// (Slurm's --signal=USR1), people by mistake.
+inline constexpr int kSignalsWithoutMeaning[] = {SIGUSR1, SIGUSR2, SIGALRM};
 
-// Whether one that comes after another asks to wait no longer. A closing terminal says SIGHUP twice and means it once.
+// Blocks what asks to end, for sigtimedwait and signalfd: SIGTERM, SIGINT; and, unless who started the daemon has them ignored
+// (nohup, trap ''), SIGHUP (a terminal that closes) and those without a meaning. In this thread and in those that it starts, so
+// before there is another.
+sigset_t BlockStopSignals();
+
+// Whether one that comes after another asks to wait no longer: SIGTERM and SIGINT. A closing terminal says SIGHUP twice and means
+// it once; the others are said to many processes at once.
 bool AsksToHurry(int number);
 
 // A lost peer (SIGPIPE) and a file that may not grow (SIGXFSZ: LimitFSIZE, ulimit -f) are errors of the write, which says where,

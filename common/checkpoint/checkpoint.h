@@ -109,17 +109,21 @@ struct FoundCheckpoint {
 };
 // Why whoever looks does not want a checkpoint; OK: it does.
 using CheckpointFilter = std::function<absl::Status(const CheckpointManifest& manifest, const std::string& folder)>;
+// That the owner's job made it; what it adopted is another's.
+CheckpointFilter OnlyOf(CheckpointOwner owner);
 // Newest checkpoint (ListCheckpointFolders) under `root` whose structure verifies, without those of the folders `left_out`
 // ("<root>/step-00000040-gen-3": readers found them damaged). Who reads its contents verifies them
 // (common/checkpoint/checkpoint_reader.h). No link is followed beneath `root`. Only proven damage skips a checkpoint, or
-// `wanted`: others may put theirs there. NOT_FOUND: there is none; a folder of such a name without a manifest is none, and stands
-// in `not_one` with the reason. The status of `wanted`: none but what it refused. DATA_LOSS: there are, and none is left; names
-// each. Others: one cannot be read now (Fault::kStorage), or is of a newer format.
+// `wanted`, or that it was renamed: others may put theirs there, and copies of any. NOT_FOUND: there is none; a folder of such a
+// name without a manifest is none, and stands in `not_one` with the reason. FAILED_PRECONDITION of CheckName: none but renamed
+// ones, and what `wanted` refused; its status: none but these. DATA_LOSS: there are, and none is left; names each. Others: one
+// cannot be read now (Fault::kStorage), or is of a newer format.
 absl::StatusOr<FoundCheckpoint> FindNewestCheckpoint(const std::string& root, const std::set<std::string>& left_out,
                                                      const CheckpointFilter& wanted = {},
                                                      std::vector<std::string>* not_one = nullptr);
-// Of a path that people gave: one checkpoint's folder, or one of several, whose newest it is.
-absl::StatusOr<FoundCheckpoint> FindCheckpointAt(const std::string& folder, const std::set<std::string>& left_out);
+// Of a path that people gave: one checkpoint's folder, or one of several, whose newest it is. A renamed one is none here, either.
+absl::StatusOr<FoundCheckpoint> FindCheckpointAt(const std::string& folder, const std::set<std::string>& left_out,
+                                                 const CheckpointFilter& wanted = {});
 // Deletes what older epochs of the fence's job left unfinished and, unless `keep_latest` is 0, its published checkpoints beyond
 // the newest `keep_latest` up to `newest_step`, the one just published. Only those count whose structure verifies. What another
 // job wrote, or nobody knows who, without a manifest or renamed, stays as it is. Those of older epochs that are not below what a

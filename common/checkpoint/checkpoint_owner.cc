@@ -25,7 +25,18 @@ std::string MakerOf(const CheckpointManifest& manifest) {
 }
 
 bool IsRenamed(const CheckpointFolder& folder, const CheckpointManifest& manifest) {
-  return folder.epoch != 0 && folder.epoch != manifest.epoch;
+  return folder.step != manifest.step || (folder.epoch != 0 && folder.epoch != manifest.epoch);
+}
+
+absl::Status CheckName(const CheckpointFolder& folder, const CheckpointManifest& manifest) {
+  if (!IsRenamed(folder, manifest)) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat("checkpoint ", folder.path, " was renamed, generation ", manifest.epoch,
+                                                    " wrote it; call it ", CheckpointFolderName(manifest.step, manifest.epoch),
+                                                    " again"));
+}
+
+std::string WordToAdopt(const CheckpointManifest& manifest) {
+  return manifest.job_uid.empty() ? manifest.job : manifest.job_uid.value();
 }
 
 }  // namespace motley

@@ -16,6 +16,7 @@
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/checkpoint_blocks.h"
 #include "common/checkpoint/checkpoint_manifest.h"
+#include "common/checkpoint/checkpoint_owner.h"
 #include "common/checkpoint/other_weights.h"
 #include "common/model/parameters.h"
 
@@ -129,7 +130,24 @@ absl::StatusOr<FileDescriptor> OpenStepFolder(const FileDescriptor& root, const 
 // A missing or cut file is damage; one that cannot be read now says nothing about what is in it.
 bool ProvesDamage(const absl::Status& status) { return absl::IsNotFound(status) || absl::IsDataLoss(status); }
 
+// People call a folder what they like; what has a checkpoint's name is that one. Behind the last '/' there may be nothing.
+absl::Status CheckNameOf(const std::string& given, const CheckpointManifest& manifest) {
+  std::filesystem::path path = std::filesystem::path(given).lexically_normal();
+  if (path.filename().empty()) path = path.parent_path();
+  const auto folder = ParseCheckpointFolder(path.parent_path().string(), path.filename().string());
+  return folder ? CheckName(*folder, manifest) : absl::OkStatus();
+}
+
 }  // namespace
+
+CheckpointFilter OnlyOf(CheckpointOwner owner) {
+  return [owner = std::move(owner)](const CheckpointManifest& manifest, const std::string& folder) {
+    if (IsOwn(owner, manifest)) return absl::OkStatus();
+    return absl::FailedPreconditionError(absl::StrCat("checkpoint ", folder, " was made by ", MakerOf(manifest),
+                                                      ", and not by job '", owner.job.value(), "'",
+                                                      owner.uid.empty() ? "" : absl::StrCat(" (uid ", owner.uid.value(), ")")));
+  };
+}
 
 absl::StatusOr<CheckpointManifest> ReadManifest(const std::string& folder) {
   MOTLEY_ASSIGN_OR_RETURN(const FileDescriptor at, OpenNamed(folder));
@@ -184,7 +202,7 @@ absl::StatusOr<FoundCheckpoint> FindNewestCheckpoint(const std::string& root, co
   const FileDescriptor at_root(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (at_root.get() < 0) return FileError(errno, "list the checkpoint folder", root);
   FoundCheckpoint result;
-  absl::Status unwanted;  // the newest of them
+  absl::Status unwanted, renamed;  // of each the newest
   bool damaged = false;
   for (const CheckpointFolder& folder : folders) {
     if (!folder.published) continue;
@@ -192,11 +210,13 @@ absl::StatusOr<FoundCheckpoint> FindNewestCheckpoint(const std::string& root, co
     absl::StatusOr<CheckpointManifest> manifest = at.ok() ? ReadManifest(*at, folder.path) : at.status();
     absl::Status status = manifest.status();
     // First: what is wrong with another job's files, which it may be deleting now, is nobody's here.
-    if (status.ok() && wanted) {
-      status = wanted(*manifest, folder.path);
-      if (!status.ok() && FaultOf(status) == Fault::kStorage) return status;
+    if (manifest.ok()) {
+      const absl::Status refused = wanted ? wanted(*manifest, folder.path) : absl::OkStatus();
+      if (!refused.ok() && FaultOf(refused) == Fault::kStorage) return refused;
+      status = refused.ok() ? CheckName(folder, *manifest) : refused;
       if (!status.ok()) {
-        if (unwanted.ok()) unwanted = status;
+        absl::Status& newest = refused.ok() ? renamed : unwanted;
+        if (newest.ok()) newest = status;
         result.skipped.push_back(std::string(status.message()));
         continue;
       }
@@ -215,6 +235,7 @@ absl::StatusOr<FoundCheckpoint> FindNewestCheckpoint(const std::string& root, co
     if (!left_out.contains(folder.path)) result.unjudged.push_back(folder.path);
     result.skipped.push_back(std::string(status.message()));
   }
+  if (!damaged && !renamed.ok()) return renamed;
   if (!damaged && !unwanted.ok()) return unwanted;
   if (!damaged) {
     const std::string but = result.skipped.empty() ? "" : absl::StrCat(": ", absl::StrJoin(result.skipped, "; "));
@@ -225,15 +246,18 @@ absl::StatusOr<FoundCheckpoint> FindNewestCheckpoint(const std::string& root, co
                                           "; restore one, or remove the folder to begin again"));
 }
 
-absl::StatusOr<FoundCheckpoint> FindCheckpointAt(const std::string& folder, const std::set<std::string>& left_out) {
+absl::StatusOr<FoundCheckpoint> FindCheckpointAt(const std::string& folder, const std::set<std::string>& left_out,
+                                                 const CheckpointFilter& wanted) {
   absl::StatusOr<CheckpointManifest> manifest = ReadManifest(folder);
   if (absl::IsNotFound(manifest.status())) {
-    absl::StatusOr<FoundCheckpoint> newest = FindNewestCheckpoint(folder, left_out);
+    absl::StatusOr<FoundCheckpoint> newest = FindNewestCheckpoint(folder, left_out, wanted);
     if (!absl::IsNotFound(newest.status())) return newest;
     const std::string other = OtherWeightsIn(folder);
     return other.empty() ? newest : absl::NotFoundError(other);
   }
   MOTLEY_RETURN_IF_ERROR(manifest.status());
+  if (wanted) MOTLEY_RETURN_IF_ERROR(wanted(*manifest, folder));
+  MOTLEY_RETURN_IF_ERROR(CheckNameOf(folder, *manifest));
   MOTLEY_RETURN_IF_ERROR(VerifyStructure(folder, *manifest));
   if (left_out.contains(folder)) return absl::DataLossError(absl::StrCat(folder, " is damaged"));
   return FoundCheckpoint{folder, *std::move(manifest), {}, {}};

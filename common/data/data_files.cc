@@ -28,11 +28,6 @@ absl::Status InFolder(const std::string& path, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat("data folder ", path, ": ", std::string(status.message())));
 }
 
-bool IsFolder(const FileDescriptor& opened) {
-  struct stat found;
-  return ::fstat(opened.get(), &found) == 0 && S_ISDIR(found.st_mode);
-}
-
 // Of the folder `name` beneath the top (".": itself), which must not be a link: what hidden entries leave of them.
 absl::StatusOr<std::vector<std::string>> EntriesOf(const FileDescriptor& top, const std::string& name) {
   MOTLEY_ASSIGN_OR_RETURN(FileDescriptor folder, OpenFileOrFolderBeneath(top, name));
@@ -86,7 +81,7 @@ absl::StatusOr<std::vector<std::string>> FilesOfFolder(const FileDescriptor& top
         continue;
       }
       const absl::StatusOr<FileDescriptor> opened = OpenBeneath(top, entry);
-      if (!opened.ok() || !IsFolder(*opened)) files.push_back(entry);  // reading it gives the error
+      if (!opened.ok() || !IsDataFolder(*opened)) files.push_back(entry);  // reading it gives the error
     }
   }
   std::sort(files.begin(), files.end());
@@ -102,19 +97,40 @@ std::string LinkTarget(const FileDescriptor& top, const std::string& file) {
   return target;
 }
 
-// A file of the folder, also where it is a link to one outside of it that `beyond` opens.
-absl::StatusOr<FileDescriptor> OpenInFolder(const FileDescriptor& top, const std::string& path, const std::string& file,
-                                            const OpenBeyond& beyond) {
-  absl::StatusOr<FileDescriptor> opened = OpenFileBeneath(top, file);
+// The same file has the same number, whatever leads to it.
+using FileNumber = std::pair<dev_t, ino_t>;
+std::optional<FileNumber> NumberOf(const FileDescriptor& opened) {
+  struct stat found;
+  if (::fstat(opened.get(), &found) != 0) return std::nullopt;
+  return FileNumber(found.st_dev, found.st_ino);
+}
+
+}  // namespace
+
+bool IsDataFolder(const FileDescriptor& opened) {
+  struct stat found;
+  return ::fstat(opened.get(), &found) == 0 && S_ISDIR(found.st_mode);
+}
+
+absl::StatusOr<FileDescriptor> Again(const FileDescriptor& opened, const std::string& path) {
+  FileDescriptor again(::fcntl(opened.get(), F_DUPFD_CLOEXEC, 0));
+  if (again.get() < 0) return FileError(errno, "read the data", path);
+  return again;
+}
+
+// Also where it is a link to one outside of the folder that `beyond` opens.
+absl::StatusOr<FileDescriptor> OpenInDataFolder(const FileDescriptor& folder, const std::string& path, const std::string& name,
+                                                const OpenBeyond& beyond) {
+  absl::StatusOr<FileDescriptor> opened = OpenFileBeneath(folder, name);
   if (opened.ok()) return opened;
-  const std::string target = LinkTarget(top, file);
+  const std::string target = LinkTarget(folder, name);
   if (target.empty()) return InFolder(path, opened.status());
-  const std::string link = absl::StrCat(Quoted(file), " is a link to ", Quoted(target));
+  const std::string link = absl::StrCat(Quoted(name), " is a link to ", Quoted(target));
   // Only where the link itself leads, never what else its way may be: a root is opened anew.
   if (absl::IsPermissionDenied(opened.status()) && beyond) {
     opened =
-        beyond(target.front() == '/' ? std::filesystem::path(target).lexically_normal().string() : absl::StrCat(path, "/", file));
-    if (opened.ok() && IsFolder(*opened)) {
+        beyond(target.front() == '/' ? std::filesystem::path(target).lexically_normal().string() : absl::StrCat(path, "/", name));
+    if (opened.ok() && IsDataFolder(*opened)) {
       return InFolder(path, absl::InvalidArgumentError(absl::StrCat(link,
                                                                     ", a folder outside of it; put a copy there, or give that "
                                                                     "folder as data.path")));
@@ -128,16 +144,6 @@ absl::StatusOr<FileDescriptor> OpenInFolder(const FileDescriptor& top, const std
   return opened;
 }
 
-// The same file has the same number, whatever leads to it.
-using FileNumber = std::pair<dev_t, ino_t>;
-std::optional<FileNumber> NumberOf(const FileDescriptor& opened) {
-  struct stat found;
-  if (::fstat(opened.get(), &found) != 0) return std::nullopt;
-  return FileNumber(found.st_dev, found.st_ino);
-}
-
-}  // namespace
-
 absl::StatusOr<FileDescriptor> OpenData(const std::string& path) {
   FileDescriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder.get() >= 0) return folder;
@@ -145,20 +151,17 @@ absl::StatusOr<FileDescriptor> OpenData(const std::string& path) {
 }
 
 absl::Status ForEachDataFile(const FileDescriptor& opened, const std::string& path,
-                             const std::function<absl::Status(const std::string& file, std::string_view block)>& use,
-                             const std::function<absl::Status(const std::string& file)>& end, const OpenBeyond& beyond) {
-  if (!IsFolder(opened)) {
-    MOTLEY_RETURN_IF_ERROR(ForEachBlock(opened, path, [&](std::string_view block) { return use(path, block); }));
-    return end(path);
+                             const std::function<absl::Status(DataFile file)>& use, const OpenBeyond& beyond) {
+  if (!IsDataFolder(opened)) {
+    MOTLEY_ASSIGN_OR_RETURN(FileDescriptor again, Again(opened, path));
+    return use({"", path, std::move(again)});
   }
   MOTLEY_ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesOfFolder(opened, path));
   std::set<FileNumber> seen;
   for (const std::string& file : files) {
-    const std::string name = absl::StrCat(path, "/", file);
-    MOTLEY_ASSIGN_OR_RETURN(const FileDescriptor data, OpenInFolder(opened, path, file, beyond));
+    MOTLEY_ASSIGN_OR_RETURN(FileDescriptor data, OpenInDataFolder(opened, path, file, beyond));
     if (const auto number = NumberOf(data); number && !seen.insert(*number).second) continue;
-    MOTLEY_RETURN_IF_ERROR(ForEachBlock(data, name, [&](std::string_view block) { return use(name, block); }));
-    MOTLEY_RETURN_IF_ERROR(end(name));
+    MOTLEY_RETURN_IF_ERROR(use({file, absl::StrCat(path, "/", file), std::move(data)}));
   }
   return absl::OkStatus();
 }

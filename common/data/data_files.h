@@ -21,12 +21,25 @@ absl::StatusOr<FileDescriptor> OpenData(const std::string& path);
 // such links are refused.
 using OpenBeyond = std::function<absl::StatusOr<FileDescriptor>(const std::string& path)>;
 
-// Gives every file's blocks to `use` and its name to `end`; stops at the first error that one of them returns. The files of a
-// folder are opened beneath it: PERMISSION_DENIED where a link leads out and `beyond` does not open it. NOT_FOUND: a link to
-// nothing. INVALID_ARGUMENT for a folder without a file, and for one of HuggingFace's hub that holds several revisions; of one
-// revision the files of snapshots are read, not the blobs that they are links to, nor refs.
+// A file of the data, open for reading.
+struct DataFile {
+  std::string name;  // within the folder; empty: the data is this one file
+  std::string path;  // names it in errors
+  FileDescriptor opened;
+};
+
+// Gives each file to `use`; stops at the first error that it returns. The files of a folder are opened beneath it:
+// PERMISSION_DENIED where a link leads out and `beyond` does not open it. NOT_FOUND: a link to nothing. INVALID_ARGUMENT for a
+// folder without a file, and for one of HuggingFace's hub that holds several revisions; of one revision the files of snapshots
+// are read, not the blobs that they are links to, nor refs.
 absl::Status ForEachDataFile(const FileDescriptor& opened, const std::string& path,
-                             const std::function<absl::Status(const std::string& file, std::string_view block)>& use,
-                             const std::function<absl::Status(const std::string& file)>& end, const OpenBeyond& beyond = {});
+                             const std::function<absl::Status(DataFile file)>& use, const OpenBeyond& beyond = {});
+
+// One of a folder's files by its name, as ForEachDataFile opens it.
+absl::StatusOr<FileDescriptor> OpenInDataFolder(const FileDescriptor& folder, const std::string& path, const std::string& name,
+                                                const OpenBeyond& beyond);
+bool IsDataFolder(const FileDescriptor& opened);
+// The same file or folder once more.
+absl::StatusOr<FileDescriptor> Again(const FileDescriptor& opened, const std::string& path);
 
 }  // namespace motley

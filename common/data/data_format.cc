@@ -9,8 +9,9 @@
 namespace motley {
 namespace {
 
-constexpr char kTokens[] = "token numbers of another trainer's tokenizer (Megatron-LM, nanoGPT)";
-constexpr char kTokensRemedy[] = "give the text that they were made of: Motley's tokens are the text's bytes";
+constexpr char kTokens[] = "token numbers in a file of their own (Megatron-LM, nanoGPT)";
+constexpr char kTokensRemedy[] = "give the .bin itself as data.path, or the text alone";
+constexpr char kArrayRemedy[] = "write it as bare uint16 (numpy.load(FILE).astype('uint16').tofile('X.bin')) and give that .bin";
 constexpr char kJsonLines[] = "JSON Lines";
 constexpr char kJsonLinesRemedy[] = "take the text out of it first: jq -r .text FILE > FILE.txt";
 constexpr char kTable[] = "a table (CSV, TSV)";
@@ -44,7 +45,7 @@ constexpr std::array kFormats = {
     Format{"PAR1", "", kParquet, kTableRemedy},
     Format{"", ".parquet", kParquet, kTableRemedy},
     Format{"ARROW1", "", "an Arrow table", kTableRemedy},
-    Format{"\x93NUMPY", "", "a NumPy array", kTokensRemedy},
+    Format{"\x93NUMPY", "", "a NumPy array", kArrayRemedy},
     Format{"\x89PNG", "", kImage, kMediaRemedy},
     Format{"\xff\xd8\xff", "", kImage, kMediaRemedy},
     Format{"GIF8", "", kImage, kMediaRemedy},
@@ -125,6 +126,16 @@ absl::Status CheckIsText(const std::string& file, std::string_view head) {
                     absl::StrCat("convert it first: iconv -f ", kind, " -t UTF-8 FILE > FILE.txt"));
   }
   return CheckShape(file, head);
+}
+
+absl::Status CheckIsBareTokens(const std::string& file, std::string_view head) {
+  constexpr size_t kFewestBytes = 4;  // fewer are tokens that a text may well begin with
+  for (const Format& format : kFormats) {
+    if (format.begin.size() < kFewestBytes || !format.ending.empty() || !head.starts_with(format.begin)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("data file ", file, " is ", std::string(format.what), ", not token numbers; ", std::string(format.remedy)));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace motley

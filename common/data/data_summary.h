@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 namespace motley {
 
@@ -23,5 +24,16 @@ struct DataSummary {
   std::string tokenizer;       // SHA-256 (hex) of its tokenizer.json; empty: bytes, or not known
   friend bool operator==(const DataSummary&, const DataSummary&) = default;
 };
+
+// Of text: its tokens are its bytes.
+inline DataSummary TextSummary(int64_t bytes, std::string digest) {
+  return {.bytes = bytes,
+          .digest = std::move(digest),
+          .tokens = bytes,
+          .greatest_token = 255,
+          .trained_tokens = bytes > 0 ? bytes - 1 : 0,
+          .source_bytes = bytes,
+          .tokenizer = {}};
+}
 
 }  // namespace motley

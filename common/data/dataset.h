@@ -1,52 +1,63 @@
-// Text as bytes: any UTF-8 file, or the files of a folder (and its subfolders; hidden ones left out) in order of their paths,
-// each once. Tokens are bytes (vocabulary 256). Sample i is bytes [i*seq_len, i*seq_len + seq_len], inputs the first seq_len of
-// them, targets the last seq_len.
+// A job's samples: where its data lie, which are for training, and what a sample is. Sample i of text (whose bytes are the
+// tokens, vocabulary 256) and of other streams is tokens [i*seq_len, i*seq_len + seq_len]: inputs the first seq_len of them,
+// targets the last seq_len. Of rows it is row i.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/files.h"
 #include "common/data/data_files.h"
+#include "common/data/data_source.h"
 #include "common/data/data_summary.h"
+#include "common/data/row.h"
 
 namespace motley {
 
-// Size and digest of opened data (data_files.h) without keeping the text; the path names it in errors. NOT_FOUND /
-// PERMISSION_DENIED / INVALID_ARGUMENT (not UTF-8, or a NUL: file and byte offset; a table, an archive, ...: data_format.h).
+// The summary of opened data (data_source.h); the path names it in errors.
 absl::StatusOr<DataSummary> SummarizeData(const FileDescriptor& opened, const std::string& path, const OpenBeyond& beyond = {});
 
-// Whether so many bytes hold a training sample and `validation_samples` validation samples (none with fraction 0).
-// FAILED_PRECONDITION says how many bytes are needed. The last floor(bytes * fraction) bytes are the validation part.
-absl::Status CheckDataSize(int64_t bytes, int64_t seq_len, double validation_fraction, int64_t validation_samples);
+enum class Split { kTrain, kValidation };
 
-// Samples of the training part of so many bytes; one pass over the data takes each once.
-int64_t TrainingSamples(int64_t bytes, int64_t seq_len, double validation_fraction);
-
-// Thread-safe after construction.
+// Thread-safe after construction. What it reads it does not keep.
 class Dataset {
  public:
-  // The whole text of opened data, with the errors of SummarizeData. FAILED_PRECONDITION when a split has no sample: says how
-  // many bytes are needed.
+  // With the errors of OpenDataSource, CheckDataSize and, with a vocabulary, CheckDataFits. The last share of the data is the
+  // validation part, of text and streams in bytes and tokens, of rows in rows; with kAllForValidation all is. `beyond` is called
+  // at reads, too.
   static absl::StatusOr<Dataset> Read(const FileDescriptor& opened, const std::string& path, int64_t seq_len,
-                                      double validation_fraction, const OpenBeyond& beyond = {});
+                                      double validation_fraction, const OpenBeyond& beyond = {},
+                                      int64_t vocabulary = kAnyVocabulary);
 
-  int64_t num_train_samples() const { return train_bytes_ > 0 ? (train_bytes_ - 1) / seq_len_ : 0; }
-  int64_t num_validation_samples() const;
-  const DataSummary& summary() const { return summary_; }
-  // seq_len + 1 bytes; `index` below the number of samples.
-  std::span<const uint8_t> TrainSample(int64_t index) const;
-  std::span<const uint8_t> ValidationSample(int64_t index) const;
+  int64_t num_samples(Split split) const { return split == Split::kTrain ? train_samples_ : validation_samples_; }
+  const DataSummary& summary() const { return source_.summary; }
+  // Rows have borders and weights of their own; without, each sample is one document of which all targets count.
+  bool has_rows() const { return source_.rows != nullptr; }
+
+  // `index` below num_samples; `lengths` may be null. FAILED_PRECONDITION names a file that is not any more what was opened.
+  absl::Status ReadRow(Split split, int64_t index, const RowRoom& room, DocumentLengths* lengths) const;
+  // Targets of these samples that count.
+  absl::StatusOr<int64_t> CountTrained(Split split, std::span<const int64_t> indices) const;
+
+  // Whether anything is left to compare, and the comparing: ProveFiles.
+  bool is_proven() const { return source_.unproven.empty(); }
+  absl::Status Prove(const std::atomic<bool>& stop) const { return ProveFiles(source_.unproven, stop); }
 
  private:
   Dataset() = default;
-  std::shared_ptr<const std::string> text_;
-  DataSummary summary_;
+  absl::Status CheckIndex(Split split, int64_t index) const;
+  // The number of a split's first row, or of its first token.
+  int64_t FirstOf(Split split) const { return split == Split::kTrain ? 0 : validation_begin_; }
+
+  DataSource source_;
   int64_t seq_len_ = 0;
-  int64_t train_bytes_ = 0;
+  int64_t train_samples_ = 0, validation_samples_ = 0;
+  int64_t validation_begin_ = 0;
 };
 
 }  // namespace motley

@@ -19,7 +19,8 @@ namespace {
 
 constexpr size_t kLongestName = 128;
 constexpr int64_t kByteVocabulary = 256;
-constexpr char kDataPath[] = "data.path", kFolder[] = "checkpoint.folder", kInitial[] = "checkpoint.initial";
+constexpr char kDataPath[] = "data.path", kValidationPath[] = "data.validation_path", kFolder[] = "checkpoint.folder",
+               kInitial[] = "checkpoint.initial";
 
 // Workers have working directories of their own, so a relative path would name another file on each node.
 absl::Status ValidatePath(std::string_view field, const std::string& path, std::string_view what) {
@@ -41,7 +42,8 @@ absl::Status ValidateName(const std::string& name) {
   }
   if (CleanLine(name) != name) {
     return absl::InvalidArgumentError(
-        absl::StrCat("name must not contain control characters, nor such as turn the direction of writing, got ", Quoted(name)));
+        absl::StrCat("name must not contain control characters, nor such as are not seen or turn the direction of writing, got ",
+                     Quoted(name)));
   }
   return absl::OkStatus();
 }
@@ -66,13 +68,10 @@ absl::Status ValidatePrecision(const TrainingSection& training) {
 }
 
 absl::Status ValidateValidation(const DataSection& data) {
-  if (data.validation_interval == 0) return absl::OkStatus();
-  if (data.validation_fraction == 0 || data.validation_samples == 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("data.validation_interval is ", data.validation_interval,
-                     " but there is nothing to validate on; set data.validation_fraction and data.validation_samples above 0"));
-  }
-  return absl::OkStatus();
+  if (data.validation_interval == 0 || HasValidation(data)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("data.validation_interval is ", data.validation_interval,
+                                                 " but there is nothing to validate on; set data.validation_samples and "
+                                                 "data.validation_fraction above 0, or data.validation_path"));
 }
 
 std::string SourceOf(const ModelSection& model) {
@@ -100,7 +99,8 @@ std::vector<std::string> ProblemsBesideRanges(const JobConfig& config, bool in_r
   add(model.status());
   // Combinations of values that are out of range by themselves would say the same twice.
   if (in_range && model.ok()) add(ValidateModel(config, *model));
-  add(ValidatePath(kDataPath, config.data.path, "a UTF-8 text file or a folder of them"));
+  add(ValidatePath(kDataPath, config.data.path, "a UTF-8 text file or a folder of them, or tokens"));
+  if (!config.data.validation_path.empty()) add(ValidatePath(kValidationPath, config.data.validation_path, ""));
   if (in_range) add(ValidatePrecision(config.training));
   if (in_range) add(ValidateValidation(config.data));
   add(ValidatePath(kFolder, config.checkpoint.folder, "the folder in which checkpoints are kept"));
@@ -113,8 +113,10 @@ std::vector<std::string> ProblemsBesideRanges(const JobConfig& config, bool in_r
 
 std::vector<std::string> ProblemsOfWrittenPaths(const JobConfig& config) {
   std::vector<std::string> problems;
-  const std::pair<const char*, const std::string*> paths[] = {
-      {kDataPath, &config.data.path}, {kFolder, &config.checkpoint.folder}, {kInitial, &config.checkpoint.initial}};
+  const std::pair<const char*, const std::string*> paths[] = {{kDataPath, &config.data.path},
+                                                              {kValidationPath, &config.data.validation_path},
+                                                              {kFolder, &config.checkpoint.folder},
+                                                              {kInitial, &config.checkpoint.initial}};
   for (const auto& [key, path] : paths) {
     if (!path->starts_with('/')) continue;
     const std::string why = WhyNoPath(*path, Patterns::kRefuse);
@@ -165,6 +167,12 @@ std::vector<std::string> TrainingNotes(const JobConfig& config) {
   if (config.model.config_json.empty()) return {};
   absl::StatusOr<HfModel> model = ParseHfModel(config.model.config_json, SourceOf(config.model), config.training.seq_len);
   return model.ok() ? std::move(model->notes) : std::vector<std::string>();
+}
+
+double ValidationFraction(const DataSection& data) { return data.validation_path.empty() ? data.validation_fraction : 0; }
+
+bool HasValidation(const DataSection& data) {
+  return data.validation_samples > 0 && (!data.validation_path.empty() || data.validation_fraction > 0);
 }
 
 std::string ModelName(const ModelSection& model) {

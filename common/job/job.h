@@ -51,6 +51,8 @@ struct DataSection {
   double validation_fraction = 0.05;
   int64_t validation_samples = 32;
   int64_t validation_interval = 0;
+  std::string validation_path;  // data of the validations; empty: the last part of path
+  bool any_tokenizer = false;   // takes data of another tokenizer than the weights' folder has
   friend bool operator==(const DataSection&, const DataSection&) = default;
 };
 struct CheckpointSection {
@@ -118,6 +120,10 @@ std::vector<std::string> Listed(std::string_view text);
 absl::StatusOr<ModelShape> ResolveModel(const JobConfig& config);
 // What its config.json says and no job does: dropout.
 std::vector<std::string> TrainingNotes(const JobConfig& config);
+// Share of data.path's data that is kept for validations; none where these have data of their own.
+double ValidationFraction(const DataSection& data);
+// Whether there is anything to validate on.
+bool HasValidation(const DataSection& data);
 // For people: "gpt2 124M", or the path of the config file.
 std::string ModelName(const ModelSection& model);
 // checkpoint.initial names a job rather than a folder.

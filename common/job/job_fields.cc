@@ -150,6 +150,8 @@ std::vector<JobField> JobFields(JobConfig& c) {
       Number("data", "validation_fraction", c.data.validation_fraction, 0, 0.9),
       Integer("data", "validation_samples", c.data.validation_samples, 0, 1 << 20),
       Integer("data", "validation_interval", c.data.validation_interval, 0),
+      Text("data", "validation_path", c.data.validation_path),
+      Flag("data", "any_tokenizer", c.data.any_tokenizer),
       Text("checkpoint", "folder", c.checkpoint.folder),
       Integer("checkpoint", "interval", c.checkpoint.interval, 0),
       Integer("checkpoint", "keep_latest_k", c.checkpoint.keep_latest_k, 0),

@@ -258,7 +258,7 @@ absl::Status Loader::MakePathsAbsolute() {
   const fs::path here = fs::current_path(error);
   if (error) return FileError(error.value(), "find", "the current folder");
   const std::string home = HomeFolder();
-  for (const char* path : {"data.path", "checkpoint.folder", "checkpoint.initial", "model.config"}) {
+  for (const char* path : {"data.path", "data.validation_path", "checkpoint.folder", "checkpoint.initial", "model.config"}) {
     const JobField& field = *Find(path);
     std::string& value = *std::get<std::string*>(field.value);
     value = WithHome(value, home);

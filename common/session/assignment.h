@@ -43,6 +43,7 @@ struct RankAssignment {
   ModelSlice slice;  // of the model: what the rank computes with and has in its program's buffers
   JobConfig config;
   std::string data_digest;
+  std::string validation_digest;  // of data.validation_path; empty: there is none, or it was not said
   DeviceDescription device;
   int64_t planned_context_bytes = 0;  // of the device, beside tensors: of the plan's memory; 0: not known
   double first_progress_seconds = kFirstProgressSeconds;

@@ -133,6 +133,7 @@ v1::RankAssignment ToProto(const RankAssignment& a) {
   }
   *proto.mutable_spec() = ToProto(a.config);
   proto.set_data_digest(a.data_digest);
+  proto.set_validation_digest(a.validation_digest);
   *proto.mutable_device() = ToProto(a.device);
   proto.set_planned_context_bytes(a.planned_context_bytes);
   proto.set_first_progress_seconds(a.first_progress_seconds);
@@ -167,6 +168,7 @@ absl::StatusOr<RankAssignment> FromProto(const v1::RankAssignment& proto) {
   }
   a.config = FromProto(proto.spec());
   a.data_digest = proto.data_digest();
+  a.validation_digest = proto.validation_digest();
   a.planned_context_bytes = proto.planned_context_bytes();
   MOTLEY_ASSIGN_OR_RETURN(a.device, FromProto(proto.device()));
   a.first_progress_seconds = proto.first_progress_seconds();

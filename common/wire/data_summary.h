@@ -1,7 +1,7 @@
 #pragma once
 
 #include "common/data/data_summary.h"
-#include "motley/v1/worker.pb.h"
+#include "proto/motley/v1/worker.pb.h"
 
 namespace motley::wire {
 

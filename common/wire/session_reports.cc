@@ -229,9 +229,7 @@ std::optional<WorkerReport> FromProto(const v1::WorkerMessage& message) {
     case v1::WorkerMessage::kStorageCheckResult: {
       const auto& in = message.storage_check_result();
       // A worker of before DataSummary reads text alone.
-      const DataSummary data = in.has_data()
-                                   ? FromProto(in.data())
-                                   : DataSummary{.bytes = in.data_bytes(), .digest = in.data_digest(), .tokens = in.data_bytes()};
+      const DataSummary data = in.has_data() ? FromProto(in.data()) : TextSummary(in.data_bytes(), in.data_digest());
       return StorageReport{JobId(in.job_id()),
                            Epoch(in.epoch()),
                            in.error(),

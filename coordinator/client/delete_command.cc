@@ -2,7 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "common/base/clean_text.h"
+#include "common/checkpoint/adopt_file.h"
 #include "coordinator/client/json.h"
 
 namespace motley::client {
@@ -26,8 +26,8 @@ Exit Delete(Context& context, const std::string& id) {
   if (!folder.empty()) {
     context.out << "its checkpoints stay in " << folder << ", and 'motley export --checkpoint' exports them\n";
     if (!response->adopt().empty())
-      context.out << "a new job of this id is refused there, but goes on from them after: echo " << response->adopt() << " >"
-                  << Quoted(folder + "/adopt") << "\n";
+      context.out << "a new job of this id is refused there, but goes on from them after: "
+                  << AdoptLine(response->adopt(), folder) << "\n";
   }
   return {};
 }

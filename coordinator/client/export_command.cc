@@ -76,21 +76,29 @@ Exit Report(Context& context, const std::string& id, const FoundCheckpoint& foun
   return {};
 }
 
+// One that has ended saves none any more: its reason says why, as of a job that was refused for others' checkpoints in its
+// folder.
+absl::Status WhyNone(const v1::Job& job) {
+  if (job.state() != v1::JOB_STATE_FAILED) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("job ", job.id(), " has no checkpoint yet; set checkpoint.interval, or stop the job, which saves one"));
+  }
+  return absl::FailedPreconditionError(absl::StrCat("job ", job.id(), " has no checkpoint, it is FAILED: ", job.reason(),
+                                                    "; motley export --checkpoint FOLDER takes one of any job"));
+}
+
 Exit ExportJob(Context& context, const std::string& id, const std::string& out_folder) {
   auto connection = context.Connect();
   if (!connection.ok()) return FromServer(connection.status());
   auto job = GetJob(*connection, id);
   if (!job.ok()) return FromServer(job.status());
-  if (job->newest_checkpoint().empty()) {
-    return FromServer(absl::FailedPreconditionError(
-        absl::StrCat("job ", id, " has no checkpoint yet; set checkpoint.interval, or stop the job, which saves one")));
-  }
+  if (job->newest_checkpoint().empty()) return FromServer(WhyNone(*job));
   const std::string root = fs::path(job->newest_checkpoint()).parent_path().string();
   // Another cluster's job of this id may save there, too. What was adopted is the newest one until the job has saved.
-  const CheckpointOwner owner{JobId(id), JobUid(job->uid()), true};
+  const CheckpointFilter own = OnlyOf({JobId(id), JobUid(job->uid()), job->owns_unnamed_checkpoints()});
   const CheckpointFilter of_job = [&](const CheckpointManifest& manifest, const std::string& folder) {
-    if (owner.uid.empty() || IsOwn(owner, manifest) || folder == job->newest_checkpoint()) return absl::OkStatus();
-    return absl::FailedPreconditionError(absl::StrCat("checkpoint ", folder, " was made by ", MakerOf(manifest)));
+    // A coordinator from before uids tells none.
+    return job->uid().empty() || folder == job->newest_checkpoint() ? absl::OkStatus() : own(manifest, folder);
   };
   const auto found = ExportNewest(root, out_folder, of_job);
   if (absl::IsNotFound(found.status())) {

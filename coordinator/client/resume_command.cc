@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "common/checkpoint/adopt_file.h"
 #include "common/job/job_file.h"
 #include "common/wire/job.h"
 #include "coordinator/client/format.h"
@@ -18,6 +19,18 @@ struct ResumeFlags {
   std::vector<std::string> overrides;
   bool wait = false;
 };
+
+// Before the job has one, its folder decides: the coordinator looks there when its turn has come, and the plan's event says what
+// it found.
+std::string FromWhat(const v1::Job& job) {
+  if (!job.newest_checkpoint().empty()) return absl::StrCat("from ", job.newest_checkpoint());
+  const v1::CheckpointSection& checkpoint = job.spec().checkpoint();
+  const std::string begin =
+      checkpoint.initial().empty() ? "the initial weights" : absl::StrCat("the weights of ", checkpoint.initial());
+  if (checkpoint.folder().empty()) return absl::StrCat("from ", begin);
+  return absl::StrCat("from what ", AdoptPath(absl::StrCat(checkpoint.folder(), "/", job.id())), " names, else from ", begin,
+                      ",");
+}
 
 Exit Resume(Context& context, const ResumeFlags& flags) {
   auto connection = context.Connect();
@@ -40,8 +53,8 @@ Exit Resume(Context& context, const ResumeFlags& flags) {
                                             job.step(), " of ", job.spec().training().steps())};
   }
   if (!context.json) {
-    const std::string from = job.newest_checkpoint().empty() ? "the initial weights" : job.newest_checkpoint();
-    context.out << "job " << job.id() << " goes on from " << from << " to step " << job.spec().training().steps() << std::endl;
+    context.out << "job " << job.id() << " goes on " << FromWhat(job) << " to step " << job.spec().training().steps()
+                << std::endl;
   }
   const auto show = flags.wait ? Follow : Begin;
   return show(context, *connection, job, response->cursor());

@@ -233,17 +233,6 @@ std::string PathInSocketFolder(const Config& config, const char* name) {
   return absl::StrCat(folder, "/", name);
 }
 
-absl::Status CheckAccounts(const Config& config) {
-  for (const std::string& account : config.worker_accounts) {
-    // A database that does not answer now may do so when somebody comes.
-    if (!absl::IsNotFound(UidOfAccount(account).status())) continue;
-    return absl::InvalidArgumentError(absl::StrCat("workers.accounts: ", Quoted(account),
-                                                   " is no account of this machine; 'getent passwd' lists them, and a number "
-                                                   "needs none"));
-  }
-  return absl::OkStatus();
-}
-
 // The coordinator's user may have another home than whoever wrote the file.
 absl::Status CheckWrittenPaths(const Config& config) {
   const std::pair<const char*, std::string> paths[] = {{"state.folder", config.state_folder},
@@ -259,6 +248,17 @@ absl::Status CheckWrittenPaths(const Config& config) {
 }
 
 }  // namespace
+
+std::vector<std::string> UnknownAccounts(const Config& config) {
+  std::vector<std::string> unknown;
+  for (const std::string& account : config.worker_accounts) {
+    // A database that does not answer now may do so when somebody comes.
+    if (!absl::IsNotFound(UidOfAccount(account).status())) continue;
+    unknown.push_back(absl::StrCat("workers.accounts: ", Quoted(account),
+                                   " is no account of this machine; 'getent passwd' lists them, and a number needs none"));
+  }
+  return unknown;
+}
 
 std::string SocketPath(const Config& config) {
   return config.socket ? *config.socket : PathInSocketFolder(config, "coordinator.sock");
@@ -282,7 +282,6 @@ bool WorkersUseTls(const Config& config) {
 absl::Status Validate(const Config& config) {
   MOTLEY_RETURN_IF_ERROR(CheckListeners(config));
   MOTLEY_RETURN_IF_ERROR(CheckWrittenPaths(config));
-  MOTLEY_RETURN_IF_ERROR(CheckAccounts(config));
   if (config.state_folder.empty()) return absl::InvalidArgumentError("state.folder must be a path, got ''");
   if (!(config.backup_every >= absl::Seconds(1) && config.backup_every <= absl::Hours(24))) {
     return absl::InvalidArgumentError(

@@ -69,6 +69,9 @@ struct Config {
 
 // INVALID_ARGUMENT names the key, its value and what is allowed.
 absl::Status Validate(const Config& config);
+// A sentence for each of workers.accounts that the machine does not know now: a slip, or a name of a directory server that does
+// not answer yet. No error of Validate: whoever dials is asked for anew.
+std::vector<std::string> UnknownAccounts(const Config& config);
 // NOT_FOUND / INVALID_ARGUMENT with file and line; an unknown key is an error that names the nearest one.
 absl::Status LoadConfigFile(const std::string& path, Config* config);
 // The same of its text; `source` names it in errors.

@@ -1,6 +1,8 @@
 // Everything that RPCs and periodic jobs work on. Owned by the loop: all methods, and all functions that take a Core&, run there.
 #pragma once
 
+#include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -52,6 +54,13 @@ struct OtherCoordinators {
   bool asking = false;
 };
 
+// Into a job's folder of checkpoints, under way (epoch/looks).
+struct LookUnderWay {
+  absl::Duration since;                                 // steady
+  std::shared_ptr<const std::atomic<bool>> at_initial;  // it is at checkpoint.initial
+  std::function<void()> next;                           // what comes behind it
+};
+
 struct Core {
   Core(const Config& config, Clock& clock, Store& store, Executor& executor, MetricsRegistry& registry,
        std::function<void(std::function<void()>)> post)
@@ -83,7 +92,7 @@ struct Core {
   BackupState backup;
   std::map<NodeName, std::shared_ptr<WorkerLink>> links;  // of connected nodes
   int64_t planning_tickets = 0;
-  std::map<std::string, std::function<void()>> looks;       // into checkpoint folders, under way; and what comes behind each
+  std::map<std::string, LookUnderWay> looks;                // by folder
   std::optional<absl::Duration> leases_checked;             // when; empty before the first time
   std::set<std::pair<NodeName, std::string>> foreign_said;  // nodes and kinds of reports whose first was logged
   std::string lease_brake;                                  // said already

@@ -195,12 +195,14 @@ absl::Status WithdrawStop(Core& core, JobRecord& job) {
   return absl::OkStatus();
 }
 
-void Postpone(Core& core, const std::string& reason) {
+void Postpone(Core& core, const std::string& reason, bool for_folder) {
   JobRun& run = *core.state.run;
   run.stage = Stage::kIdle;
   run.stage_since = core.clock.Now();
   run.prepared.reset();
+  run.looking = false;
   NoteTrouble(run, Remedy::kWaitForStorage, reason);
+  if (for_folder) run.folder.why = reason, run.folder.looked = core.clock.Now();
   core.SetReason(core.state.jobs.at(run.job), reason);
 }
 

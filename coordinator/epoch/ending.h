@@ -17,8 +17,8 @@ absl::Status KillRanks(Core& core, const KillEpoch& action, const std::string& r
 absl::Status FinishEnding(Core& core);
 // The user resumes a job that was told to stop and has not: it goes on. What it saves meanwhile it saves.
 absl::Status WithdrawStop(Core& core, JobRecord& job);
-// A checkpoint could not be looked for now: back to idle, where a pause is waited for.
-void Postpone(Core& core, const std::string& reason);
+// A plan could not be made now: back to idle, where a pause is waited for; or the folder of checkpoints, if it is for that.
+void Postpone(Core& core, const std::string& reason, bool for_folder);
 // What the nodes were asked beside the job's ranks is not waited for any more, and nobody watches the job's pace: it is over, or
 // others have the cluster. Its ranks are gone.
 void LeaveCluster(Core& core, const std::string& reason);

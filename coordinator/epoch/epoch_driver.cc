@@ -7,6 +7,7 @@
 #include "common/base/logging.h"
 #include "coordinator/epoch/ending.h"
 #include "coordinator/epoch/leave_out.h"
+#include "coordinator/epoch/looks.h"
 #include "coordinator/epoch/planning.h"
 #include "coordinator/epoch/prober.h"
 #include "coordinator/epoch/run_begin.h"
@@ -37,6 +38,14 @@ struct Apply {
     run.stage = Stage::kIdle;
     run.stage_since = core.clock.Now();
     run.prepared.reset();
+    run.looking = false;
+  }
+
+  // Newcomers that were refused before are looked at once more (state/probe).
+  void NoteWithoutPlan() {
+    std::vector<DeviceId> proven = Ids(run.considered);
+    if (proven != run.proven_without_plan) run.without_plan_since = core.clock.Now();
+    run.proven_without_plan = std::move(proven);
   }
 
   absl::Status operator()(const KeepOn&) {
@@ -44,15 +53,13 @@ struct Apply {
     if (!reason.empty()) core.SetReason(job, reason);
     return absl::OkStatus();
   }
-  absl::Status operator()(const Wait& action) {
+  absl::Status operator()(const Wait&) {
     run.stage = Stage::kIdle;
-    if (action.lends && !run.lends_since) run.lends_since = core.clock.Now();
-    if (!action.lends) run.lends_since.reset();
     if (run.prepared) {  // no plan fits: another set of devices may
-      run.infeasible = Ids(run.considered);
+      run.infeasible = run.considered;
       run.infeasible_reason = reason;
       run.infeasible_borrowed = Borrows(core.state, run);
-      if (UnprovenNodes(core.state, run).empty()) run.proven_without_plan = run.infeasible;
+      if (UnprovenNodes(core.state, run).empty()) NoteWithoutPlan();
       run.prepared.reset();
     }
     return core.SetPhase(job, JobPhase::kWaiting, reason);
@@ -101,8 +108,8 @@ struct Apply {
   absl::Status operator()(const RequestProfiles&) { return BeginProfiling(core); }
   absl::Status operator()(const PredictCollectives&) { return GoOnPredicted(core, reason); }
   absl::Status operator()(const PreparePlan&) { return BeginPlanning(core); }
-  absl::Status operator()(const RetryLater&) {
-    Postpone(core, reason);
+  absl::Status operator()(const RetryLater& action) {
+    Postpone(core, reason, action.folder);
     return absl::OkStatus();
   }
   absl::Status operator()(const StartRanks&) { return StartEpoch(core, reason); }
@@ -143,13 +150,16 @@ void AskLenders(Core& core) {
     Aside& aside = core.state.aside.at(id).aside;
     aside.membership = core.state.membership_changed;
     aside.why = std::move(why);
+    aside.of_folder = !core.state.aside.at(id).folder.why.empty();
   }
 }
 
-// The job that was just told to wait lends the cluster. False: it keeps it.
-bool Lend(Core& core) {
+// The job that waits lends the cluster. False: it keeps it.
+bool Lend(Core& core, const std::string& reason) {
   const std::optional<JobId> borrower = ChooseBorrower(core.clock.Now(), core.state, core.config.driver);
   if (!borrower) return false;
+  JobRecord& job = core.state.jobs.at(core.state.run->job);
+  if (!core.SetPhase(job, JobPhase::kWaiting, reason).ok()) return false;
   PutAside(core);
   BeginRun(core, *borrower);
   LogInfo(absl::StrCat("job ", borrower->value(), " has the cluster until the devices of others are back"));
@@ -165,16 +175,21 @@ void Drive(Core& core) {
   for (int i = 0; core.state.run && i < kMaxActionsPerTurn; ++i) {
     JobRun& run = *core.state.run;
     JobRecord& job = core.state.jobs.at(run.job);
+    NoteWhereItLooks(core);
     const Decision decision = Decide(core.clock.Now(), core.state, core.config.driver);
     const auto* wait = std::get_if<Wait>(&decision.action);
-    if (wait == nullptr) run.lends_since.reset();
+    const auto* keep = std::get_if<KeepOn>(&decision.action);
+    const bool lends = wait != nullptr ? wait->lends : keep != nullptr && keep->lends;
+    if (!lends) run.lends_since.reset();
+    if (lends && !run.lends_since) run.lends_since = core.clock.Now();
     if (absl::Status status = std::visit(Apply{core, run, job, decision.reason}, decision.action); !status.ok()) {
       // The store refused (a full disk, mostly). Nothing was sent; the next turn tries again.
       core.SetReason(job, absl::StrCat("cannot go on: ", std::string(status.message())));
       return;
     }
-    if (std::holds_alternative<KeepOn>(decision.action)) return;
-    if (wait != nullptr && !(wait->lends && Lend(core))) break;
+    if (lends && Lend(core, decision.reason)) continue;
+    if (keep != nullptr) return;
+    if (wait != nullptr) break;
   }
   if (!core.state.run) DriveQueue(core);
 }

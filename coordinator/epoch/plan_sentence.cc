@@ -23,7 +23,8 @@ std::string PlanSentence(const Prepared& prepared) {
   } else if (prepared.initial) {
     absl::StrAppend(&text, "from the weights of ", prepared.resume_from);
   } else {
-    absl::StrAppend(&text, "from step ", prepared.start_step, " (", prepared.resume_from, ")");
+    absl::StrAppend(&text, "from step ", prepared.start_step, " (", prepared.resume_from,
+                    prepared.adopted.empty() ? ")" : ", which another job made and this one adopts)");
   }
   for (const planner::UnusedDevice& unused : plan.unused) {
     absl::StrAppend(&text, "; ", unused.device.value(), " is not used: ", unused.because);

@@ -27,7 +27,7 @@ absl::StatusOr<planner::PlannerInput> MakePlannerInput(Core& core, const JobReco
                                                        const std::vector<DeviceDescription>& devices,
                                                        const std::vector<ComputeProfile>& fresh) {
   planner::PlannerInput input;
-  input.cluster_name = absl::StrCat("cluster-of-", job.id.value());
+  input.cluster_name = absl::StrCat(planner::kClusterOfJob, job.id.value());
   input.config = job.config;
   input.epoch = job.epoch;
   MOTLEY_ASSIGN_OR_RETURN(input.model, ResolveModel(job.config));

@@ -9,8 +9,8 @@
 #include "common/base/logging.h"
 #include "common/base/status_macros.h"
 #include "coordinator/epoch/epoch_driver.h"
+#include "coordinator/epoch/looks.h"
 #include "coordinator/epoch/planner_input.h"
-#include "coordinator/epoch/resume_point.h"
 #include "coordinator/epoch/setup.h"
 #include "coordinator/state/awaited.h"
 #include "coordinator/state/decide.h"
@@ -59,15 +59,7 @@ std::vector<DeviceId> TooSmall(planner::PlannerInput input) {
   return {};
 }
 
-// Beside the loop, on values of its own: whose folder does not answer never comes back.
-Prepared Look(const planner::PlannerInput& input, const CheckpointWish& wish) {
-  if (!wish.folder.empty()) return FindResumePoint(input, wish);
-  Prepared prepared;
-  prepared.epoch = input.epoch;
-  return prepared;
-}
-
-// Beside the loop, too.
+// Beside the loop, on values of its own.
 void PlanFrom(planner::PlannerInput input, bool tries_without_small, Prepared* prepared) {
   input.epoch = prepared->epoch;
   absl::StatusOr<planner::PlanResult> result = planner::MakePlan(input);
@@ -100,13 +92,9 @@ void ForgetPlanning(Core& core, const JobId& id) {
   if (auto job = core.state.jobs.find(id); job != core.state.jobs.end()) job->second.plannings_begun = 0;
 }
 
-struct PlanningTask {
-  JobId job;
+struct PlanningTask : LookTask {
   int64_t ticket = 0;
-  CheckpointWish wish;
   bool tries_without_small = false;  // where no plan fits
-  planner::PlannerInput input;
-  Prepared prepared;
 };
 
 // The set of devices may have changed meanwhile, or the job ended.
@@ -126,26 +114,25 @@ void BeginPlan(Core& core, const std::shared_ptr<PlanningTask>& task) {
                     [&core, task] { Answer(core, *task); });
 }
 
-// On a thread of its own, which nobody waits for: a share that does not answer holds up no other job, and not the process's end.
-// One at a time for each folder, or each planning of its job would leave a thread behind; the newest one has its turn then.
-void BeginLook(Core& core, const std::shared_ptr<PlanningTask>& task) {
-  core.state.run->looking = true;
-  const auto [look, is_first] = core.looks.try_emplace(task->wish.folder);
-  if (!is_first) {
-    look->second = [&core, task] {
-      if (IsWaitedFor(core, *task)) BeginLook(core, task);
-    };
-    return;
-  }
-  core.executor.RunApart([task] { task->prepared = Look(task->input, task->wish); },
-                         [&core, task] {
-                           const auto ended = core.looks.extract(task->wish.folder);
-                           if (ended.mapped()) ended.mapped()();
-                           if (!IsWaitedFor(core, *task)) return ForgetPlanning(core, task->job);
-                           core.state.run->looking = false;
-                           core.state.run->stage_since = core.clock.Now();
-                           task->prepared.status.ok() ? BeginPlan(core, task) : Answer(core, *task);
-                         });
+void LookAndPlan(Core& core, const std::shared_ptr<PlanningTask>& task) {
+  const absl::Status begun = BeginLook(
+      core, task,
+      [&core, task] {
+        if (!IsWaitedFor(core, *task)) {
+          ForgetPlanning(core, task->job);
+          return TellFolder(core, task->job, task->prepared.status);
+        }
+        core.state.run->looking = false;
+        core.state.run->stage_since = core.clock.Now();
+        task->prepared.status.ok() ? BeginPlan(core, task) : Answer(core, *task);
+      },
+      [&core, task] {
+        if (IsWaitedFor(core, *task)) LookAndPlan(core, task);
+      });
+  core.state.run->looking = begun.ok();
+  if (begun.ok()) return;
+  ForgetPlanning(core, task->job);
+  core.state.run->prepared.emplace().status = begun;
 }
 
 }  // namespace
@@ -185,10 +172,9 @@ absl::Status BeginPlanning(Core& core) {
   task->job = job.id;
   task->ticket = run.planning_ticket;
   task->tries_without_small = MayLeaveOutSmall(core.state, run, job);
-  task->wish = CheckpointWish{CheckpointFolder(job),    OwnerOf(job),      job.newest_checkpoint, job.data_digest, run.damaged,
-                              job.started_unix_ms == 0, job.initial_digest};
+  task->wish = WishOf(run, job);
   task->input = *std::move(input);
-  BeginLook(core, task);
+  LookAndPlan(core, task);
   return absl::OkStatus();
 }
 

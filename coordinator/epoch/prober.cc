@@ -81,6 +81,7 @@ struct ApplyProbe {
   }
   void Ask(const NodeName& node, StorageCheckCommand check) {
     check.job_uid = job.uid;
+    if (!check.data_path.empty()) check.validation_path = job.config.data.validation_path;
     core.Send(node, std::move(check));
   }
   void operator()(const AskReach& action) {

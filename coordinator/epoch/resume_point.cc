@@ -3,21 +3,20 @@
 #include <algorithm>
 #include <filesystem>
 #include <optional>
-#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "common/base/clean_text.h"
 #include "common/base/fault.h"
-#include "common/base/files.h"
 #include "common/base/status_macros.h"
+#include "common/checkpoint/adopt_file.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/model/parameters.h"
 #include "common/weights/weights_folder.h"
+#include "coordinator/epoch/other_makers.h"
 
 namespace motley::coordinator {
 namespace {
@@ -38,51 +37,28 @@ absl::Status CheckFits(const CheckpointManifest& manifest, const planner::Planne
   return absl::OkStatus();
 }
 
-// A checkpoint folder belongs to the job that made it. Whoever wants another job to go on from it says so: a file `adopt` in that
-// job's folder holds the uid that made the checkpoints. An id alone says it of those that have no uid.
-absl::StatusOr<std::set<std::string>> ReadAdopted(const std::string& path) {
-  constexpr size_t kMostBytes = 4096;
-  const absl::StatusOr<FileDescriptor> file = OpenForRead(path, SymbolicLinks::kRefuse);
-  if (absl::IsNotFound(file.status())) return std::set<std::string>();
-  MOTLEY_RETURN_IF_ERROR(file.status());
-  std::string text;
-  MOTLEY_RETURN_IF_ERROR(ForEachBlock(*file, path, [&](std::string_view block) -> absl::Status {
-    text.append(block);
-    if (text.size() <= kMostBytes) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat(path, " is larger than ", kMostBytes, " bytes"));
-  }));
-  const std::set<std::string> words = absl::StrSplit(text, absl::ByAnyChar(" \t\r\n"), absl::SkipEmpty());
-  return words;
-}
-
-std::string WordToAdopt(const CheckpointManifest& manifest) {
-  return manifest.job_uid.empty() ? manifest.job : manifest.job_uid.value();
-}
-
 // Looks for the newest checkpoint of the job's own, or of one that it adopts.
 class Search {
  public:
   Search(const planner::PlannerInput& input, const CheckpointWish& wish) : input_(input), wish_(wish) {}
 
-  absl::StatusOr<FoundCheckpoint> Own() { return Find({}, ""); }
-  // Where it has none: of those whose word is among `adopted`. `why_none`: why that could not be read, or empty.
-  absl::StatusOr<FoundCheckpoint> Adopted(const std::set<std::string>& adopted, const std::string& why_none) {
-    const std::string path = absl::StrCat(wish_.folder, "/adopt");
-    return Find(adopted, why_none.empty() ? path : absl::StrCat(path, " (", why_none, ")"));
-  }
+  absl::StatusOr<FoundCheckpoint> Own() { return Find({}); }
+  // Where it has none: of those whose word is among `adopted`.
+  absl::StatusOr<FoundCheckpoint> Adopted(const std::set<std::string>& adopted) { return Find(adopted); }
   // Of the last one: nothing was found, and what was there are whole checkpoints of other jobs.
   bool only_foreign() const { return only_foreign_; }
   const std::vector<std::string>& refused() const { return refused_; }  // of the last one
   const std::vector<std::string>& not_one() const { return not_one_; }  // of the last one
+  const OtherMakers& makers() const { return makers_; }
 
  private:
-  absl::StatusOr<FoundCheckpoint> Find(const std::set<std::string>& adopted, const std::string& adopt_path) {
+  absl::StatusOr<FoundCheckpoint> Find(const std::set<std::string>& adopted) {
     absl::Status first;
     bool all_foreign = true;
     refused_.clear(), not_one_.clear();
     const auto wanted = [&](const CheckpointManifest& manifest, const std::string& folder) {
       const bool foreign = !IsOwn(wish_.owner, manifest) && !adopted.contains(WordToAdopt(manifest));
-      const absl::Status status = foreign ? Foreign(manifest, folder, adopt_path) : CheckFitsAndName(manifest, folder);
+      const absl::Status status = foreign ? Foreign(manifest, folder) : CheckFits(manifest, input_, wish_.data_digest, folder);
       if (status.ok()) return status;
       if (first.ok()) first = status;
       all_foreign &= foreign;
@@ -95,27 +71,48 @@ class Search {
     // The newest one's reason says nothing of an own one that cannot be taken.
     return none_wanted && !all_foreign ? absl::FailedPreconditionError(absl::StrJoin(refused_, "; ")) : found;
   }
-  absl::Status Foreign(const CheckpointManifest& manifest, const std::string& folder, const std::string& adopt_path) const {
-    const std::string made = absl::StrCat("checkpoint ", folder, " was made by ", MakerOf(manifest), ", which is another job");
-    if (adopt_path.empty()) return absl::FailedPreconditionError(made);
-    return absl::FailedPreconditionError(absl::StrCat(
-        made, "; to go on from it, write ", Quoted(WordToAdopt(manifest)), " into ", adopt_path, " and `motley resume ",
-        wish_.owner.job.value(), "`; to begin anew, submit under another id or with another checkpoint.folder"));
-  }
-  absl::Status CheckFitsAndName(const CheckpointManifest& manifest, const std::string& folder) const {
-    const std::optional<Folder> named = ParseCheckpointFolder(wish_.folder, BaseName(folder));
-    if (named && IsRenamed(*named, manifest)) {
-      return absl::FailedPreconditionError(absl::StrCat("checkpoint ", folder, " was renamed, generation ", manifest.epoch,
-                                                        " wrote it; call it ",
-                                                        CheckpointFolderName(manifest.step, manifest.epoch), " again"));
-    }
-    return CheckFits(manifest, input_, wish_.data_digest, folder);
+  absl::Status Foreign(const CheckpointManifest& manifest, const std::string& folder) {
+    makers_.Add(manifest, folder);
+    return absl::FailedPreconditionError(
+        absl::StrCat("checkpoint ", folder, " was made by ", MakerOf(manifest), ", which is another job"));
   }
 
   const planner::PlannerInput& input_;
   const CheckpointWish& wish_;
   bool only_foreign_ = false;
   std::vector<std::string> refused_, not_one_;
+  OtherMakers makers_;
+};
+
+// Of a job that has none of its own: what the file `adopt` names, or what the job adopted before.
+class Adoption {
+ public:
+  // Fault::kStorage: the file cannot be read now.
+  absl::StatusOr<FoundCheckpoint> Find(const CheckpointWish& wish, Search* search) {
+    const std::string path = AdoptPath(wish.folder);
+    const auto file = ReadAdopt(wish.folder);
+    absl::StatusOr<FoundCheckpoint> found = absl::NotFoundError(path);
+    if (!file.ok()) {
+      if (FaultOf(file.status()) == Fault::kStorage) return file.status();
+      why_not_ = std::string(file.status().message());
+    } else if (*file && (*file)->empty()) {
+      why_not_ = absl::StrCat(path, " is empty");
+    } else if (*file) {
+      found = search->Adopted(**file);
+      if (search->only_foreign()) {
+        why_not_ = absl::StrCat(path, " holds ", Quoted(absl::StrJoin(**file, " ")), ", which made none of these");
+      }
+    }
+    if (search->only_foreign() && !wish.owner.adopted.empty()) found = search->Adopted({wish.owner.adopted});
+    if (!search->only_foreign()) return found;
+    return absl::FailedPreconditionError(absl::StrCat(wish.folder, " holds checkpoints of other jobs alone: ",
+                                                      search->makers().Text(), why_not_.empty() ? "" : "; ", why_not_));
+  }
+  // Why the file adopted nothing; empty: there is none, or it did.
+  const std::string& why_not() const { return why_not_; }
+
+ private:
+  std::string why_not_;
 };
 
 // Whether a name that anybody may give holds what it promises: a whole checkpoint of this job and of this generation.
@@ -187,15 +184,30 @@ absl::Status PrepareWeights(const planner::PlannerInput& input, Prepared* prepar
   return absl::OkStatus();
 }
 
+// Where people gave a folder it may be anybody's; a job's id means what that job made, or has adopted and not gone beyond.
+absl::StatusOr<FoundCheckpoint> FindInitial(const std::string& folder, const CheckpointWish& wish) {
+  const CheckpointOwner& owner = wish.initial_of;
+  if (owner.job.empty()) return FindCheckpointAt(folder, wish.damaged);
+  absl::StatusOr<FoundCheckpoint> own = FindCheckpointAt(folder, wish.damaged, OnlyOf(owner));
+  const bool has_none = absl::IsNotFound(own.status()) || absl::IsFailedPrecondition(own.status());
+  if (!has_none || owner.adopted.empty()) return own;
+  const auto of_adopted = [&](const CheckpointManifest& manifest, const std::string& at) {
+    return WordToAdopt(manifest) == owner.adopted ? absl::OkStatus() : OnlyOf(owner)(manifest, at);
+  };
+  absl::StatusOr<FoundCheckpoint> adopted = FindCheckpointAt(folder, wish.damaged, of_adopted);
+  return adopted.ok() ? adopted : own;
+}
+
 // The job begins: with the weights of another one, where that is asked for.
 absl::Status PrepareInitial(const planner::PlannerInput& input, const CheckpointWish& wish, Prepared* prepared) {
-  const std::string& folder = input.config.checkpoint.initial;
-  if (folder.empty()) return absl::OkStatus();
+  if (input.config.checkpoint.initial.empty()) return absl::OkStatus();
+  if (wish.at_initial != nullptr) *wish.at_initial = true;
   if (!wish.initial_digest.empty()) return PrepareWeights(input, prepared);
-  absl::StatusOr<FoundCheckpoint> found = FindCheckpointAt(folder, wish.damaged);
-  if (!found.ok() && FaultOf(found.status()) == Fault::kStorage) return found.status();  // another time, perhaps
+  absl::StatusOr<FoundCheckpoint> found = FindInitial(input.config.checkpoint.initial, wish);
   if (!found.ok()) {
-    return absl::Status(found.status().code(), absl::StrCat("checkpoint.initial: ", std::string(found.status().message())));
+    const absl::Status named(found.status().code(), absl::StrCat("checkpoint.initial: ", std::string(found.status().message())));
+    const bool another_time = FaultOf(found.status()) == Fault::kStorage;
+    return another_time ? WithFault(named, Fault::kStorage) : named;
   }
   const CheckpointManifest& manifest = found->manifest;
   if (!(manifest.model == input.model)) return AnotherModel(found->folder, manifest.model, input.model, "");
@@ -222,23 +234,29 @@ absl::Status CheckStepsAreLeft(const CheckpointManifest& manifest, int64_t steps
 }
 
 // Nothing in the folder can be gone on from; `found` says why.
-void WithoutOne(const planner::PlannerInput& input, const CheckpointWish& wish, const Search& search, const absl::Status& found,
-                Prepared* prepared) {
+void WithoutOne(const planner::PlannerInput& input, const CheckpointWish& wish, const Search& search, const Adoption& adoption,
+                const absl::Status& found, Prepared* prepared) {
   const bool empty = absl::IsNotFound(found);
-  if (!empty && !search.only_foreign()) {
+  const std::string why(found.message()), line = AdoptLine(search.makers().FirstWord(), wish.folder);
+  if (FaultOf(found) == Fault::kStorage || (!empty && !search.only_foreign())) {
     prepared->status = found;
   } else if (!wish.published.empty()) {
     // Beginning again at step 0 would throw away what the ranks saved. A folder that is not mounted looks empty, too.
-    prepared->status = WithFault(absl::FailedPreconditionError(absl::StrCat(
-                                     std::string(found.message()), ", but ", wish.published,
-                                     " was published; the coordinator must see checkpoint.folder as the workers do")),
-                                 Fault::kStorage);
+    prepared->status = WithFault(
+        absl::FailedPreconditionError(absl::StrCat(why, ", but ", wish.published,
+                                                   " was published; the coordinator must see checkpoint.folder as the workers do",
+                                                   empty ? "" : absl::StrCat("; to go on from what is there, `", line, "`"))),
+        Fault::kStorage);
   } else if (!empty && wish.is_new) {
-    prepared->status = found;
+    prepared->status = absl::FailedPreconditionError(
+        absl::StrCat(why, "; to go on from ", search.makers().size() == 1 ? "these" : "the first of these", ", `", line,
+                     "` and `motley resume ", wish.owner.job.value(), "`; to begin anew, `motley delete ", wish.owner.job.value(),
+                     "` and submit under another id or with another checkpoint.folder"));
   } else {
     // One that has begun beside another cluster's job of its id, and has saved nothing yet, begins again.
     prepared->status = PrepareInitial(input, wish, prepared);
-    const std::vector<std::string>& skipped = empty ? search.not_one() : search.refused();
+    std::vector<std::string> skipped = empty ? search.not_one() : search.refused();
+    if (!adoption.why_not().empty()) skipped.push_back(adoption.why_not());
     prepared->skipped.insert(prepared->skipped.begin(), skipped.begin(), skipped.end());
   }
 }
@@ -249,26 +267,22 @@ Prepared FindResumePoint(const planner::PlannerInput& input, const CheckpointWis
   Prepared prepared;
   prepared.epoch = AboveNames(input.epoch, wish);
   Search search(input, wish);
+  Adoption adoption;
   absl::StatusOr<FoundCheckpoint> found = search.Own();
-  if (search.only_foreign()) {
-    const auto adopted = ReadAdopted(absl::StrCat(wish.folder, "/adopt"));
-    if (!adopted.ok() && FaultOf(adopted.status()) == Fault::kStorage) {
-      prepared.status = adopted.status();
-      return prepared;
-    }
-    found = search.Adopted(adopted.ok() ? *adopted : std::set<std::string>(), std::string(adopted.status().message()));
-  }
+  if (search.only_foreign()) found = adoption.Find(wish, &search);
   if (found.ok()) {
     prepared.resume_from = found->folder;
     prepared.start_step = found->manifest.step;
     prepared.epoch = AboveManifest(prepared.epoch, found->manifest, wish.owner);
+    if (!IsOwn(wish.owner, found->manifest)) prepared.adopted = WordToAdopt(found->manifest);
     for (const CheckpointFile& file : found->manifest.files) prepared.resume_bytes += file.bytes;
     prepared.skipped = std::move(found->skipped);
     prepared.unjudged = std::move(found->unjudged);
+    if (!adoption.why_not().empty()) prepared.skipped.push_back(adoption.why_not());
     if (std::string gone = WhatIsGone(wish, found->folder); !gone.empty()) prepared.skipped.push_back(std::move(gone));
     if (wish.is_new) prepared.status = CheckStepsAreLeft(found->manifest, input.config.training.steps, found->folder);
   } else {
-    WithoutOne(input, wish, search, found.status(), &prepared);
+    WithoutOne(input, wish, search, adoption, found.status(), &prepared);
   }
   if (prepared.status.ok()) prepared.status = CheckGiven(prepared.epoch, wish.owner.job);
   return prepared;

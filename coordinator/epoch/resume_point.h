@@ -1,7 +1,9 @@
 // What an epoch of a job goes on from: looked for in its folder of checkpoints, off the loop. docs/use/checkpoints.md
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <memory>
 #include <set>
 #include <string>
 
@@ -22,15 +24,17 @@ struct CheckpointWish {
   std::string published;  // the newest checkpoint that a rank reported, or that the job went on from; or empty
   std::string data_digest;
   std::set<std::string> damaged;
-  bool is_new = false;  // it has never started a rank
+  bool is_new = false;              // it has never started a rank
+  CheckpointOwner initial_of = {};  // the job that was given as checkpoint.initial; without an id: a folder was
+  std::shared_ptr<std::atomic<bool>> at_initial = nullptr;  // if any: set before config.checkpoint.initial is looked into
   // Of config.checkpoint.initial, where the nodes found a folder of HuggingFace's there: this machine may not see it.
-  std::string initial_digest;
+  std::string initial_digest = {};
 };
 
 // All of Prepared but what is the planner's. The newest checkpoint of the job's own; where it has none, the newest one of another
-// job that the file `adopt` in the folder names; else config.checkpoint.initial, or nothing. A new job whose folder holds nothing
-// but another job's is refused: status FAILED_PRECONDITION. `epoch` is input.epoch or above, so that it meets no name that is
-// there.
+// job that the file `adopt` in the folder names, or that owner.adopted does; else config.checkpoint.initial, or nothing. A new
+// job whose folder holds nothing but other jobs' is refused: status FAILED_PRECONDITION. `epoch` is input.epoch or above, so that
+// it meets no name that is there.
 Prepared FindResumePoint(const planner::PlannerInput& input, const CheckpointWish& wish);
 
 }  // namespace motley::coordinator

@@ -1,5 +1,6 @@
 #include "coordinator/epoch/run_begin.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -38,6 +39,11 @@ void PutAside(Core& core) {
   JobRun& run = *core.state.run;
   const JobRecord& job = core.state.jobs.at(run.job);
   LeaveCluster(core, job.reason);
+  if (run.stage == Stage::kPlanning && run.looking) run.folder.why = job.reason;  // the look goes on, and says when it is back
+  run.looking = false;
+  run.prepared.reset();
+  run.stage = Stage::kIdle;
+  run.stage_since = core.clock.Now();
   run.ranks.clear();
   run.ranks_in_order = false;
   run.storage.clear();
@@ -47,6 +53,8 @@ void PutAside(Core& core) {
   run.aside.since = core.clock.Now();
   run.aside.membership = core.state.membership_changed;
   run.aside.why = job.reason;
+  run.aside.of_folder = !run.folder.why.empty();
+  if (run.tried) run.aside.most_tried = std::max(run.aside.most_tried, run.considered.size());
   run.aside.times += std::exchange(run.tried, false);
   const JobId id = run.job;
   core.state.aside.insert_or_assign(id, std::move(run));
@@ -59,6 +67,11 @@ void PutAsideAgain(Core& core, const JobId& id) {
   run.lends_since = run.aside.since = core.clock.Now();
   run.aside.membership = -absl::InfiniteDuration();  // it is asked at once
   run.aside.why = "the coordinator was restarted; waits for devices as before";
+  // It may have waited for its folder: it is seen first whether that answers.
+  if (!CheckpointFolder(core.state.jobs.at(id)).empty()) {
+    run.folder.why = "the coordinator was restarted and looks into the job's checkpoint folder first";
+    run.folder.looked = -absl::InfiniteDuration();
+  }
   core.state.aside.insert_or_assign(id, std::move(run));
 }
 

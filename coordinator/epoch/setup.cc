@@ -36,6 +36,7 @@ void SendStorageCheck(Core& core, const NodeName& node) {
                             "",
                             InitialFolder(job)};
   check.job_uid = job.uid;
+  check.validation_path = job.config.data.validation_path;
   core.Send(node, std::move(check));
 }
 
@@ -103,7 +104,8 @@ std::vector<RankAssignment> ProfileRanks(const Core& core, const std::vector<Dev
     }
     rank.model = shape;
     rank.config = RankConfig(job);
-    rank.data_digest = job.data_digest;
+    rank.data_digest = job.data.digest;
+    rank.validation_digest = job.validation.digest;
     rank.device = devices[r];
     rank.link_pairs = pairs;
   }
@@ -191,7 +193,7 @@ absl::Status BeginProfiling(Core& core) {
   for (const auto& [node, answer] : run.storage) {
     run.storage_ok[node] = core.state.nodes.at(node).description.incarnation;
     if (job.initial_digest.empty()) job.initial_digest = answer.report.initial_digest;
-    if (job.data_digest.empty()) job.data_digest = answer.report.data.digest, job.data_bytes = answer.report.data.bytes;
+    if (job.data.digest.empty()) job.data = answer.report.data, job.validation = answer.report.validation;
   }
   run.storage_in_doubt = false;
   if (absl::Status computes = planner::CheckComputeType(run.considered, job.config); !computes.ok()) {

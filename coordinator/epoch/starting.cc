@@ -99,7 +99,8 @@ RankAssignment Common(const ClusterState& state, const Prepared& prepared, const
   common.spared_checkpoints = prepared.unjudged;
   common.model = shape;
   common.config = RankConfig(job);
-  common.data_digest = job.data_digest;
+  common.data_digest = job.data.digest;
+  common.validation_digest = job.validation.digest;
   common.first_progress_seconds = kFirstProgressSeconds;
   return common;
 }
@@ -150,6 +151,7 @@ absl::Status StartEpoch(Core& core, const std::string& reason) {
   if (next.started_unix_ms == 0) next.started_unix_ms = core.journal.UnixMs();
   next.predicted_step_seconds = prepared.plan.plan.predicted.step_seconds;
   if (!prepared.resume_from.empty() && !prepared.initial) next.newest_checkpoint = prepared.resume_from;
+  next.adopted = prepared.adopted;  // on disk before the ranks use up the file
   next.step = prepared.start_step;
   // The store was older than the checkpoint: nothing is known of the step that it has, and another one's loss is not shown for
   // it.

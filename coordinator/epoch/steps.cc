@@ -183,6 +183,7 @@ void OnStep(Core& core, const StepReport& report) {
   run.has_run = true;
   run.trouble = {};
   run.aside.times = 0;
+  run.aside.most_tried = 0;
   if (!run.replan_cause.empty()) {
     // Steps that the old epoch still reports (it finishes one before it saves; a restarted coordinator hears what it missed)
     // belong to what is being replanned.
@@ -228,6 +229,7 @@ void OnCheckpoint(Core& core, const NodeName& node, const CheckpointReport& repo
   run.save_seconds = report.seconds;
   job.newest_checkpoint = report.folder;
   job.has_unnamed_checkpoints |= report.job_uid.empty();
+  job.adopted.clear();  // it has one of its own
   Batch batch;
   batch.jobs.push_back(job);
   EventRecord event;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "coordinator/epoch/epoch_driver.h"
+#include "coordinator/epoch/looks.h"
 #include "coordinator/epoch/prober.h"
 #include "coordinator/members/clones.h"
 #include "coordinator/members/examiner.h"
@@ -21,6 +22,7 @@ std::vector<PeriodicJob> PeriodicJobs() {
       {"lease checker", absl::Milliseconds(250), CheckLeases},
       {"clones", absl::Seconds(1), SayClones},
       {"epoch driver", absl::Milliseconds(50), Drive},
+      {"looks", absl::Milliseconds(250), LookAgain},
       {"examiner", absl::Milliseconds(250), AdvanceExamination},
       {"prober", absl::Milliseconds(250), ProbeNewcomers},
       {"metrics updater", absl::Seconds(1), UpdateMetrics},

@@ -11,6 +11,7 @@
 #include "coordinator/rpc/find_job.h"
 #include "coordinator/rpc/job_size.h"
 #include "coordinator/rpc/views.h"
+#include "coordinator/state/membership.h"
 #include "coordinator/state/resume.h"
 
 namespace motley::coordinator {
@@ -34,6 +35,10 @@ absl::Status ResumeJob(Core& core, const v1::ResumeJobRequest& request, v1::Resu
     return absl::OkStatus();
   }
   MOTLEY_RETURN_IF_ERROR(CheckSpec(config));
+  const PlannerSection &planner = config.planner, &before = job->config.planner;
+  if (planner.pins != before.pins || planner.exclude != before.exclude) {
+    MOTLEY_RETURN_IF_ERROR(CheckPlaces(core.state, planner));
+  }
   MOTLEY_RETURN_IF_ERROR(CheckRoomForJob(core.state, config, core.config.waiting_job_bytes));
   MOTLEY_RETURN_IF_ERROR(CheckJobsOfAccount(core.state, core.caller, core.config.account_jobs));
   MOTLEY_ASSIGN_OR_RETURN(JobRecord next, Resumed(*job, config, core.journal.UnixMs()));

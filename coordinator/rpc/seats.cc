@@ -15,10 +15,16 @@ size_t Part(size_t all, size_t divisor) { return std::max<size_t>(1, all / divis
 
 }  // namespace
 
-SeatLimits SeatLimits::Common(size_t all, std::string key) { return {all, all, all, 0, 0, std::move(key)}; }
+SeatLimits SeatLimits::Common(size_t all, std::string key) { return {all, all, all, 0, 0, std::move(key), ""}; }
 
-SeatLimits SeatLimits::Shared(size_t all, size_t account, std::string key) {
-  return {all, account == 0 ? Part(all, 8) : std::min(account, all), Part(all, 2), all / 8, all / 16, std::move(key)};
+SeatLimits SeatLimits::Shared(size_t all, size_t account, std::string key, std::string socket) {
+  return {all,
+          account == 0 ? Part(all, 8) : std::min(account, all),
+          Part(all, 2),
+          all / 8,
+          all / 16,
+          std::move(key),
+          std::move(socket)};
 }
 
 size_t Seats::ShareOf(const Guest& guest) const {
@@ -71,8 +77,9 @@ std::string Seats::MakeRoom(const Guest& guest) {
 std::string Seats::WhyNoShare(const Guest& guest) const {
   if (!guest.uid) {
     return absl::StrCat("the coordinator has no free connection by TCP: it holds ", Held(guest),
-                        ", as many as may come so (a half of ", limits_.key,
-                        "); use its Unix socket, close some, or ask an admin");
+                        ", as many as may come so (a half of ", limits_.key, "); ",
+                        limits_.socket.empty() ? "" : absl::StrCat("on its machine use --coordinator ", limits_.socket, ", "),
+                        "close some, or ask an admin");
   }
   return absl::StrCat("the coordinator has no free connection for account ", guest.name, ": it holds ", Held(guest),
                       ", as many as one may have (limits.account_connections); close some, or ask an admin");

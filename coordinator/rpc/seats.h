@@ -30,12 +30,13 @@ struct SeatLimits {
   size_t tcp = 0;      // of all that come by TCP together
   // Of all: those that only admins take, and among them those that only root and the coordinator's own account take.
   size_t kept_for_admins = 0, kept_for_own = 0;
-  std::string key;  // of the configuration, for people
+  std::string key;     // of the configuration, for people
+  std::string socket;  // "unix:/run/..": the way of those on this machine who find none by TCP; empty: there is none
 
   // Everybody takes what is free.
   static SeatLimits Common(size_t all, std::string key);
   // By TCP half of all, for admins an eighth. `account`: 0 is an eighth.
-  static SeatLimits Shared(size_t all, size_t account, std::string key);
+  static SeatLimits Shared(size_t all, size_t account, std::string key, std::string socket = "");
 };
 
 // gRPC closes connections without telling, so what was handed over is looked at again when a bound is reached. Used on the

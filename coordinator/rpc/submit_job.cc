@@ -41,8 +41,9 @@ absl::Status CheckRequest(const std::string& id, const JobConfig& config) {
   return absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
 }
 
-// A job's id becomes its checkpoint folder, so that it means the same when that job is deleted.
-absl::Status ResolveInitial(const ClusterState& state, JobConfig* config) {
+// A job's id becomes its checkpoint folder, so that it means the same when that job is deleted. Others may save there, too.
+absl::Status ResolveInitial(const ClusterState& state, JobRecord* job) {
+  JobConfig* config = &job->config;
   if (!InitialIsJob(config->checkpoint)) return absl::OkStatus();
   const auto other = state.jobs.find(JobId(config->checkpoint.initial));
   if (other == state.jobs.end()) {
@@ -57,6 +58,7 @@ absl::Status ResolveInitial(const ClusterState& state, JobConfig* config) {
                                                    " parameters; this one has ", NumParameters(ours)));
   }
   config->checkpoint.initial = CheckpointFolder(other->second);
+  job->initial_of = OwnerOf(other->second);
   return absl::OkStatus();
 }
 
@@ -68,7 +70,7 @@ absl::Status SubmitJob(Core& core, const v1::SubmitJobRequest& request, v1::Subm
   job.config = wire::FromProto(request.spec());
   MOTLEY_RETURN_IF_ERROR(CheckRequest(request.job_id(), job.config));
   MOTLEY_RETURN_IF_ERROR(CheckPlaces(core.state, job.config.planner));
-  MOTLEY_RETURN_IF_ERROR(ResolveInitial(core.state, &job.config));
+  MOTLEY_RETURN_IF_ERROR(ResolveInitial(core.state, &job));
   if (auto it = core.state.jobs.find(job.id); it != core.state.jobs.end()) {
     if (ConfigToJson(it->second.config) != ConfigToJson(job.config)) {
       return absl::AlreadyExistsError(

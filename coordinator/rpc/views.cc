@@ -98,6 +98,7 @@ v1::Job View(const JobStatus& job) {
   out.set_error_code(static_cast<int>(job.error_code));
   out.set_owner(job.owner);
   out.set_uid(job.uid.value());
+  out.set_owns_unnamed_checkpoints(job.has_unnamed_checkpoints);
   return out;
 }
 

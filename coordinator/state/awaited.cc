@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -27,13 +28,31 @@ std::string WhyAway(const ClusterState& state, const JobRun& run, const DeviceId
   if (auto out = run.left_out.find(device); out != run.left_out.end()) return StateAndWhy("left out", out->second);
   const auto& offered = node.description.devices;
   const auto it = std::find_if(offered.begin(), offered.end(), [&](const DeviceDescription& d) { return d.id == device; });
-  if (it == offered.end()) return "its worker does not offer it any more";
+  if (it == offered.end()) return "its worker does not offer it";
   if (!it->card.lost.empty()) return it->card.lost;
   if (auto probe = run.probes.find(found->first); probe != run.probes.end()) {
     if (probe->second.stage == ProbeStage::kRefused) return StateAndWhy("refused", probe->second.why);
     if (probe->second.stage == ProbeStage::kUnreached) return StateAndWhy("left out", probe->second.why);
   }
   return "looked at before it takes part again";
+}
+
+bool IsAt(const std::string& place, const DeviceId& device) { return device.value() == place || NodeOf(device).value() == place; }
+
+// A node or device that the job may not use, whoever comes: itself, or all that its node offers of it.
+bool IsExcludedPlace(const ClusterState& state, const JobRun& run, const DeviceId& place) {
+  const auto job = state.jobs.find(run.job);
+  if (job == state.jobs.end()) return false;
+  const PlannerSection& planner = job->second.config.planner;
+  if (IsExcluded(planner, place)) return true;
+  const auto node = state.nodes.find(NodeOf(place));
+  if (node == state.nodes.end()) return false;
+  bool any = false, any_allowed = false;
+  for (const DeviceDescription& device : node->second.description.devices) {
+    if (!IsAt(place.value(), device.id)) continue;
+    (IsExcluded(planner, device.id) ? any : any_allowed) = true;
+  }
+  return any && !any_allowed;
 }
 
 // All devices that were ever seen here: by the coordinator since its start, by this job, or by whoever measured them; without
@@ -64,18 +83,15 @@ std::string NamedAway(const ClusterState& state, const JobRun& run, const std::v
   const std::set<DeviceId> known = KnownDevices(state, run), usable = IdsOf(usable_devices);
   std::vector<std::string> away;
   for (const std::string& place : run.named) {
-    const DeviceId* first = nullptr;
-    bool any_usable = false;
+    if (IsExcludedPlace(state, run, DeviceId(place))) continue;
+    DeviceId first(place);  // where none is known: a coordinator that was restarted knows what came since
+    bool any_known = false, any_usable = false;
     for (const DeviceId& device : known) {
-      if (device.value() != place && NodeOf(device).value() != place) continue;
-      if (first == nullptr) first = &device;
+      if (!IsAt(place, device)) continue;
+      if (!std::exchange(any_known, true)) first = device;
       any_usable = any_usable || usable.contains(device);
     }
-    // A node that is drained in the store is known without its devices.
-    const bool bare = first == nullptr && state.nodes.contains(NodeOf(DeviceId(place))) &&
-                      state.nodes.at(NodeOf(DeviceId(place))).description.devices.empty();
-    if (bare) away.push_back(PlaceAndWhy(place, WhyAway(state, run, DeviceId(place))));
-    if (first != nullptr && !any_usable) away.push_back(PlaceAndWhy(place, WhyAway(state, run, *first)));
+    if (!any_usable) away.push_back(PlaceAndWhy(place, WhyAway(state, run, first)));
   }
   return absl::StrJoin(away, ", ");
 }

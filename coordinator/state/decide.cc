@@ -10,6 +10,7 @@
 #include "common/base/count.h"
 #include "coordinator/state/awaited.h"
 #include "coordinator/state/decide_view.h"
+#include "coordinator/state/folder_wait.h"
 #include "coordinator/state/lending.h"
 #include "coordinator/state/membership.h"
 #include "coordinator/state/setup_reach.h"
@@ -54,10 +55,11 @@ Decision DecideIdle(const DecideView& v) {
                                      by_hand ? "" : " (planner.pins_required = false drops pins that cannot be kept)")};
   }
   const bool in_own_turn = v.run.infeasible_borrowed && !Borrows(v.state, v.run);
-  if (!v.run.infeasible.empty() && Ids(v.usable) == v.run.infeasible && !in_own_turn) {
+  if (!v.run.infeasible.empty() && std::ranges::equal(v.usable, v.run.infeasible, IsSameToPlan) && !in_own_turn) {
     return {Wait{true}, v.run.infeasible_reason};
   }
   if (auto yield = DecideYield(v)) return *yield;
+  if (!v.run.folder.why.empty()) return {Wait{true}, v.run.folder.why};
   const absl::Duration pause = PauseAfter(v.run.trouble.remedy, v.run.trouble.times);
   if (!v.run.trouble.waited && v.in_stage() < pause) {
     return {Wait{}, absl::StrFormat("%s; tried again after %.3g s", v.run.trouble.reason, absl::ToDoubleSeconds(pause))};
@@ -163,18 +165,6 @@ Decision DecideProfiling(const DecideView& v) {
   return {KeepOn{}, absl::StrCat("measuring compute, memory and collectives on ", absl::StrJoin(missing, ", "))};
 }
 
-// Into the coordinator's own view of the folder. An answer that comes too late is dropped with its ticket.
-Decision DecideLook(const DecideView& v) {
-  const std::string& folder = v.job.config.checkpoint.folder;
-  if (v.in_stage() <= v.config.look_patience) return {KeepOn{}, kPlanningReason};
-  const std::string hangs = absl::StrFormat(
-      "checkpoint.folder '%s' does not answer on the coordinator's machine: looking for the newest checkpoint there "
-      "takes longer than %.0f s; see whether its share is mounted there and its server is up",
-      folder, absl::ToDoubleSeconds(v.config.look_patience));
-  if (v.in_stage() <= v.config.planning_timeout) return {KeepOn{}, hangs};
-  return {RetryLater{}, hangs};
-}
-
 // A search without end.
 Decision DecideLatePlan(const DecideView& v) {
   if (v.in_stage() <= v.config.planning_timeout) return {KeepOn{}, kPlanningReason};
@@ -240,10 +230,7 @@ Decision DecidePlanning(const DecideView& v) {
     return {StartRanks{}, "ranks start, meet and restore"};
   }
   const std::string text(status.message());
-  // The folder may be there again, or readable, later; the planner's own errors have other codes.
-  if (FaultOf(status) == Fault::kStorage || absl::IsUnavailable(status) || absl::IsPermissionDenied(status)) {
-    return {RetryLater{}, absl::StrCat("the coordinator cannot look for checkpoints now: ", text)};
-  }
+  if (MayBeBackLater(status)) return {RetryLater{true}, WhyNoLook(status)};
   if (swap && !HadNoPlanBefore(v)) return {RefuseNewcomers{}, text};
   // Once there was a plan.
   const bool had_plan = v.run.has_run || v.job.started_unix_ms > 0;
@@ -350,7 +337,8 @@ Decision Decide(absl::Duration now, const ClusterState& state, const DriverConfi
   Decision decision = DecideStage(view);
   // People are told as long as it lasts. How an epoch ends is said as it was.
   if (run.stage == Stage::kStopping) return decision;
-  if (std::holds_alternative<KeepOn>(decision.action) || std::holds_alternative<MarkRunning>(decision.action)) {
+  const auto* keep = std::get_if<KeepOn>(&decision.action);
+  if ((keep != nullptr && !keep->lends) || std::holds_alternative<MarkRunning>(decision.action)) {
     for (const std::string& more : {WithoutWhom(state, run), BorrowerSentence(state)}) {
       if (!decision.reason.empty() && !more.empty()) absl::StrAppend(&decision.reason, "; ", more);
     }

@@ -49,9 +49,11 @@ struct DriverConfig {
 };
 
 // Nothing to do now; the reason says what is waited for (empty: keep the last one).
-struct KeepOn {};
+struct KeepOn {
+  bool lends = false;  // as of Wait: for a folder that does not answer, which may still do so
+};
 struct Wait {
-  bool lends = false;  // for devices: others may have the cluster meanwhile (lending.h)
+  bool lends = false;  // for devices, or a folder: others may have the cluster meanwhile (lending.h)
 };                     // -> WAITING
 struct Yield {};       // nothing runs: back into the queue, for a job whose devices are back
 struct BeginSetup {
@@ -77,7 +79,9 @@ struct JudgeCheckpoint {
 struct RequestProfiles {};
 struct PredictCollectives {};  // they take too long to measure: the ranks that do are ended, and the plan is made without
 struct PreparePlan {};
-struct RetryLater {};  // planning failed for now: back to idle, and a pause
+struct RetryLater {
+  bool folder = false;  // the coordinator cannot look into it: waited for until it can
+};                      // planning failed for now: back to idle, and a pause
 struct StartRanks {};
 struct MarkRunning {};
 struct EndEpoch {

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "common/data/dataset.h"
+#include "coordinator/state/data_verdict.h"
 #include "coordinator/state/decide_view.h"
 #include "coordinator/state/initial_weights.h"
 #include "coordinator/state/setup_reach.h"
@@ -20,12 +20,6 @@ namespace {
 struct Complaint {
   std::string text;
   absl::StatusCode code = absl::StatusCode::kFailedPrecondition;
-};
-
-// The data with which all others are compared.
-struct Reference {
-  std::string digest;
-  std::string where;  // it is, for people
 };
 
 bool SeesFolder(const DecideView& v, const NodeName& node, const StorageAnswer& answer) {
@@ -48,20 +42,17 @@ bool WriterIsOdd(const DecideView& v) {
 }
 
 // What the job began with; before that, what most nodes hold, and of two kinds with as many the one of the first node.
-Reference ReferenceOf(const DecideView& v) {
-  if (!v.job.data_digest.empty()) {
-    return {v.job.data_digest, absl::StrFormat("when the job began (digest %s)", v.job.data_digest)};
-  }
+DataReference ReferenceOf(const DecideView& v) {
+  if (!v.job.data.digest.empty()) return {v.job.data, v.job.validation, NodeName()};
+  const auto key = [](const StorageAnswer& answer) { return DataKey(answer.report.data, answer.report.validation); };
   std::map<std::string, int> count;
-  for (const auto& [node, answer] : v.run.storage) count[answer.report.data.digest] += IsSound(v, node, answer);
-  Reference most;
+  for (const auto& [node, answer] : v.run.storage) count[key(answer)] += IsSound(v, node, answer);
+  DataReference most;
   int times = 0;
   for (const auto& [node, answer] : v.run.storage) {
-    const StorageReport& report = answer.report;
-    if (!IsSound(v, node, answer) || count[report.data.digest] <= times) continue;
-    times = count[report.data.digest];
-    most = {report.data.digest,
-            absl::StrFormat("on node %s (%d bytes, digest %s)", node.value(), report.data.bytes, report.data.digest)};
+    if (!IsSound(v, node, answer) || count[key(answer)] <= times) continue;
+    times = count[key(answer)];
+    most = {answer.report.data, answer.report.validation, node};
   }
   return most;
 }
@@ -75,7 +66,7 @@ WeightsReference WeightsOf(const DecideView& v) {
 }
 
 // By node. Those that did not answer are among them when it is too late.
-std::map<NodeName, Complaint> Complaints(const DecideView& v, const Reference& reference, bool late) {
+std::map<NodeName, Complaint> Complaints(const DecideView& v, const DataReference& reference, bool late) {
   std::map<NodeName, Complaint> complaints;
   const WeightsReference reference_weights = WeightsOf(v);
   for (const auto& [node, answer] : v.run.storage) {
@@ -92,11 +83,10 @@ std::map<NodeName, Complaint> Complaints(const DecideView& v, const Reference& r
       complaints[node].text =
           absl::StrCat("checkpoint.folder '", v.job.config.checkpoint.folder, "' is not the same folder as on node ",
                        v.run.token_writer.value(), ": what that node wrote cannot be read; use a folder that all nodes share");
-    } else if (report.data.digest != reference.digest) {
-      complaints[node].text = absl::StrFormat("data.path '%s' holds other data (%d bytes, digest %s) than %s",
-                                              v.job.config.data.path, report.data.bytes, report.data.digest, reference.where);
-    } else if (const std::string weights = WeightsComplaint(v.job, reference_weights, report); !weights.empty()) {
-      complaints[node].text = weights;
+    } else if (std::string other = OtherData(v.job.config, report, reference); !other.empty()) {
+      complaints[node].text = std::move(other);
+    } else if (std::string weights = WeightsComplaint(v.job, reference_weights, report); !weights.empty()) {
+      complaints[node].text = std::move(weights);
     }
   }
   return complaints;
@@ -113,7 +103,7 @@ Decision LeaveOutThose(std::map<NodeName, std::string> nodes) {
 Decision GiveUp(const DecideView& v, const NodeName& node, const Complaint& complaint) {
   std::string reason = absl::StrCat("node ", node.value(), ": ", complaint.text);
   const StorageAnswer& answer = v.run.storage.at(node);
-  if (!v.job.data_digest.empty() && IsSound(v, node, answer)) {  // the job's data was changed, and not one node's copy of it
+  if (!v.job.data.digest.empty() && IsSound(v, node, answer)) {  // the job's data was changed, and not one node's copy of it
     absl::StrAppend(&reason, "; put it back, or begin a new job",
                     v.job.newest_checkpoint.empty() ? "" : absl::StrCat(" with checkpoint.initial = '", v.job.id.value(), "'"));
   }
@@ -131,16 +121,13 @@ std::optional<Decision> StorageVerdict(const DecideView& v) {
                                                             "' is not the folder of the other nodes; use a folder that all "
                                                             "nodes share")}});
   }
-  const Reference reference = ReferenceOf(v);
+  const DataReference reference = ReferenceOf(v);
   for (const auto& [node, answer] : v.run.storage) {
-    if (!IsSound(v, node, answer) || answer.report.data.digest != reference.digest) continue;
-    const JobConfig& config = v.job.config;
-    const absl::Status size = CheckDataSize(answer.report.data.bytes, config.training.seq_len, config.data.validation_fraction,
-                                            config.data.validation_samples);
-    if (size.ok()) break;
+    if (!IsSound(v, node, answer) || !OtherData(v.job.config, answer.report, reference).empty()) continue;
+    const absl::Status data = CheckJobsData(v.job.config, answer.report);
+    if (data.ok()) break;
     // Too short for one is too short for all whose digest is this.
-    return Decision{Finish{JobPhase::kFailed, size.code()},
-                    absl::StrFormat("data.path '%s': %s", config.data.path, std::string(size.message()))};
+    return Decision{Finish{JobPhase::kFailed, data.code()}, std::string(data.message())};
   }
   const std::map<NodeName, Complaint> complaints = Complaints(v, reference, late);
   if (complaints.empty()) return std::nullopt;

@@ -36,6 +36,10 @@ std::optional<Decision> StorageVerdict(const DecideView& v);
 // there.
 std::optional<Decision> ReachVerdict(const DecideView& v, bool all_else);
 
+// While the newest checkpoint is looked for; what the look says comes too late when it is not waited for any more
+// (folder_wait.cc).
+Decision DecideLook(const DecideView& v);
+
 // Null: nobody was told to end. What was trained is saved if that fits the time; else the epoch ends at once, and says what that
 // costs.
 std::optional<Decision> DecideLeaving(const DecideView& v);

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "common/data/dataset.h"
+#include "common/data/data_size.h"
 #include "common/session/loss_text.h"
 
 namespace motley::coordinator {
@@ -26,7 +26,7 @@ absl::StatusOr<JobPhase> ParseJobPhase(std::string_view name) {
 }
 
 int64_t TrainingTokens(const JobStatus& job, const JobConfig& config) {
-  return TrainingSamples(job.data_bytes, config.training.seq_len, config.data.validation_fraction) * config.training.seq_len;
+  return TrainingSamples(job.data, config.training.seq_len, ValidationFraction(config.data)) * config.training.seq_len;
 }
 
 std::string AllStepsDone(const JobRecord& job) {
@@ -39,10 +39,11 @@ std::string AllStepsDone(const JobRecord& job) {
                       "train anew, or from an older checkpoint (checkpoint.initial)");
 }
 
-CheckpointOwner OwnerOf(const JobStatus& job) { return {job.id, job.uid, job.has_unnamed_checkpoints}; }
+CheckpointOwner OwnerOf(const JobStatus& job) { return {job.id, job.uid, job.has_unnamed_checkpoints, job.adopted}; }
 
 std::string AdoptText(const JobStatus& job) {
-  return job.has_unnamed_checkpoints ? absl::StrCat(job.uid.value(), " ", job.id.value()) : job.uid.value();
+  return absl::StrCat(job.uid.value(), job.has_unnamed_checkpoints ? absl::StrCat(" ", job.id.value()) : "",
+                      job.adopted.empty() ? "" : " ", job.adopted);
 }
 
 std::string CheckpointFolder(const JobRecord& job) {

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/ids.h"
 #include "common/checkpoint/checkpoint_owner.h"
+#include "common/data/data_summary.h"
 #include "common/job/job.h"
 #include "common/session/step.h"
 
@@ -33,11 +34,13 @@ struct JobStatus {
   StepStats last_step;
   std::string newest_checkpoint;
   bool has_unnamed_checkpoints = false;  // its ranks wrote some without a uid: they were of a build from before
+  std::string adopted;                   // CheckpointOwner::adopted: the file that says so is used up. Empty once it has saved
   double predicted_step_seconds = 0;
   bool stop_requested = false;
-  int plannings_begun = 0;     // in a row that were not finished: the coordinator ended meanwhile
-  std::string data_digest;     // what the first storage check saw; a node that sees other data is left out
-  int64_t data_bytes = 0;      // the same
+  int plannings_begun = 0;  // in a row that were not finished: the coordinator ended meanwhile
+  // What the first storage check saw; a node that sees other data is left out. Without a digest: nobody has looked.
+  DataSummary data;
+  DataSummary validation;      // of data.validation_path; without a digest: the job has none
   std::string initial_digest;  // of a HuggingFace folder that the job begins with, likewise; empty: it is none
   absl::StatusCode error_code = absl::StatusCode::kOk;  // of a failed job, where it is known
   int64_t owner_uid = -1;                               // of the account that submitted it, where jobs have owners; -1: not known
@@ -46,9 +49,10 @@ struct JobStatus {
 
 struct JobRecord : JobStatus {
   JobConfig config;  // changes only when an ended job is resumed; up to 1.25 MiB, so one record of a job is kept and no copies
+  CheckpointOwner initial_of;  // the job that was given as checkpoint.initial, which has its folder; without an id: none was
 };
 
-// Of the data without its validation part; 0 while no node has looked.
+// Of a pass over the data without its validation part; 0 while no node has looked.
 int64_t TrainingTokens(const JobStatus& job, const JobConfig& config);
 
 // Why a job has succeeded: "all 40 steps are done", and what is to be known of the weights all the same.
@@ -56,7 +60,7 @@ std::string AllStepsDone(const JobRecord& job);
 
 // Whose checkpoints count as the job's.
 CheckpointOwner OwnerOf(const JobStatus& job);
-// What another job's file `adopt` holds, so that it goes on from this one's checkpoints.
+// What another job's file `adopt` holds, so that it goes on from this one's checkpoints, and from what this one adopted.
 std::string AdoptText(const JobStatus& job);
 
 // Where the job's checkpoints are: a folder of its own below the one that the user names. Another job of its id, of

@@ -5,6 +5,7 @@
 #include "absl/strings/str_format.h"
 #include "common/base/clean_text.h"
 #include "common/base/count.h"
+#include "common/data/data_size.h"
 #include "coordinator/state/examination_findings.h"
 
 namespace motley::coordinator {
@@ -14,9 +15,9 @@ std::string DataComplaint(const Examination& e, const NodeName& node, const Stor
   if (!report.error.empty()) return absl::StrCat("node ", node.value(), ": ", report.error);
   const StorageReport& other = e.read.at(first);
   if (report.data.digest == other.data.digest) return "";
-  return absl::StrFormat(
-      "node %s has other data (%d bytes, digest %s) than node %s (%d bytes, digest %s); copy the same data to both", node.value(),
-      report.data.bytes, report.data.digest.substr(0, 12), first.value(), other.data.bytes, other.data.digest.substr(0, 12));
+  return absl::StrFormat("node %s has other data (%s, digest %s) than node %s (%s, digest %s); copy the same data to both",
+                         node.value(), SizeText(report.data), report.data.digest.substr(0, 12), first.value(),
+                         SizeText(other.data), other.data.digest.substr(0, 12));
 }
 
 // Who is there and has not answered.
@@ -55,7 +56,7 @@ void JudgeData(const Examination& e, std::vector<Finding>* findings) {
   if (wrong.empty()) {
     const StorageReport& report = e.read.at(first);
     findings->push_back({FindingState::kOk, "data",
-                         absl::StrFormat("%s: %d bytes, the same on %s (digest %s)", path, report.data.bytes,
+                         absl::StrFormat("%s: %s, the same on %s (digest %s)", path, SizeText(report.data),
                                          Count(e.read.size(), "node"), report.data.digest.substr(0, 12))});
   }
   AppendSome(std::move(wrong), "data", findings);

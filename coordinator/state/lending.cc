@@ -25,11 +25,20 @@ absl::Duration PauseBetweenClaims(const DriverConfig& config, const JobRun& run)
   return run.aside.times < 2 ? absl::ZeroDuration() : PauseAfterRefusals(config.probe, run.aside.times - 2);
 }
 
+// Nobody is displaced where what has the cluster waits as well, and not in vain where more devices are there than ever were.
+bool MayBeInVain(const ClusterState& state, const JobRun& run) {
+  if (!state.run || state.run->lends_since) return false;
+  return UsableDevices(state, run, NotRefused(state, run)).size() <= run.aside.most_tried;
+}
+
 // Whether it may be asked at all.
 bool MayClaim(absl::Duration now, const ClusterState& state, const DriverConfig& config, const JobRun& run) {
-  return state.membership_changed != run.aside.membership && now - run.aside.since >= PauseBetweenClaims(config, run) &&
-         !state.jobs.at(run.job).stop_requested;
+  if (state.membership_changed == run.aside.membership || state.jobs.at(run.job).stop_requested) return false;
+  return now - run.aside.since >= PauseBetweenClaims(config, run) || !MayBeInVain(state, run);
 }
+
+// What the lender waited for, or waits for.
+std::string IsBack(const JobRun& lender) { return lender.aside.of_folder ? "checkpoint folder is back" : "devices are back"; }
 
 bool CanBegin(const Decision& decision) { return std::holds_alternative<BeginSetup>(decision.action); }
 
@@ -79,8 +88,11 @@ Claims DecideClaims(absl::Duration now, const ClusterState& state, const DriverC
 
 std::optional<Decision> DecideYield(const DecideView& v) {
   if (!v.state.claimant || v.state.run->job != v.run.job) return std::nullopt;
-  const std::string reason = absl::StrCat("the devices of job ", v.state.claimant->value(),
-                                          ", which lent the cluster, are back: this one is queued again");
+  const auto lender = v.state.aside.find(*v.state.claimant);
+  const bool of_folder = lender != v.state.aside.end() && lender->second.aside.of_folder;
+  const std::string reason =
+      absl::StrCat("the ", of_folder ? "checkpoint folder" : "devices", " of job ", v.state.claimant->value(),
+                   ", which lent the cluster, ", of_folder ? "is" : "are", " back: this one is queued again");
   const bool running = v.run.stage == Stage::kRunning;
   switch (v.run.stage) {
     case Stage::kIdle:
@@ -105,18 +117,18 @@ std::string LenderSentence(const ClusterState& state, const JobRun& lender) {
   const JobRecord& holder = state.jobs.at(state.run->job);
   if (!IsOlder(state.jobs.at(lender.job), holder)) return WaitsForSentence(holder);
   if (state.claimant == lender.job) {
-    return absl::StrCat("its devices are back: goes on when job ", holder.id.value(),
+    return absl::StrCat("its ", IsBack(lender), ": goes on when job ", holder.id.value(),
                         ", which borrowed the cluster, has made room");
   }
   if (state.run->lends_since) return lender.aside.why;  // it waits as well
-  return absl::StrCat(lender.aside.why, "; lends the cluster to job ", holder.id.value(), " until its devices are back");
+  return absl::StrCat(lender.aside.why, "; lends the cluster to job ", holder.id.value(), " until its ", IsBack(lender));
 }
 
 std::string BorrowerSentence(const ClusterState& state) {
   const JobRecord* lender = LenderOf(state, *state.run);
   if (lender == nullptr) return "";
-  return absl::StrCat("borrows the cluster from job ", lender->id.value(),
-                      ", and is queued again when that job's devices are back");
+  return absl::StrCat("borrows the cluster from job ", lender->id.value(), ", and is queued again when that job's ",
+                      IsBack(state.aside.at(lender->id)));
 }
 
 }  // namespace motley::coordinator

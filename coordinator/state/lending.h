@@ -1,5 +1,5 @@
-// A job that waits for devices, with no rank running, lends the cluster: another one that can run trains meanwhile. When its
-// devices are there it takes the cluster back; the borrower saves first and is queued again. Pure.
+// A job that waits for devices, or for its checkpoint folder, with no rank running, lends the cluster: another one that can run
+// trains meanwhile. When these are there it takes the cluster back; the borrower saves first and is queued again. Pure.
 //
 // What keeps jobs from displacing each other for nothing: a job that was put aside is asked again only when the nodes have
 // changed, and one that took the cluster back in vain waits longer each time.
@@ -18,9 +18,9 @@ namespace motley::coordinator {
 // An older job was put aside: what runs now makes room for it some day.
 bool Borrows(const ClusterState& state, const JobRun& run);
 
-// The oldest job that may be tried while the one that has the cluster waits for devices. Null: there is none, or the wait is one
-// for a moment: a newcomer is looked at, or it has not lasted for `lend_after`. Call when that job was just told to wait
-// (Wait::lends).
+// The oldest job that may be tried while the one that has the cluster waits. Null: there is none, or the wait is one for a
+// moment: a newcomer is looked at, or it has not lasted for `lend_after`. Call when that job was just told to wait (Wait::lends,
+// KeepOn::lends).
 std::optional<JobId> ChooseBorrower(absl::Duration now, const ClusterState& state, const DriverConfig& config);
 
 struct Claims {

@@ -103,22 +103,47 @@ bool IsExcluded(const PlannerSection& planner, const DeviceId& device) {
                      [&](const std::string& place) { return place == device.value() || place == NodeOf(device).value(); });
 }
 
-absl::Status CheckPlaces(const ClusterState& state, const PlannerSection& planner) {
-  std::vector<std::string> known;
+namespace {
+
+// The nodes and devices that are known here: of workers, members, and profiles of before.
+std::vector<std::string> KnownPlaces(const ClusterState& state) {
+  std::set<std::string> known;
   for (const auto& [name, node] : state.nodes) {
-    known.push_back(name.value());
-    for (const DeviceDescription& device : node.description.devices) known.push_back(device.id.value());
+    known.insert(name.value());
+    for (const DeviceDescription& device : node.description.devices) known.insert(device.id.value());
   }
+  for (const auto& [device, speed] : state.speeds) known.insert({device.value(), NodeOf(device).value()});
+  return {known.begin(), known.end()};
+}
+
+// It is known without its devices: a member, or one that is drained, that has not come since the coordinator was started.
+bool IsOfBareNode(const ClusterState& state, const std::string& place) {
+  const auto node = state.nodes.find(NodeOf(DeviceId(place)));
+  return node != state.nodes.end() && node->second.description.devices.empty();
+}
+
+}  // namespace
+
+absl::Status CheckPlaces(const ClusterState& state, const PlannerSection& planner) {
+  const std::vector<std::string> known = KnownPlaces(state);
   const auto check = [&](const char* key, const std::string& place) {
-    if (known.empty() || std::find(known.begin(), known.end(), place) != known.end()) return absl::OkStatus();
+    if (known.empty() || std::find(known.begin(), known.end(), place) != known.end() || IsOfBareNode(state, place)) {
+      return absl::OkStatus();
+    }
     const std::string nearest = NearestWord(place, known);
-    return absl::InvalidArgumentError(absl::StrCat(key, ": no node or device ", Quoted(place), " has joined this cluster",
-                                                   nearest.empty() ? "" : absl::StrCat("; did you mean ", Quoted(nearest), "?"),
-                                                   "; `motley nodes` lists them"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(key, ": no node or device ", Quoted(place), " has come since the coordinator was started",
+                     nearest.empty() ? "" : absl::StrCat("; did you mean ", Quoted(nearest), "?"),
+                     "; `motley nodes` lists those that have, and a node that is away has to come first"));
   };
   for (const std::string& place : Listed(planner.exclude)) MOTLEY_RETURN_IF_ERROR(check("planner.exclude", place));
   for (const std::string& pin : Listed(planner.pins)) {
-    MOTLEY_RETURN_IF_ERROR(check("planner.pins", pin.substr(pin.find('=') + 1)));
+    const std::string place = pin.substr(pin.find('=') + 1);
+    if (planner.pins_required && IsExcluded(planner, DeviceId(place))) {
+      return absl::InvalidArgumentError(absl::StrCat("planner.pins: ", Quoted(pin), " contradicts planner.exclude, which names ",
+                                                     planner.exclude, ": take one of them out"));
+    }
+    MOTLEY_RETURN_IF_ERROR(check("planner.pins", place));
   }
   return absl::OkStatus();
 }

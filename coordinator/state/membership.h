@@ -26,8 +26,8 @@ absl::Status CheckAdmission(const ClusterState& state, const NodeDescription& de
 
 // Whether planner.exclude names the device or its node.
 bool IsExcluded(const PlannerSection& planner, const DeviceId& device);
-// INVALID_ARGUMENT: planner.exclude or planner.pins name what no node that ever joined has; says the nearest. Any name is taken
-// before the first node has joined.
+// INVALID_ARGUMENT: planner.exclude or planner.pins name what no known node has; says the nearest. Or a pin is of an excluded
+// place. Any name is taken before the first node has joined.
 absl::Status CheckPlaces(const ClusterState& state, const PlannerSection& planner);
 
 // Nothing keeps all jobs from it: it is connected, not drained, not held and not about to leave.

@@ -9,6 +9,7 @@
 #include "common/base/address.h"
 #include "common/base/count.h"
 #include "coordinator/state/cluster.h"
+#include "coordinator/state/data_verdict.h"
 #include "coordinator/state/initial_weights.h"
 #include "coordinator/state/membership.h"
 #include "coordinator/state/setup_reach.h"
@@ -35,11 +36,9 @@ std::string StorageComplaint(const JobRecord& job, const ProbeToken& token, cons
     return absl::StrCat("checkpoint.folder '", job.config.checkpoint.folder, "' is not the same folder as on node ",
                         token.writer.value(), ": what that node wrote cannot be read; use a folder that all nodes share");
   }
-  if (!job.data_digest.empty() && report.data.digest != job.data_digest) {
-    return absl::StrFormat(
-        "data.path '%s' holds other data (%d bytes, digest %s) than when the job began (digest %s); copy there "
-        "what the other nodes have",
-        job.config.data.path, report.data.bytes, report.data.digest, job.data_digest);
+  if (!job.data.digest.empty()) {
+    const std::string other = OtherData(job.config, report, {job.data, job.validation, NodeName()});
+    if (!other.empty()) return absl::StrCat(other, "; copy there what the other nodes have");
   }
   return WeightsComplaint(job, ReferenceOfWeights(job, {}), report);
 }
@@ -182,6 +181,9 @@ std::optional<ProbeAction> DecideProfile(const View& v, const NodeName& name, co
 // a plan only together.
 bool NeedsNoTrial(const View& v) { return !v.run.proven_without_plan.empty(); }
 
+// It was refused while the job did without it; since then the job stands still for want of a plan.
+bool IsWantedMore(const View& v, const Probe& probe) { return NeedsNoTrial(v) && probe.since < v.run.without_plan_since; }
+
 // One that takes longer is not waited for: what it says then is dropped.
 bool IsTrialUnderWay(const View& v) { return v.run.trial && v.now - v.run.trial->since <= v.config.plan_timeout; }
 
@@ -261,7 +263,7 @@ std::optional<ProbeAction> DecideNode(const View& v, const NodeName& name, const
     case ProbeStage::kPlan:
       return DecidePlan(v, name, probe);
     case ProbeStage::kRefused:
-      if (v.now >= probe.again_at) return BeginProbe{name};
+      if (v.now >= probe.again_at || (pause == nullptr && IsWantedMore(v, probe))) return BeginProbe{name};
       return std::nullopt;
     case ProbeStage::kUnreached:
       return DecideUnreached(v, name, probe);

@@ -26,6 +26,7 @@ constexpr std::string_view kFixed[] = {"model.name",
                                        "optimizer.name",
                                        "data.path",
                                        "data.validation_fraction",
+                                       "data.validation_path",
                                        "checkpoint.folder",
                                        "checkpoint.initial"};
 constexpr size_t kShownBytes = 60;

@@ -111,6 +111,7 @@ struct Prepared {
   int64_t start_step = 0;
   int64_t resume_bytes = 0;           // of that folder
   bool initial = false;               // it is not this job's: only its weights are taken
+  std::string adopted;                // it is not this job's, which goes on from it: CheckpointOwner::adopted; else empty
   std::vector<std::string> skipped;   // newer checkpoints that did not verify, with reasons
   std::vector<std::string> unjudged;  // their folders, where only the coordinator has looked
 };
@@ -122,12 +123,14 @@ struct StepTrace {
   std::vector<std::optional<TraceReport>> ranks;  // their answers
 };
 
-// Of a job that waits for devices while others have the cluster (lending.h).
+// Of a job that waits for devices, or its folder, while others have the cluster (lending.h).
 struct Aside {
   absl::Duration since;
   absl::Duration membership;  // ClusterState::membership_changed: it cannot run with the nodes of then
   int times = 0;              // since its newest step, each after a set-up
   std::string why;            // what it waits for
+  size_t most_tried = 0;      // devices of its largest set-up since its newest step
+  bool of_folder = false;     // that is its folder of checkpoints
 };
 
 // A node whose file system is not the others', while that lasts (epoch/storage_blame.h).
@@ -136,6 +139,14 @@ struct StorageBlame {
   int times = 0;  // in a row
   Epoch epoch = {};
   int64_t step = 0;  // of the save, in that epoch
+};
+
+// The coordinator cannot look into the job's folder of checkpoints, or gets no answer there. It looks again beside whatever runs
+// (epoch/looks.h).
+struct FolderWait {
+  std::string why;        // for people; empty: it is not waited for
+  absl::Duration looked;  // when it last began to, or it was last said that it cannot
+  absl::Duration took;    // by the newest look that came back
 };
 
 struct JobRun {
@@ -189,14 +200,17 @@ struct JobRun {
   ContextWatch context;
   std::string measure_again;  // why the epoch ends, so that a node is measured; empty: it need not
   // kPlanning
-  int64_t planning_ticket = 0;  // the task whose answer counts
-  bool looking = false;         // for the newest checkpoint; the planner comes behind it
+  int64_t planning_ticket = 0;    // the task whose answer counts
+  bool looking = false;           // for the newest checkpoint; the planner comes behind it
+  bool looks_at_initial = false;  // that look is at checkpoint.initial
+  FolderWait folder;
   std::optional<Prepared> prepared;
   // No plan fits these devices; another set may.
-  std::vector<DeviceId> infeasible;
+  std::vector<DeviceDescription> infeasible;
   std::string infeasible_reason;
   bool infeasible_borrowed = false;           // found while it borrowed the cluster: in its own turn it is planned once more
   std::vector<DeviceId> proven_without_plan;  // the newest set without newcomers for which there was none
+  absl::Duration without_plan_since;          // when that became so
   // kStarting
   int64_t resume_bytes = 0;  // that the ranks read before they are ready
   // kRunning

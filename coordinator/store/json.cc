@@ -29,11 +29,14 @@ void from_json(const json& in, StringId<Tag>& id) {
   id = StringId<Tag>(in.get<std::string>());
 }
 
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(CheckpointOwner, job, uid, has_unnamed, adopted)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(CardLoad, sm_clock_mhz, watts, power_limit_watts, at_power_limit, slowed_by_heat,
                                                 slowed_by_hardware)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ComputeProfile, device, digest, embedding, layer, head,
                                                 optimizer_seconds_per_element, step_overhead_seconds, context_bytes,
                                                 profile_seconds, load, cut_short)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DataSummary, bytes, digest, kind, tokens, rows, row_tokens, greatest_token,
+                                                trained_tokens, source_bytes, tokenizer)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Overlap, compute, collectives)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(CollectiveProfile, devices, digest, points, links, overlap, barrier_seconds,
                                                 profile_seconds)
@@ -129,6 +132,18 @@ absl::StatusOr<StepStats> StepFromJson(const std::string& text) {
   });
 }
 
+std::string DataToJson(const DataSummary& data, const DataSummary& validation) {
+  if (data.digest.empty()) return "";
+  json out = {{"data", data}};
+  if (!validation.digest.empty()) out["validation"] = validation;
+  return out.dump();
+}
+
+absl::StatusOr<std::pair<DataSummary, DataSummary>> DataFromJson(const std::string& text) {
+  return Read("data", text,
+              [](const json& in) { return std::pair(in.value("data", DataSummary()), in.value("validation", DataSummary())); });
+}
+
 std::string ToJson(const ComputeProfile& profile) { return json(profile).dump(); }
 std::string ToJson(const CollectiveProfile& profile) { return json(profile).dump(); }
 absl::StatusOr<ComputeProfile> ComputeProfileFromJson(const std::string& text) {
@@ -136,6 +151,12 @@ absl::StatusOr<ComputeProfile> ComputeProfileFromJson(const std::string& text) {
 }
 absl::StatusOr<CollectiveProfile> CollectiveProfileFromJson(const std::string& text) {
   return Read("collective profile", text, [](const json& in) { return in.get<CollectiveProfile>(); });
+}
+
+std::string OwnerToJson(const CheckpointOwner& owner) { return owner.job.empty() ? "" : json(owner).dump(); }
+absl::StatusOr<CheckpointOwner> OwnerFromJson(const std::string& text) {
+  if (text.empty()) return CheckpointOwner();
+  return Read("job", text, [](const json& in) { return in.get<CheckpointOwner>(); });
 }
 
 std::string RanksToJson(const std::vector<EpochRow::Rank>& ranks) {

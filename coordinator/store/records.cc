@@ -1,5 +1,7 @@
 #include "coordinator/store/records.h"
 
+#include <tuple>
+
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -32,14 +34,17 @@ Row ToRow(const JobRecord& job) {
           job.newest_checkpoint,
           Number(job.predicted_step_seconds),
           int64_t{job.stop_requested},
-          job.data_digest,
+          job.data.digest,
           int64_t{job.plannings_begun},
-          job.data_bytes,
+          job.data.bytes,
           static_cast<int64_t>(job.error_code),
           job.owner_uid,
           job.owner,
           job.uid.value(),
           int64_t{job.has_unnamed_checkpoints},
+          job.adopted,
+          OwnerToJson(job.initial_of),
+          DataToJson(job.data, job.validation),
           job.initial_digest};
 }
 
@@ -109,15 +114,20 @@ absl::StatusOr<JobRecord> JobOf(const Row& row) {
   job.newest_checkpoint = TextAt(row, 10);
   job.predicted_step_seconds = Real(TextAt(row, 11));
   job.stop_requested = IntegerAt(row, 12) != 0;
-  job.data_digest = TextAt(row, 13);
   job.plannings_begun = static_cast<int>(IntegerAt(row, 14));
-  job.data_bytes = IntegerAt(row, 15);
   job.error_code = static_cast<absl::StatusCode>(IntegerAt(row, 16));
   job.owner = TextAt(row, 18);
   job.owner_uid = job.owner.empty() ? -1 : IntegerAt(row, 17);
   job.uid = JobUid(TextAt(row, 19));
   job.has_unnamed_checkpoints = IntegerAt(row, 20) != 0;
-  job.initial_digest = TextAt(row, 21);
+  job.adopted = TextAt(row, 21);
+  MOTLEY_ASSIGN_OR_RETURN(job.initial_of, OwnerFromJson(TextAt(row, 22)));
+  if (TextAt(row, 23).empty()) {  // of before there was other data than text
+    if (!TextAt(row, 13).empty()) job.data = TextSummary(IntegerAt(row, 15), TextAt(row, 13));
+  } else {
+    MOTLEY_ASSIGN_OR_RETURN(std::tie(job.data, job.validation), DataFromJson(TextAt(row, 23)));
+  }
+  job.initial_digest = TextAt(row, 24);
   return job;
 }
 

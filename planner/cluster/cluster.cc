@@ -284,6 +284,12 @@ Cluster Restrict(const Cluster& cluster, const std::vector<int>& devices) {
   return result;
 }
 
+std::string ClusterText(const Cluster& cluster) {
+  const std::string prefix = kClusterOfJob;
+  if (!cluster.name.starts_with(prefix)) return absl::StrCat("cluster ", cluster.name);
+  return absl::StrCat("cluster of job ", cluster.name.substr(prefix.size()));
+}
+
 std::string KindText(const Cluster& cluster, int kind) {
   const CardKind& of = cluster.kinds[kind];
   const auto first = std::find_if(cluster.devices.begin(), cluster.devices.end(),

@@ -66,6 +66,9 @@ struct ClusterNode {
   double price_per_hour = 0;           // of the whole node; 0 = not known
 };
 
+// How the devices of a job are called, with its id behind it.
+inline constexpr char kClusterOfJob[] = "cluster-of-";
+
 struct Cluster {
   std::string name;
   std::vector<CardKind> kinds;  // distinct
@@ -105,5 +108,7 @@ Cluster Restrict(const Cluster& cluster, const std::vector<int>& devices);
 
 // For people who would buy one: "L4", and of those measured apart "L4 like n2/gpu0".
 std::string KindText(const Cluster& cluster, int kind);
+// In a sentence: "cluster mixed", "cluster of job j".
+std::string ClusterText(const Cluster& cluster);
 
 }  // namespace motley::planner

@@ -74,7 +74,7 @@ absl::StatusOr<PlanResult> PlanAsAsked(const PlannerInput& input) {
     result.card_contexts.push_back(setting.costs.ContextBytes(setting.KindOf(setting.FindDevice(rank.device))));
   });
   const DataSection& data = input.config.data;
-  if (data.validation_fraction > 0 && data.validation_samples > 0) {
+  if (HasValidation(data)) {
     MOTLEY_ASSIGN_OR_RETURN(result.evaluations, PlanEvaluation(setting, data.validation_samples, &evaluation.plan));
     CountValidationsCommunicators(setting, result, &evaluation.plan);
   } else {

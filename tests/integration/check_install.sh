@@ -126,6 +126,8 @@ for unit in motley-coordinator motley-worker; do
 done
 check "what the coordinator writes is its own" unit_says motley-coordinator UMask=0077
 check "the group reads the checkpoints that the worker writes" unit_says motley-worker UMask=0027
+check "the coordinator's service waits for the user database" \
+  unit_says motley-coordinator "After=network-online.target nss-user-lookup.target"
 check "the coordinator's memory is bounded" unit_says motley-coordinator MemoryMax=8G
 check "motley-worker lets NCCL list the network interfaces" \
   unit_says motley-worker "RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK"

@@ -18,6 +18,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from unittest import mock
 
+from faults_common import PACED, last_step, newest_checkpoint, paced_job, rank_of
 from harness import CPU_DEVICE, Results, TestCluster, expect, job_sections
 from cluster import samples
 from patience import patience
@@ -223,6 +224,47 @@ def hung_up():
             expect(status == 0 and words in log, f"{daemon.name}: status {status}: {log[-500:]}")
 
 
+def signals_without_meaning():
+    """SIGUSR1, SIGUSR2 and SIGALRM, as batch systems send them, end daemons as SIGTERM does; ranks do not hear them."""
+    for to_worker, to_coordinator in ((signal.SIGUSR1, signal.SIGUSR2), (signal.SIGALRM, signal.SIGUSR1)):
+        with TestCluster() as cluster:
+            cluster.stop_seconds = 20
+            cluster.start({"n1": [PACED]})
+            paced_job(cluster, "long", training__steps=100000)
+            cluster.wait_for_step("long", 2)
+            generation = cluster.job("long")["generation"]
+            os.kill(rank_of(cluster, "n1"), to_worker)
+            cluster.wait_for_step("long", last_step(cluster.job("long"))[1] + 2)
+            expect(cluster.job("long")["generation"] == generation, f"the rank ended of {to_worker.name}")
+            for daemon, number, words in ((cluster.workers["n1"], to_worker, "told to end: ranks train here: they may save first"),
+                                          (cluster.coordinator, to_coordinator, "stopping; a running job saves")):
+                daemon.kill(number)
+                status = daemon.process.wait(patience(60))
+                with open(daemon.log_path, encoding="utf-8") as file:
+                    log = file.read()
+                expect(status == 0 and words in log, f"{daemon.name} after {number.name}: status {status}: {log[-500:]}")
+            expect(newest_checkpoint(cluster, "long") > 0, "nothing was saved")
+
+
+def without_standard_streams():
+    """Descriptors 0 to 2 closed: no file and no socket of theirs has such a number, which the log would be written into."""
+    def without(name, command):
+        return command if name == "motley" else ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *command]
+
+    with TestCluster() as cluster:
+        cluster.placed = without
+        cluster.start({"n1": [CPU_DEVICE]})
+        follows = subprocess.Popen(without("follows", [cluster.program("motley"), "--coordinator", cluster.address, "events", "--follow"]))
+        try:
+            cluster.wait_for(lambda: len(os.listdir(f"/proc/{follows.pid}/fd")) > 3, 20, "the client to connect")
+            for name, pid in (("coordinator", cluster.coordinator.pid), ("worker", cluster.workers["n1"].pid), ("motley", follows.pid)):
+                held = [os.readlink(f"/proc/{pid}/fd/{number}") for number in range(3)]
+                expect(held == ["/dev/null"] * 3, f"{name}: {held}")
+        finally:
+            follows.kill()
+            follows.wait()
+
+
 def files_that_may_not_grow():
     """Under a limit of files (ulimit -f, LimitFSIZE) the coordinator says so and takes jobs again when it is raised."""
     with TestCluster() as cluster:
@@ -251,6 +293,8 @@ def main():
     results.run("files are closed to other accounts, the socket is open to the group", closed_to_others)
     results.run("jobs have owners", jobs_have_owners)
     results.run("a terminal that closes", hung_up)
+    results.run("signals without a meaning", signals_without_meaning)
+    results.run("no standard streams", without_standard_streams)
     results.run("files that may not grow", files_that_may_not_grow)
     results.exit()
 

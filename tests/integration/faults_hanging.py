@@ -43,8 +43,8 @@ class HangingCluster(TestCluster):
 
 
 def hanging():
-    """A job in a folder that hangs is named with it and can be stopped; the next job trains, and SIGTERM ends the coordinator, while
-    its log stands still as well."""
+    """A job in a folder that hangs is named with it, lends the cluster and can be stopped; the next job trains, and SIGTERM ends the
+    coordinator, while its log stands still as well."""
     with HangingCluster() as cluster:
         cluster.start({"n1": [PACED]})
         folder = os.path.join(cluster.top, HUNG)
@@ -52,11 +52,23 @@ def hanging():
         paced_job(cluster, "hangs", checkpoint__folder=folder)
         cluster.wait_for(lambda: "does not answer on the coordinator's machine" in cluster.job("hangs")["reason"]
                          and folder in cluster.job("hangs")["reason"], 60, "the folder to be named")
+        paced_job(cluster, "borrower", training__steps=1_000_000)
+        cluster.wait_for_step("borrower", 3)
+        waits, borrows = cluster.job("hangs"), cluster.job("borrower")
+        expect("lends the cluster to job borrower until its checkpoint folder is back" in waits["reason"], f"it says: {waits['reason']}")
+        expect("borrows the cluster from job hangs" in borrows["reason"], f"the borrower says: {borrows['reason']}")
         for number in range(SUBMITS):
             paced_job(cluster, f"queued-{number}")
             cluster.motley("stop", f"queued-{number}")
         cluster.motley("stop", "hangs")
         cluster.wait_for_state("hangs", "STOPPED")
+        begins_in_it = os.path.join(folder, "start")
+        cluster.motley("stop", "borrower")
+        cluster.wait_for_state("borrower", "STOPPED")
+        paced_job(cluster, "begins", checkpoint__initial=begins_in_it)
+        cluster.wait_for(lambda: f"checkpoint.initial '{begins_in_it}' does not answer" in cluster.job("begins")["reason"], 60,
+                         "the folder of the start to be named")
+        cluster.motley("stop", "begins")
         paced_job(cluster, "good", training__steps=1_000_000)
         cluster.wait_for_step("good", 3)
         pid = cluster.coordinator.pid

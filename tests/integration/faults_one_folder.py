@@ -1,11 +1,15 @@
 """Two clusters that know nothing of each other, one share, one job id: each trains its own job, and neither deletes what the other
 saved."""
+import json
 import os
 import random
+import re
+import shutil
 import signal
+import subprocess
 import time
 
-from harness import TestCluster, expect, job_sections, state_of
+from harness import TestCluster, expect, job_sections, published_checkpoints, state_of
 from faults_common import rank_of
 
 # A step of two takes a tenth of a second on any host, so that there is a middle of a job to act in.
@@ -89,21 +93,83 @@ def saved_in(cluster):
     return sorted(name for name in os.listdir(cluster.checkpoints("shared")) if name.startswith("step-"))
 
 
-def refused_later(cluster, steps):
+def maker(folder):
+    with open(os.path.join(folder, "manifest.json"), encoding="utf-8") as file:
+        return json.load(file)["job_uid"]
+
+
+def taken_by_its_id(cluster):
+    """Who names the job, and not the folder, gets what that job made: not the other's, and not what was renamed to the highest number."""
+    folder, uid, own = cluster.checkpoints("shared"), cluster.job("shared")["uid"], cluster.saved()[-1]
+    highest = max(generation for generation, _, _ in published_checkpoints(folder)) + 100
+    copy = os.path.join(folder, f"{os.path.basename(own).split('-gen-')[0]}-gen-{highest}")
+    shutil.copytree(own, copy)
+    try:
+        out = os.path.join(cluster.top, "exported")
+        exported = cluster.motley("export", "shared", "--out", out)
+        expect(maker(exported["checkpoint"]) == uid and exported["checkpoint"] != copy, f"{exported} is not of {uid}")
+        named = cluster.run_motley("export", "--checkpoint", copy, "--out", out + "-copy")
+        expect(named.returncode == 65 and "was renamed" in named.stderr, f"status {named.returncode}: {named.stderr}")
+        sections = cluster.sections(1, cluster.checkpoints())
+        sections["checkpoint"]["initial"] = "shared"
+        cluster.submit_job("heir", sections)
+        cluster.wait_for_state("heir", "SUCCEEDED", 60)
+        begun = [message.partition("from the weights of ")[2] for message in cluster.event_messages("plan", "heir")]
+        places = {place.split("; ")[0] for place in begun if place}
+        expect(places and copy not in places and {maker(place) for place in places} == {uid}, f"heir began with {places}, {uid} was named")
+    finally:
+        shutil.rmtree(copy)
+
+
+def run_line(text):
+    """What a person pastes: the line that writes the file `adopt`."""
+    line = re.search(r"echo [0-9a-f ]+ >'[^']*/adopt'", text)
+    expect(line, f"no line to paste: {text}")
+    subprocess.run(["sh", "-c", line[0]], check=True)
+
+
+def refused_later(cluster, others_uid, steps):
     """A third job of the id, which has not begun with them, and of which nobody said what it goes on from."""
-    uid = cluster.job("shared")["uid"]
+    uid, adopt = cluster.job("shared")["uid"], os.path.join(cluster.checkpoints("shared"), "adopt")
     deleted = cluster.run_motley("delete", "shared")
     expect(deleted.returncode == 0 and f"echo {uid} >" in deleted.stdout, f"{deleted.stdout} {deleted.stderr}")
     before = saved_in(cluster)
     cluster.submit_job("shared", cluster.sections(1_000_000, cluster.share))
     third = cluster.wait_for_state("shared", "FAILED", 60)
-    expect("which is another job" in third["reason"] and "adopt" in third["reason"], third["reason"])
+    for part in (f"job 'shared' (uid {uid}), newest step ", f"job 'shared' (uid {others_uid}), newest step ", "`motley delete shared`"):
+        expect(part in third["reason"], f"{part!r} is not in {third['reason']!r}")
     expect(saved_in(cluster) == before, f"it changed what is there: {before}, {saved_in(cluster)}")
-    with open(os.path.join(cluster.checkpoints("shared"), "adopt"), "w", encoding="utf-8") as file:
-        file.write(uid)
+    refused = cluster.run_motley("export", "shared", "--out", os.path.join(cluster.top, "none"))
+    expect(refused.returncode == 65 and others_uid in refused.stderr and "checkpoint.interval" not in refused.stderr, refused.stderr)
+    with open(adopt, "w", encoding="utf-8") as file:
+        file.write("nobody\n")
+    cluster.run_motley("resume", "shared")   # it may hear of the refusal
+    cluster.wait_for(lambda: state_of(cluster.job("shared")) == "FAILED" and f"{adopt} holds 'nobody'" in cluster.job("shared")["reason"],
+                     60, "that what is in the file is said to be wrong")
+    run_line(deleted.stdout)
     cluster.motley("resume", "shared")
     cluster.wait_for(lambda: int(cluster.job("shared")["step"]) > steps, 60, "a step after those that it adopted")
     expect(state_of(cluster.job("shared")) == "RUNNING", cluster.job("shared")["reason"])
+    used_up(cluster, adopt, third["uid"], steps)
+
+
+def used_up(cluster, adopt, uid, steps):
+    """By the job that did what it says: it goes on without, though it has not saved yet; the next one of the id does not."""
+    cluster.wait_for(lambda: os.path.exists(f"{adopt}.done-{uid}") and not os.path.exists(adopt), 30, f"{adopt} to be put aside")
+    generation = int(cluster.job("shared")["generation"])
+    os.kill(rank_of(cluster, "n1"), signal.SIGKILL)
+    cluster.wait_for(lambda: int(cluster.job("shared")["generation"]) > generation and state_of(cluster.job("shared")) == "RUNNING",
+                     60, "the next generation")
+    cluster.wait_for(lambda: int(cluster.job("shared")["step"]) > steps, 60, "a step of the next generation")
+    begun = cluster.event_messages("plan", "shared")[-1]
+    expect(f"; from step {steps} (" in begun and "this one adopts" in begun, begun)
+    cluster.run_motley("stop", "shared")
+    cluster.wait_for_state("shared", "STOPPED", 30)
+    deleted = cluster.run_motley("delete", "shared")
+    expect(f"echo {uid} >" in deleted.stdout, f"it has saved one of its own: {deleted.stdout} {deleted.stderr}")
+    cluster.submit_job("shared", cluster.sections(1_000_000, cluster.share))
+    fourth = cluster.wait_for_state("shared", "FAILED", 60)
+    expect(f"(uid {uid}), newest step " in fourth["reason"], fourth["reason"])
 
 
 def one_folder(kills=1, more=15):
@@ -124,4 +190,5 @@ def one_folder(kills=1, more=15):
             expect(one.losses("shared") != other.losses("shared"), "the two jobs are one")
             uids = {cluster.job("shared")["uid"] for cluster in clusters}
             expect(len(uids) == 2, f"two jobs have one uid: {uids}")
-            refused_later(one, steps)
+            both(clusters, taken_by_its_id)
+            refused_later(one, other.job("shared")["uid"], steps)

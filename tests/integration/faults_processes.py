@@ -182,7 +182,7 @@ def stop_saves(cluster):
         shutil.copytree(cluster.checkpoints("stopped"), cluster.checkpoints(copy))
     paced_job(cluster, "foreign")
     job = cluster.wait_for_state("foreign", "FAILED", 60)
-    made_by, adopt = f"was made by job 'stopped' (uid {cluster.job('stopped')['uid']})", os.path.join(cluster.checkpoints("foreign"), "adopt")
+    made_by, adopt = f"job 'stopped' (uid {cluster.job('stopped')['uid']}), newest step {saved}", os.path.join(cluster.checkpoints("foreign"), "adopt")
     expect(made_by in job["reason"] and adopt in job["reason"], f"another job's folder was taken: {job['reason']!r}")
     with open(os.path.join(cluster.checkpoints("resumed"), "adopt"), "w", encoding="utf-8") as file:
         file.write(f"{cluster.job('stopped')['uid']}\n")

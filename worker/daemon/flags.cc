@@ -1,8 +1,6 @@
 #include "worker/daemon/flags.h"
 
 #include <sysexits.h>
-#include <systemd/sd-daemon.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -160,18 +158,6 @@ FlagsResult ParseFlags(int argc, char** argv) {
   }
   std::cerr << "motley-worker: " << status.message() << "\n";
   return {std::nullopt, ExitCode(status)};
-}
-
-int WaitForSignal(const sigset_t& signals, const std::function<bool()>& alive) {
-  uint64_t watchdog_us = 0;
-  const bool watched = sd_watchdog_enabled(0, &watchdog_us) > 0;
-  const timespec turn = {.tv_sec = static_cast<time_t>(watched ? watchdog_us / 3'000'000 : 3600),
-                         .tv_nsec = static_cast<long>(watched ? watchdog_us / 3 % 1'000'000 * 1000 : 0)};
-  while (true) {
-    const int number = sigtimedwait(&signals, nullptr, &turn);
-    if (number > 0) return number;
-    if (watched && alive()) sd_notify(0, "WATCHDOG=1");
-  }
 }
 
 }  // namespace motley::worker

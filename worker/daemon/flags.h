@@ -1,9 +1,6 @@
-// The worker's command line, its exit codes (sysexits.h), and the wait of its main thread.
+// The worker's command line and its exit codes (sysexits.h).
 #pragma once
 
-#include <signal.h>
-
-#include <functional>
 #include <optional>
 
 #include "absl/status/status.h"
@@ -23,9 +20,5 @@ FlagsResult ParseFlags(int argc, char** argv);
 // 78 configuration (no member and no token that counts included), 66 no such file, 69 unavailable, 75 the name
 // is taken for now or the coordinator speaks another protocol, 70 else.
 int ExitCode(const absl::Status& status);
-
-// Blocks until one of `signals`; meanwhile tells systemd's watchdog (if there is one) that the daemon lives while `alive` says
-// so.
-int WaitForSignal(const sigset_t& signals, const std::function<bool()>& alive);
 
 }  // namespace motley::worker

@@ -1,10 +1,10 @@
-// motley-worker: parse, build, run until SIGTERM, SIGINT, SIGHUP or a refusal, stop.
-#include <signal.h>
+// motley-worker: parse, build, run until a signal that asks to end or a refusal, stop.
 #include <stdlib.h>
 #include <sysexits.h>
 #include <systemd/sd-daemon.h>
 
 #include <iostream>
+#include <optional>
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
@@ -12,8 +12,10 @@
 #include "common/base/address.h"
 #include "common/base/addresses_file.h"
 #include "common/base/logging.h"
+#include "common/base/standard_streams.h"
 #include "common/base/stop_signals.h"
 #include "common/rpc/tls_credentials.h"
+#include "worker/daemon/ending.h"
 #include "worker/daemon/flags.h"
 #include "worker/daemon/stop.h"
 #include "worker/daemon/storage_checker.h"
@@ -30,6 +32,7 @@ absl::Status SayAddresses(const motley::worker::WorkerConfig& config, const motl
 
 int main(int argc, char** argv) {
   using namespace motley;
+  HoldStandardStreams();
   IgnoreSignalsOfWrites();
   if (argc > 1 && std::string_view(argv[1]) == worker::kStorageChildWord) return worker::StorageChildMain(argc, argv);
   const worker::FlagsResult flags = worker::ParseFlags(argc, argv);
@@ -45,16 +48,13 @@ int main(int argc, char** argv) {
   if (config.data_authentication == DataAuthentication::kNever && !IsLoopback(config.data_address))
     LogWarning("data_authentication = 'never': whoever is on the way between the ranks can change what they send, unseen");
 
-  const sigset_t signals = BlockStopSignals({SIGUSR1});
+  const sigset_t signals = BlockStopSignals();
 
   SystemClock clock;
-  absl::Status refused;  // written before SIGUSR1 is raised, read after it
+  worker::Ending ending(signals);
   worker::Worker::Events events;
   events.on_connected = [] { sd_notify(0, "READY=1"); };
-  events.on_refused = [&refused](absl::Status status) {
-    refused = std::move(status);
-    kill(getpid(), SIGUSR1);
-  };
+  events.on_refused = [&ending](absl::Status why) { ending.Refuse(std::move(why)); };
   auto worker = worker::Worker::Start(config, clock, std::move(events));
   const absl::Status said = worker.ok() ? SayAddresses(config, **worker) : absl::OkStatus();
   if (!worker.ok() || !said.ok()) {
@@ -63,12 +63,12 @@ int main(int argc, char** argv) {
   }
   LogInfo(absl::StrCat("node ", config.name, "; metrics on ",
                        (*worker)->metrics_address().empty() ? "no port" : (*worker)->metrics_address()));
-  const int signal_number = worker::WaitForSignal(signals, [&] { return (*worker)->alive(absl::Seconds(5)); });
+  const std::optional<absl::Status> refused = ending.Wait([&] { return (*worker)->alive(absl::Seconds(5)); });
   sd_notify(0, "STOPPING=1");
-  if (signal_number != SIGUSR1) worker::LetRanksSave(**worker, absl::Seconds(config.stop_seconds), signals, clock);
+  if (!refused) worker::LetRanksSave(**worker, absl::Seconds(config.stop_seconds), signals, clock);
   worker->reset();
-  if (signal_number != SIGUSR1) return 0;
+  if (!refused) return 0;
   std::cerr << "motley-worker: the coordinator at " << absl::StrJoin(config.coordinators, ", ")
-            << " refused this worker: " << refused.message() << "\n";
-  return worker::ExitCode(refused);
+            << " refused this worker: " << refused->message() << "\n";
+  return worker::ExitCode(*refused);
 }

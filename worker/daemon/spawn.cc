@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/stop_signals.h"
 #include "worker/daemon/child_environment.h"
 
 namespace motley::worker {
@@ -30,6 +31,8 @@ absl::Status Errno(const char* what) { return absl::ErrnoToStatus(errno, what); 
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   for (int number : {SIGTERM, SIGINT, SIGPIPE, SIGHUP}) signal(number, SIG_DFL);
+  // Batch systems send these to all processes of a job; a rank ends when its worker says so.
+  for (int number : kSignalsWithoutMeaning) signal(number, SIG_IGN);
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(75);  // it died before the line above

@@ -24,7 +24,7 @@ StopDecision Decide(absl::Duration now, const StopState& state) {
             absl::StrCat("the ranks have not ended within worker.stop_seconds = ", absl::ToDoubleSeconds(state.limit), lost)};
   }
   return {true, absl::StrCat("ranks train here: they may save first, within worker.stop_seconds = ",
-                             absl::ToDoubleSeconds(state.limit), "; a second signal ends at once")};
+                             absl::ToDoubleSeconds(state.limit), "; a second SIGTERM or SIGINT ends at once")};
 }
 
 void LetRanksSave(Worker& worker, absl::Duration limit, const sigset_t& signals, const Clock& clock) {

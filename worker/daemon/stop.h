@@ -1,4 +1,4 @@
-// How a worker ends that was told to (SIGTERM, SIGINT, SIGHUP): the coordinator hears of it and lets the job save and go on
+// How a worker ends that was told to (stop_signals.h): the coordinator hears of it and lets the job save and go on
 // without this node; the worker waits for its ranks' end as long as worker.stop_seconds allows. Told again, it ends at once.
 #pragma once
 

@@ -59,16 +59,34 @@ absl::Status CheckNamed(const StorageCheckCommand& check, const FileRoots& roots
   return absl::IsNotFound(folder) ? absl::OkStatus() : folder;
 }
 
-// What was read of the data. It is opened once, beneath its root: what the path leads to later is not read.
-absl::StatusOr<DataSummary> Check(const StorageCheckCommand& check, const FileRoots& roots) {
-  FileDescriptor data;
-  if (!check.data_path.empty()) {
-    MOTLEY_ASSIGN_OR_RETURN(data, roots.OpenForRead("data.path", check.data_path));
+// Data are opened once, beneath their root: what the path leads to later is not read.
+struct JobsData {
+  const char* key;  // of the job
+  const std::string& path;
+  FileDescriptor opened{};
+
+  // No path: nothing, and an empty summary.
+  absl::Status Open(const FileRoots& roots) {
+    if (path.empty()) return absl::OkStatus();
+    MOTLEY_ASSIGN_OR_RETURN(opened, roots.OpenForRead(key, path));
+    return absl::OkStatus();
   }
+  absl::StatusOr<DataSummary> Summarize(const FileRoots& roots) const {
+    if (path.empty()) return DataSummary();
+    return SummarizeData(opened, path, [this, &roots](const std::string& target) { return roots.OpenForRead(key, target); });
+  }
+};
+
+absl::Status Check(const StorageCheckCommand& check, const FileRoots& roots, StorageReport& report) {
+  JobsData data{"data.path", check.data_path}, validation{"data.validation_path", check.validation_path};
+  MOTLEY_RETURN_IF_ERROR(data.Open(roots));
+  MOTLEY_RETURN_IF_ERROR(validation.Open(roots));
   MOTLEY_RETURN_IF_ERROR(CheckNamed(check, roots));
   if (check.write_token && !check.token.empty()) MOTLEY_RETURN_IF_ERROR(WriteToken(check, roots));
-  if (check.data_path.empty()) return DataSummary();  // the writer of a probe's token: it trains, and has seen its data
-  return SummarizeData(data, check.data_path, [&roots](const std::string& path) { return roots.OpenForRead("data.path", path); });
+  // The writer of a probe's token is told no data: it trains, and has seen them.
+  MOTLEY_ASSIGN_OR_RETURN(report.data, data.Summarize(roots));
+  MOTLEY_ASSIGN_OR_RETURN(report.validation, validation.Summarize(roots));
+  return absl::OkStatus();
 }
 
 // Whether a checkpoint holds what was written, for one that another node read otherwise. A folder that is not seen here says
@@ -97,14 +115,13 @@ StorageReport CheckStorage(const StorageCheckCommand& check, const FileRoots& ro
     report.error_code = verified.code();
     return report;
   }
-  const absl::Status initial = CheckInitial(check.initial, roots, &report);
-  const absl::StatusOr<DataSummary> summary = initial.ok() ? Check(check, roots) : initial;
-  if (!summary.ok()) {
-    report.error = CleanLine(std::string(summary.status().message()));  // file names are any bytes
-    report.error_code = summary.status().code();
+  absl::Status checked = CheckInitial(check.initial, roots, &report);
+  if (checked.ok()) checked = Check(check, roots, report);
+  if (!checked.ok()) {
+    report.error = CleanLine(std::string(checked.message()));  // file names are any bytes
+    report.error_code = checked.code();
     return report;
   }
-  report.data = *summary;
   const absl::Duration end = clock.Now() + patience;
   while (!report.token_seen) {
     report.token_seen = ReadsBack(check, roots);

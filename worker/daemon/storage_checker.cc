@@ -31,7 +31,9 @@ constexpr int kTickMs = 100;  // exits are looked for this often
 constexpr char kRemove[] = "remove", kCheck[] = "check";
 
 std::string Names(const StorageCheckCommand& check) {
-  return absl::StrCat("data.path '", check.data_path, "' or checkpoint folder '", check.checkpoint_folder, "'");
+  const std::string validation =
+      check.validation_path.empty() ? "" : absl::StrCat(", data.validation_path '", check.validation_path, "'");
+  return absl::StrCat("data.path '", check.data_path, "'", validation, " or checkpoint folder '", check.checkpoint_folder, "'");
 }
 
 bool WroteToken(const StorageCheckCommand& check) { return check.write_token && !check.token.empty(); }
@@ -137,7 +139,7 @@ void StorageChecker::StartWaiting(bool stopping) {
       task = std::move(waiting_.front());
       waiting_.pop_front();
     }
-    StorageReport report{task.command.job, task.command.epoch, "", 0, "", false, task.command.check_id};
+    StorageReport report{task.command.job, task.command.epoch, "", {}, false, task.command.check_id};
     const bool wanted = task.kind == Kind::kCheck;
     if (absl::Status status = Start(std::move(task)); !status.ok()) {
       LogError(absl::StrCat("storage check: ", status.message()));
@@ -183,7 +185,7 @@ bool StorageChecker::Serve(Child& child) {
     const std::optional<WorkerReport> report = wire::FromProto(message);
     if (report && std::holds_alternative<StorageReport>(*report)) Answer(child, std::get<StorageReport>(*report));
   }
-  StorageReport failure{command.job, command.epoch, "", 0, "", false, command.check_id};
+  StorageReport failure{command.job, command.epoch, "", {}, false, command.check_id};
   if (clock_.Now() >= child.kill_at && !child.killed) {
     child.killed = true;
     kill(child.process.pid, SIGKILL);

@@ -121,6 +121,8 @@ absl::StatusOr<Rank> Supervisor::StartRank(const RankAssignment& assignment, int
   // The storage check has looked at the files, where they may hang; whoever starts ranks without one gets no further than this.
   const JobConfig& config = assignment.config;
   if (!config.data.path.empty()) MOTLEY_RETURN_IF_ERROR(config_.roots.Covers("data.path", config.data.path));
+  const std::string& validation = config.data.validation_path;
+  if (!validation.empty()) MOTLEY_RETURN_IF_ERROR(config_.roots.Covers("data.validation_path", validation));
   const CheckpointSection& checkpoint = config.checkpoint;
   if (!checkpoint.folder.empty()) MOTLEY_RETURN_IF_ERROR(config_.roots.Covers("checkpoint.folder", checkpoint.folder));
   if (!checkpoint.initial.empty()) MOTLEY_RETURN_IF_ERROR(config_.roots.Covers("checkpoint.initial", checkpoint.initial));

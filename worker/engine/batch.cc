@@ -2,7 +2,10 @@
 
 #include <ATen/ATen.h>
 
-#include <span>
+#include <utility>
+
+#include "common/base/fault.h"
+#include "common/base/status_macros.h"
 
 namespace motley::engine {
 namespace {
@@ -10,6 +13,11 @@ namespace {
 bool ReadsTokens(const Program& program) {
   const std::vector<int32_t>& units = program.units;
   return !units.empty() && (units.front() == 0 || units.back() == program.num_units - 1);
+}
+
+// The job was planned for data that its nodes had read: what is wrong with it now may be wrong on this machine alone.
+absl::Status OfThisNode(absl::Status status) {
+  return FaultOf(status) == Fault::kStorage ? status : WithFault(std::move(status), Fault::kNode);
 }
 
 }  // namespace
@@ -20,18 +28,18 @@ int64_t BatchSize(const Program& program, int64_t seq_len) {
   return ReadsTokens(program) ? 2 * samples * seq_len : 0;
 }
 
-void WriteBatch(const Dataset& data, Split split, const Program& program, int64_t seq_len, const SamplesOf& samples_of,
-                int64_t* numbers) {
+absl::Status WriteBatch(const Dataset& data, Split split, const Program& program, int64_t seq_len, const SamplesOf& samples_of,
+                        int64_t* numbers) {
   int64_t *token = numbers, *target = numbers + BatchSize(program, seq_len) / 2;
   for (const Microbatch& microbatch : program.microbatches) {
     for (const int64_t sample : samples_of(microbatch)) {
-      const std::span<const uint8_t> text = split == Split::kTrain ? data.TrainSample(sample) : data.ValidationSample(sample);
-      for (int64_t i = 0; i < seq_len; ++i) {
-        *token++ = text[i];
-        *target++ = text[i + 1];
-      }
+      const RowRoom room = {.tokens = token, .targets = target, .counted = nullptr};
+      if (absl::Status read = data.ReadRow(split, sample, room, nullptr); !read.ok()) return OfThisNode(std::move(read));
+      token += seq_len;
+      target += seq_len;
     }
   }
+  return absl::OkStatus();
 }
 
 Batch ViewsOf(const at::Tensor& numbers, const Program& program, int64_t seq_len) {
@@ -50,12 +58,12 @@ Batch ViewsOf(const at::Tensor& numbers, const Program& program, int64_t seq_len
   return batch;
 }
 
-Batch MakeBatch(const Dataset& data, Split split, const Program& program, int64_t seq_len, c10::Device device,
-                const SamplesOf& samples_of) {
+absl::StatusOr<Batch> MakeBatch(const Dataset& data, Split split, const Program& program, int64_t seq_len, c10::Device device,
+                                const SamplesOf& samples_of) {
   const int64_t size = BatchSize(program, seq_len);
   if (size == 0) return ViewsOf({}, program, seq_len);
   const at::Tensor numbers = at::empty({size}, at::kLong);
-  WriteBatch(data, split, program, seq_len, samples_of, numbers.mutable_data_ptr<int64_t>());
+  MOTLEY_RETURN_IF_ERROR(WriteBatch(data, split, program, seq_len, samples_of, numbers.mutable_data_ptr<int64_t>()));
   return ViewsOf(numbers.to(device), program, seq_len);
 }
 

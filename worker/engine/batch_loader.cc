@@ -47,8 +47,7 @@ SamplesOf BatchLoader::SamplesIn(int64_t step) const {
 
 absl::Status BatchLoader::Write(int64_t step) {
   MOTLEY_RETURN_IF_ERROR(AwaitCopy());
-  WriteBatch(data_, Split::kTrain, program_, seq_len_, SamplesIn(step), room_.get());
-  return absl::OkStatus();
+  return WriteBatch(data_, Split::kTrain, program_, seq_len_, SamplesIn(step), room_.get());
 }
 
 absl::StatusOr<at::Tensor> BatchLoader::CopyToDevice() {

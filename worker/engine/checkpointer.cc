@@ -11,6 +11,7 @@
 #include "common/base/fault.h"
 #include "common/base/files.h"
 #include "common/base/status_macros.h"
+#include "common/checkpoint/adopt_file.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/checkpoint_look.h"
 #include "worker/engine/base/monotonic.h"
@@ -63,6 +64,12 @@ absl::Status AddBase(JobBase& base, const std::string& root, RankHost& host, Che
   return absl::OkStatus();
 }
 
+// By rank 0. What stays would be adopted by the next job of the id; this one is not the worse for it.
+void UseUpAdopt(const std::string& root, const CheckpointFence& fence, RankHost& host) {
+  const absl::Status used = PutAdoptAside(root, fence);
+  if (!used.ok()) host.OnLog(absl::StrCat("remove the file adopt, or the next job of this id adopts, too: ", used.message()));
+}
+
 // Rank 0's part, once all ranks have written and seen the token. Returns the published folder.
 absl::StatusOr<std::string> Publish(const RankAssignment& assignment, JobBase& base, CheckpointManifest manifest,
                                     const std::vector<std::string>& entries, absl::Duration patience,
@@ -82,6 +89,7 @@ absl::StatusOr<std::string> Publish(const RankAssignment& assignment, JobBase& b
   const std::set<std::string> spared(assignment.spared_checkpoints.begin(), assignment.spared_checkpoints.end());
   const absl::Status pruned = PruneCheckpoints(config.folder, config.keep_latest_k, step, fence, spared);
   if (!pruned.ok()) host.OnLog(absl::StrCat("old checkpoints stay: ", pruned.message()));
+  UseUpAdopt(config.folder, fence, host);
   return folder;
 }
 
@@ -160,7 +168,9 @@ void RemoveAbandonedCheckpoints(const RankAssignment& assignment, RankHost& host
   if (root.empty() || assignment.rank != 0) return;
   constexpr int64_t kKeepAllPublished = 0;
   const int64_t step = assignment.start_step;
-  const absl::Status pruned = PruneCheckpoints(root, kKeepAllPublished, step, MakeFence(assignment, step, host));
+  const CheckpointFence fence = MakeFence(assignment, step, host);
+  if (step > 0) UseUpAdopt(root, fence, host);  // else the job has not gone on from anything
+  const absl::Status pruned = PruneCheckpoints(root, kKeepAllPublished, step, fence);
   if (pruned.ok() || absl::IsNotFound(pruned)) return;  // it may not be mounted now: the first save says so
   host.OnLog(absl::StrCat("unfinished checkpoints stay: ", pruned.message()));
 }

@@ -22,7 +22,8 @@ namespace motley::engine {
 absl::Status SaveCheckpoint(const RankAssignment& assignment, const ShardedState& state, int64_t step, absl::Duration patience,
                             Communicator& communicator, RankHost& host);
 
-// Rank 0, at the start of a run: removes the temporary folders that older epochs left. What cannot be removed is logged.
+// Rank 0, at the start of a run: removes the temporary folders that older epochs left, and puts the file `adopt` aside where the
+// run goes on from something. What cannot be done is logged.
 void RemoveAbandonedCheckpoints(const RankAssignment& assignment, RankHost& host);
 
 }  // namespace motley::engine

@@ -12,6 +12,7 @@
 #include "common/base/fault.h"
 #include "common/base/status_macros.h"
 #include "common/data/data_files.h"
+#include "common/data/data_size.h"
 #include "common/program/engine_subset.h"
 #include "worker/engine/base/heartbeat.h"
 #include "worker/engine/base/monotonic.h"
@@ -45,34 +46,66 @@ Trainer::Trainer(const RankAssignment& assignment, const EngineOptions& options,
       progress_(host),
       schedule_(assignment.config.checkpoint, options.clock != nullptr ? *options.clock : clock_) {}
 
-absl::StatusOr<Dataset> Trainer::OpenJobData() {
-  const JobConfig& config = assignment_.config;
-  const std::string& path = config.data.path;
+absl::StatusOr<std::unique_ptr<Dataset>> Trainer::OpenJobData(const JobsData& which) {
+  const std::string& path = which.path;
   MOTLEY_ASSIGN_OR_RETURN(const FileDescriptor opened,
-                          options_.roots != nullptr ? options_.roots->OpenForRead("data.path", path) : OpenData(path));
+                          options_.roots != nullptr ? options_.roots->OpenForRead(which.key, path) : OpenData(path));
   OpenBeyond beyond;
   if (options_.roots != nullptr) {
-    beyond = [this](const std::string& target) { return options_.roots->OpenForRead("data.path", target); };
+    beyond = [this, key = which.key](const std::string& target) { return options_.roots->OpenForRead(key, target); };
   }
-  MOTLEY_ASSIGN_OR_RETURN(Dataset data,
-                          Dataset::Read(opened, path, config.training.seq_len, config.data.validation_fraction, beyond));
-  if (!assignment_.data_digest.empty() && data.summary().digest != assignment_.data_digest) {
+  MOTLEY_ASSIGN_OR_RETURN(Dataset data, Dataset::Read(opened, path, assignment_.config.training.seq_len,
+                                                      which.validation_fraction, beyond, assignment_.model.vocab_size));
+  if (!which.digest.empty() && data.summary().digest != which.digest) {
     return absl::FailedPreconditionError(absl::StrCat(
         "data ", path, " has digest ", data.summary().digest, " on ", NodeOf(assignment_.devices[assignment_.rank]).value(),
-        ", the job was planned for ", assignment_.data_digest, "; put the same files on every node"));
+        ", the job was planned for ", which.digest, "; put the same files on every node"));
   }
-  return data;
+  return std::make_unique<Dataset>(std::move(data));
 }
 
 absl::Status Trainer::ReadData() {
   progress_.Beat("opening the data");
-  absl::StatusOr<Dataset> data = OpenJobData();
+  const DataSection& section = assignment_.config.data;
   // The job was planned for data that its nodes had read: what is wrong with it now may be wrong on this machine alone.
-  const bool was_read = !assignment_.data_digest.empty();
-  if (!data.ok() && was_read && FaultOf(data.status()) != Fault::kStorage) return WithFault(data.status(), Fault::kNode);
-  MOTLEY_RETURN_IF_ERROR(data.status());
-  data_ = std::make_unique<Dataset>(*std::move(data));
+  const auto open = [this](const JobsData& which, std::unique_ptr<Dataset>* to) -> absl::Status {
+    absl::StatusOr<std::unique_ptr<Dataset>> data = OpenJobData(which);
+    if (!data.ok() && !which.digest.empty() && FaultOf(data.status()) != Fault::kStorage) {
+      return WithFault(data.status(), Fault::kNode);
+    }
+    MOTLEY_RETURN_IF_ERROR(data.status());
+    *to = *std::move(data);
+    return absl::OkStatus();
+  };
+  MOTLEY_RETURN_IF_ERROR(open({"data.path", section.path, ValidationFraction(section), assignment_.data_digest}, &data_));
+  if (!section.validation_path.empty()) {
+    MOTLEY_RETURN_IF_ERROR(open(
+        {"data.validation_path", section.validation_path, kAllForValidation, assignment_.validation_digest}, &validation_data_));
+  }
+  std::vector<const Dataset*> unproven;
+  for (const Dataset* data : {data_.get(), validation_data_.get()}) {
+    if (data != nullptr && !data->is_proven()) unproven.push_back(data);
+  }
+  if (!unproven.empty() && ProvesData(assignment_)) prover_ = std::make_unique<DataProver>(std::move(unproven));
   return absl::OkStatus();
+}
+
+absl::Status Trainer::AwaitProof() {
+  if (prover_ == nullptr) return absl::OkStatus();
+  const Heartbeat heartbeat(kSaveBeat, [this] { progress_.Beat("comparing the data"); });
+  return prover_->Await();
+}
+
+absl::Status Trainer::CheckValidationData() const {
+  const DataSection& section = assignment_.config.data;
+  const int64_t samples = ValidationData().num_samples(Split::kValidation);
+  if (section.validation_samples <= samples) return absl::OkStatus();
+  const bool own = validation_data_ != nullptr;
+  return absl::FailedPreconditionError(absl::StrCat("data.validation_samples is ", section.validation_samples, ", ",
+                                                    own ? absl::StrCat("data.validation_path ", section.validation_path)
+                                                        : absl::StrCat("the validation split of ", section.path),
+                                                    " has ", samples, " samples; lower it, or ",
+                                                    own ? "give more data" : "raise data.validation_fraction"));
 }
 
 absl::Status Trainer::Prepare() {
@@ -87,14 +120,10 @@ absl::Status Trainer::Prepare() {
   if (!assignment_.evaluation.instructions.empty()) {
     MOTLEY_RETURN_IF_ERROR(Validate(assignment_.evaluation));
     MOTLEY_RETURN_IF_ERROR(CheckSlice(assignment_, assignment_.evaluation));
-    if (config.data.validation_samples > data_->num_validation_samples()) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "data.validation_samples is ", config.data.validation_samples, ", the validation split of ", config.data.path, " has ",
-          data_->num_validation_samples(), " samples; lower it, or raise data.validation_fraction"));
-    }
+    MOTLEY_RETURN_IF_ERROR(CheckValidationData());
   }
   order_ = std::make_unique<SampleOrder>(config.training.seed, data_->summary().digest, config.training.seq_len,
-                                         data_->num_train_samples());
+                                         data_->num_samples(Split::kTrain));
   lanes_ = std::make_unique<RankLanes>(assignment_.device, backend_, communicator_, pacer_);
   {
     const Heartbeat heartbeat(
@@ -199,6 +228,7 @@ absl::StatusOr<StepOutcome> Trainer::Step(int64_t step, StepResult& result) {
   pacer_.ResetCounters();
   const double lateness_before = communicator_.lateness_seconds();
 
+  if (prover_ != nullptr) MOTLEY_RETURN_IF_ERROR(prover_->Found());
   StepInput input;
   MOTLEY_ASSIGN_OR_RETURN(input.batch, batches_->Load(step));
   input.step = step;
@@ -252,12 +282,13 @@ void Trainer::TakeVerdict(const StepOutcome& outcome, StepResult& result) {
 absl::Status Trainer::Evaluate(int64_t steps_done, StepResult& result) {
   const Program& program = assignment_.evaluation;
   StepInput input;
-  input.batch = MakeBatch(*data_, Split::kValidation, program, assignment_.config.training.seq_len, backend_.tensors(),
-                          [](const Microbatch& m) {
-                            std::vector<int64_t> samples(m.samples);
-                            std::iota(samples.begin(), samples.end(), m.first);
-                            return samples;
-                          });
+  const auto samples_of = [](const Microbatch& m) {
+    std::vector<int64_t> samples(m.samples);
+    std::iota(samples.begin(), samples.end(), m.first);
+    return samples;
+  };
+  MOTLEY_ASSIGN_OR_RETURN(input.batch, MakeBatch(ValidationData(), Split::kValidation, program,
+                                                 assignment_.config.training.seq_len, backend_.tensors(), samples_of));
   input.step = steps_done - 1;
   MOTLEY_ASSIGN_OR_RETURN(const StepOutcome outcome, executor_->Run(program, input));
   result.has_validation_loss = true;
@@ -289,6 +320,7 @@ absl::StatusOr<RunEnd> Trainer::Run() {
     host_.OnStep(result);
     const StepScalars& agreed = outcome.scalars.sum;
     const bool last = step + 1 == steps;
+    if (last) MOTLEY_RETURN_IF_ERROR(AwaitProof());
     MOTLEY_RETURN_IF_ERROR(SaveWhatIsDue(step + 1, last, agreed));
     if (agreed.stop && !last) return RunEnd::kStopped;
   }

@@ -11,6 +11,7 @@
 #include "common/session/assignment.h"
 #include "worker/engine/batch_loader.h"
 #include "worker/engine/checkpoint_schedule.h"
+#include "worker/engine/data_prover.h"
 #include "worker/engine/device/device_backend.h"
 #include "worker/engine/engine.h"
 #include "worker/engine/executor.h"
@@ -39,8 +40,18 @@ class Trainer {
 
  private:
   absl::Status Prepare();
-  absl::StatusOr<Dataset> OpenJobData();
+  struct JobsData {
+    const char* key;  // of the job
+    const std::string& path;
+    double validation_fraction;
+    const std::string& digest;
+  };
+  absl::StatusOr<std::unique_ptr<Dataset>> OpenJobData(const JobsData& which);
   absl::Status ReadData();
+  const Dataset& ValidationData() const { return validation_data_ != nullptr ? *validation_data_ : *data_; }
+  absl::Status CheckValidationData() const;
+  // A job does not succeed on data that nobody has compared.
+  absl::Status AwaitProof();
   // That all ranks were given programs of one plan.
   absl::Status AgreeOnPrograms();
   absl::StatusOr<StepOutcome> Step(int64_t step, StepResult& result);
@@ -68,7 +79,8 @@ class Trainer {
   SystemClock clock_;
   ComputePacer pacer_;
   ProgressMeter progress_;
-  std::unique_ptr<Dataset> data_;
+  std::unique_ptr<Dataset> data_, validation_data_;  // the latter of data.validation_path, or null
+  std::unique_ptr<DataProver> prover_;               // null: there is nothing to compare, or another rank does
   std::unique_ptr<SampleOrder> order_;
   std::unique_ptr<BatchLoader> batches_;
   std::unique_ptr<ShardedState> state_;

@@ -7,6 +7,7 @@
 #include "common/base/beneath.h"
 #include "common/base/build_info.h"
 #include "common/base/clock.h"
+#include "common/base/standard_streams.h"
 #include "common/base/stop_signals.h"
 #include "worker/daemon/rank_files.h"
 #include "worker/daemon/rank_session.h"
@@ -14,6 +15,7 @@
 #include "worker/engine/engine.h"
 
 int main(int argc, char** argv) {
+  motley::HoldStandardStreams();
   CLI::App app("One rank of a training job; started by motley-worker, not by hand.");
   app.set_version_flag("--version", motley::BuildInfo("motley-rank"));
   int fd = -1;

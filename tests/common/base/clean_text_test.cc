@@ -4,6 +4,7 @@
 
 #include <random>
 #include <string>
+#include <utility>
 
 #include "common/base/utf8.h"
 
@@ -29,6 +30,41 @@ TEST(CleanTextTest, WhatForgesLinesOrSteersATerminalIsSpelledOut) {
       << "the one-character form of an escape sequence";
   EXPECT_EQ(CleanText("\xe2\x80\xa8 \xe2\x80\xae \xe2\x81\xa6"), "\\u2028 \\u202e \\u2066");
   EXPECT_EQ(CleanText("\xe2\x80\x8e \xe2\x80\x8f \xd8\x9c"), "\\u200e \\u200f \\u061c");
+}
+
+// By Unicode's list of what may be shown as nothing: the first and the last of each range.
+TEST(CleanTextTest, WhatIsNotSeenIsSpelledOut) {
+  const std::pair<const char*, const char*> unseen[] = {{"\xc2\xad", "\\u00ad"},
+                                                        {"\xcd\x8f", "\\u034f"},
+                                                        {"\xe1\x85\x9f", "\\u115f"},
+                                                        {"\xe1\x85\xa0", "\\u1160"},
+                                                        {"\xe1\x9e\xb4", "\\u17b4"},
+                                                        {"\xe1\x9e\xb5", "\\u17b5"},
+                                                        {"\xe1\xa0\x8b", "\\u180b"},
+                                                        {"\xe1\xa0\x8f", "\\u180f"},
+                                                        {"\xe2\x80\x8b", "\\u200b"},
+                                                        {"\xe2\x80\x8d", "\\u200d"},
+                                                        {"\xe2\x81\xa0", "\\u2060"},
+                                                        {"\xe2\x81\xaf", "\\u206f"},
+                                                        {"\xe3\x85\xa4", "\\u3164"},
+                                                        {"\xef\xb8\x80", "\\ufe00"},
+                                                        {"\xef\xb8\x8f", "\\ufe0f"},
+                                                        {"\xef\xbb\xbf", "\\ufeff"},
+                                                        {"\xef\xbe\xa0", "\\uffa0"},
+                                                        {"\xef\xbf\xb0", "\\ufff0"},
+                                                        {"\xef\xbf\xbb", "\\ufffb"},
+                                                        {"\xf0\x9b\xb2\xa0", "\\U0001bca0"},
+                                                        {"\xf0\x9d\x85\xba", "\\U0001d17a"},
+                                                        {"\xf3\xa0\x80\x80", "\\U000e0000"},
+                                                        {"\xf3\xa0\xbf\xbf", "\\U000e0fff"}};
+  for (const auto& [character, spelled] : unseen) {
+    EXPECT_EQ(CleanLine(std::string("gpt") + character + "2"), std::string("gpt") + spelled + "2");
+    EXPECT_EQ(CleanText(std::string("gpt") + character + "2"), std::string("gpt") + spelled + "2");
+  }
+  // Beside them: a letter, a blank that is seen, the character for what cannot be shown, a picture.
+  for (const char* seen : {"\xc2\xae", "\xc2\xa0", "\xe2\x80\x90", "\xef\xbf\xbd", "\xf0\x9f\x9a\x80", "\xf3\xa1\x80\x80"}) {
+    EXPECT_EQ(CleanLine(seen), seen);
+  }
 }
 
 TEST(CleanTextTest, WrongBytesAreSpelledOutAndTheRestStays) {

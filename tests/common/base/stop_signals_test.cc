@@ -27,10 +27,10 @@ int InAChild(const std::function<int()>& act) {
 }
 
 TEST(StopSignals, WhatAsksToEndIsTakenAndNotTheEnd) {
-  for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGUSR1}) {
+  for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM}) {
     EXPECT_EQ(InAChild([number] {
                 signal(number, SIG_DFL);
-                const sigset_t signals = BlockStopSignals({SIGUSR1});
+                const sigset_t signals = BlockStopSignals();
                 raise(number);
                 const timespec at_once = {};
                 return sigtimedwait(&signals, nullptr, &at_once);
@@ -39,21 +39,24 @@ TEST(StopSignals, WhatAsksToEndIsTakenAndNotTheEnd) {
   }
 }
 
-TEST(StopSignals, NohupIsObeyed) {
-  EXPECT_EQ(InAChild([] {
-              signal(SIGHUP, SIG_IGN);
-              const sigset_t signals = BlockStopSignals();
-              raise(SIGHUP);
-              const timespec at_once = {};
-              return sigtimedwait(&signals, nullptr, &at_once) < 0 && errno == EAGAIN ? 0 : 1;
-            }),
-            0);
+TEST(StopSignals, WhatIsIgnoredFromTheStartStaysSo) {
+  for (const int number : {SIGHUP, SIGUSR1, SIGUSR2, SIGALRM}) {
+    EXPECT_EQ(InAChild([number] {
+                signal(number, SIG_IGN);
+                const sigset_t signals = BlockStopSignals();
+                raise(number);
+                const timespec at_once = {};
+                return sigtimedwait(&signals, nullptr, &at_once) < 0 && errno == EAGAIN ? 0 : 1;
+              }),
+              0);
+  }
 }
 
-TEST(StopSignals, AClosingTerminalDoesNotHurry) {
+TEST(StopSignals, AClosingTerminalDoesNotHurryNorDoesABatchSystem) {
   EXPECT_TRUE(AsksToHurry(SIGTERM));
   EXPECT_TRUE(AsksToHurry(SIGINT));
   EXPECT_FALSE(AsksToHurry(SIGHUP));
+  for (const int number : kSignalsWithoutMeaning) EXPECT_FALSE(AsksToHurry(number));
   EXPECT_FALSE(AsksToHurry(-1)) << "none came";
 }
 

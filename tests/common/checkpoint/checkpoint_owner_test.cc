@@ -61,6 +61,11 @@ TEST(CheckpointOwnerTest, IdAndUidTogether) {
   EXPECT_EQ(MakerOf(MadeBy("j", kOneUid)), "job 'j' (uid 11111111111111111111111111111111)");
 }
 
+TEST(CheckpointOwnerTest, WhatAdoptsIt) {
+  EXPECT_EQ(WordToAdopt(MadeBy("j", kOneUid)), kOneUid.value());
+  EXPECT_EQ(WordToAdopt(MadeBy("j", JobUid())), "j");
+}
+
 TEST(CheckpointOwnerTest, TheManifestHoldsIt) {
   TempFolder root;
   Write(root.path(), 20, NewestEpoch(3, kOneUid));

@@ -1,13 +1,19 @@
 #include "common/data/dataset.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <fstream>
 
 #include "common/base/beneath.h"
 #include "common/base/sha256.h"
 #include "common/data/data_files.h"
+#include "common/data/data_size.h"
 #include "tests/common/base/temp_folder.h"
+#include "tests/common/data/token_data.h"
 
 namespace motley {
 namespace {
@@ -23,6 +29,18 @@ absl::StatusOr<Dataset> OpenDataset(const std::string& path, int64_t seq_len, do
   return opened.ok() ? Dataset::Read(*opened, path, seq_len, validation_fraction) : opened.status();
 }
 
+// The seq_len + 1 bytes of a sample of text.
+std::string SampleText(const Dataset& data, Split split, int64_t index) {
+  const auto row = ReadRow(data, split, index, 7);
+  EXPECT_TRUE(row.ok()) << row.status();
+  std::string text(row->tokens.begin(), row->tokens.end());
+  text.push_back(static_cast<char>(row->targets.back()));
+  EXPECT_EQ(std::string(row->targets.begin(), row->targets.end()), text.substr(1));
+  EXPECT_EQ(row->lengths, DocumentLengths{7});
+  EXPECT_EQ(row->counted, std::vector<uint8_t>(7, 1));
+  return text;
+}
+
 TEST(DatasetTest, SamplesOverlapByOneByteAndSplitsDoNot) {
   TempFolder folder;
   std::string text;
@@ -30,12 +48,10 @@ TEST(DatasetTest, SamplesOverlapByOneByteAndSplitsDoNot) {
   const std::string path = folder.Write("t.txt", text);
   auto data = OpenDataset(path, 7, 0.25);
   ASSERT_TRUE(data.ok()) << data.status();
-  EXPECT_EQ(data->num_train_samples(), 10);      // 75 bytes: (75 - 1) / 7
-  EXPECT_EQ(data->num_validation_samples(), 3);  // 25 bytes: (25 - 1) / 7
-  const auto sample = data->TrainSample(9);
-  EXPECT_EQ(std::string(sample.begin(), sample.end()), text.substr(63, 8));
-  const auto validation = data->ValidationSample(2);
-  EXPECT_EQ(std::string(validation.begin(), validation.end()), text.substr(75 + 14, 8));
+  EXPECT_EQ(data->num_samples(Split::kTrain), 10);      // 75 bytes: (75 - 1) / 7
+  EXPECT_EQ(data->num_samples(Split::kValidation), 3);  // 25 bytes: (25 - 1) / 7
+  EXPECT_EQ(SampleText(*data, Split::kTrain, 9), text.substr(63, 8));
+  EXPECT_EQ(SampleText(*data, Split::kValidation, 2), text.substr(75 + 14, 8));
   EXPECT_EQ(data->summary().bytes, 100);
   EXPECT_EQ(data->summary().digest, Sha256Hex(text));
 }
@@ -227,17 +243,17 @@ TEST(DatasetTest, TooShortSaysHowManyBytesAreNeeded) {
   const absl::Status status = OpenDataset(path, 16, 0.25).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_NE(Message(status).find("the data has 10 bytes; at least 68 are needed"), std::string::npos) << status;
-  const std::string lever = Message(CheckDataSize(1000, 64, 0.05, 32));
+  const std::string lever = Message(CheckDataSize(TextSummary(1000, ""), 64, 0.05, 32));
   EXPECT_NE(lever.find("32 validation samples (data.validation_samples; with 1 of them 1300 bytes are enough)"),
             std::string::npos)
       << lever;
   for (const double fraction : {0.0, 0.05, 0.1, 0.5, 0.9}) {
     for (const int64_t samples : {0, 1, 32}) {
-      const std::string text = Message(CheckDataSize(0, 128, fraction, samples));
+      const std::string text = Message(CheckDataSize(TextSummary(0, ""), 128, fraction, samples));
       const int64_t needed = std::stoll(text.substr(text.find("at least ") + 9));
       ASSERT_GT(needed, 128);
-      EXPECT_TRUE(CheckDataSize(needed, 128, fraction, samples).ok()) << fraction << " " << samples;
-      EXPECT_FALSE(CheckDataSize(needed - 1, 128, fraction, samples).ok()) << fraction << " " << samples;
+      EXPECT_TRUE(CheckDataSize(TextSummary(needed, ""), 128, fraction, samples).ok()) << fraction << " " << samples;
+      EXPECT_FALSE(CheckDataSize(TextSummary(needed - 1, ""), 128, fraction, samples).ok()) << fraction << " " << samples;
     }
   }
 }
@@ -246,8 +262,79 @@ TEST(DatasetTest, WithoutAValidationPart) {
   TempFolder folder;
   auto data = OpenDataset(folder.Write("t.txt", "0123456789"), 3, 0);
   ASSERT_TRUE(data.ok()) << data.status();
-  EXPECT_EQ(data->num_train_samples(), 3);
-  EXPECT_EQ(data->num_validation_samples(), 0);
+  EXPECT_EQ(data->num_samples(Split::kTrain), 3);
+  EXPECT_EQ(data->num_samples(Split::kValidation), 0);
+}
+
+// Samples, order and digests are what jobs of before were trained on: every byte of every sample against the text as a whole.
+TEST(DatasetTest, SamplesAreThoseOfTheFilesTogetherHoweverTheTextIsCut) {
+  TempFolder folder;
+  std::string text;
+  for (int file = 0; file < 300; ++file) {  // more than stay open
+    std::string part;
+    for (int i = 0; i < file * 37 % 41; ++i) part.push_back(static_cast<char>('!' + (file * 7 + i * 11) % 90));
+    char name[16];
+    snprintf(name, sizeof(name), "%03d.txt", file);
+    folder.Write(name, part);
+    text += part;
+  }
+  constexpr int64_t kSeqLen = 7;
+  const auto data = OpenDataset(folder.path(), kSeqLen, 0.2);
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_EQ(data->summary(), TextSummary(static_cast<int64_t>(text.size()), Sha256Hex(text)));
+  const auto all = static_cast<int64_t>(text.size()), held = static_cast<int64_t>(static_cast<double>(all) * 0.2);
+  EXPECT_EQ(data->num_samples(Split::kTrain), (all - held - 1) / kSeqLen);
+  EXPECT_EQ(data->num_samples(Split::kValidation), (held - 1) / kSeqLen);
+  for (const Split split : {Split::kTrain, Split::kValidation}) {
+    const int64_t begin = split == Split::kTrain ? 0 : all - held;
+    for (int64_t i = 0; i < data->num_samples(split); ++i) {
+      ASSERT_EQ(SampleText(*data, split, i), text.substr(static_cast<size_t>(begin + i * kSeqLen), kSeqLen + 1));
+    }
+    EXPECT_EQ(ReadRow(*data, split, data->num_samples(split), kSeqLen).status().code(), absl::StatusCode::kOutOfRange);
+  }
+}
+
+TEST(DatasetTest, AllIsForValidationsWhereTheyHaveDataOfTheirOwn) {
+  TempFolder folder;
+  const auto data = OpenDataset(folder.Write("t.txt", "0123456789abcdef"), 7, kAllForValidation);
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_EQ(data->num_samples(Split::kTrain), 0);
+  EXPECT_EQ(data->num_samples(Split::kValidation), 2);
+  EXPECT_EQ(SampleText(*data, Split::kValidation, 1), "789abcde");
+  EXPECT_NE(Message(OpenDataset(folder.Write("s.txt", "0123456"), 7, kAllForValidation).status()).find("at least 8 are needed"),
+            std::string::npos);
+}
+
+TEST(DatasetTest, AFileThatChangesUnderItsReaderIsNamed) {
+  TempFolder folder;
+  const std::string text(1000, 'x'), path = folder / "data/b.txt";
+  const auto open = [&] {
+    folder.Write("data/a.txt", text);
+    folder.Write("data/b.txt", text);
+    auto data = OpenDataset(folder / "data", 7, 0.1);
+    EXPECT_TRUE(data.ok()) << data.status();
+    EXPECT_TRUE(ReadRow(*data, Split::kValidation, 0, 7).ok());
+    return *std::move(data);
+  };
+  const auto says = [&](const Dataset& data, const std::string& words) {
+    const absl::Status status = ReadRow(data, Split::kValidation, 0, 7).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+    EXPECT_NE(Message(status).find("data file " + path + " " + words), std::string::npos) << status;
+    EXPECT_TRUE(ReadRow(data, Split::kTrain, 0, 7).ok()) << "of another file";
+  };
+  const Dataset longer = open();
+  std::ofstream(path, std::ios::app) << "y";
+  says(longer, "was lengthened from 1000 to 1001 bytes");
+  const Dataset shorter = open();
+  ASSERT_EQ(::truncate(path.c_str(), 990), 0);
+  says(shorter, "was cut from 1000 to 990 bytes");
+  const Dataset altered = open();
+  const timespec times[2] = {{1, 0}, {1, 0}};  // as a write changes it, whatever the clock's steps
+  ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+  says(altered, "was written to");
+  const Dataset replaced = open();
+  ASSERT_EQ(::rename(folder.Write("other", text).c_str(), path.c_str()), 0);
+  says(replaced, "was removed or replaced");
 }
 
 }  // namespace

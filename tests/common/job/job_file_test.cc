@@ -138,10 +138,12 @@ TEST(JobFileTest, AWindowIsTakenWithTheSequenceThatItHolds) {
 
 TEST(JobFileTest, RelativePaths) {
   TempFolder folder;
-  const std::string path = folder.Write("jobs/a.toml", "[data]\npath = \"../text/\"\n[checkpoint]\nfolder = \"out\"\n");
+  const std::string path = folder.Write(
+      "jobs/a.toml", "[data]\npath = \"../text/\"\nvalidation_path = \"held-out\"\n[checkpoint]\nfolder = \"out\"\n");
   auto file = LoadJobFile(path, {});
   ASSERT_TRUE(file.ok()) << file.status();
   EXPECT_EQ(file->config.data.path, folder / "text");
+  EXPECT_EQ(file->config.data.validation_path, folder / "jobs/held-out");
   EXPECT_EQ(file->config.checkpoint.folder, folder / "jobs/out");
   file = LoadJobFile(path, {"checkpoint.folder=elsewhere"});
   ASSERT_TRUE(file.ok()) << file.status();
@@ -185,6 +187,8 @@ TEST(JobFileTest, WhatIsNoPathIsRefusedByItsKey) {
                   "job.toml:4: checkpoint.folder: '.HOME/ck' holds a variable of the shell; write the whole path[^\n]*\n"
                   "job.toml:5: checkpoint.initial: '~bob/ck' begins with '~'; write the whole path[^\n]*"));
   EXPECT_THAT(Error("", {"data.path=/data/*.txt"}), testing::StartsWith("--set: data.path: '/data/*.txt' is a pattern (*)"));
+  EXPECT_THAT(Error("", {"data.validation_path=gs://b/x"}),
+              testing::StartsWith("--set: data.validation_path: 'gs://b/x' is a URL"));
   EXPECT_THAT(Error("[model]\nconfig = \"https://a.org/config.json\"\n"),
               testing::StartsWith("job.toml:2: model.config: 'https://a.org/config.json' is a URL"));
 }

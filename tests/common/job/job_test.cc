@@ -120,6 +120,11 @@ TEST(JobTest, PathsAreRequiredAndAbsolute) {
   config.data.path = "/data\n2026 I motley: forged";
   EXPECT_NE(Complaint(config).find("data.path must not hold control characters, got '/data\\n2026"), std::string::npos);
   config = Good();
+  config.data.validation_path = "held-out";
+  EXPECT_NE(Complaint(config).find("data.validation_path must be an absolute path"), std::string::npos);
+  config.data.validation_path = "/held-out";
+  EXPECT_EQ(Complaint(config), "");
+  config = Good();
   config.checkpoint.folder = "";
   EXPECT_NE(Complaint(config).find("checkpoint.folder is required"), std::string::npos);
 }
@@ -144,6 +149,13 @@ TEST(JobTest, CombinationsWithTheModel) {
   config.data.validation_fraction = 0;
   config.data.validation_interval = 10;
   EXPECT_NE(Complaint(config).find("data.validation_interval is 10"), std::string::npos);
+  config.data.validation_path = "/held-out";
+  EXPECT_EQ(Complaint(config), "") << "there is data to validate on";
+  EXPECT_TRUE(HasValidation(config.data));
+  config.data.validation_fraction = 0.3;
+  EXPECT_EQ(ValidationFraction(config.data), 0) << "nothing of data.path is kept back";
+  config.data.validation_samples = 0;
+  EXPECT_FALSE(HasValidation(config.data));
 }
 
 TEST(JobTest, ConfigJsonWinsOverTheFlavor) {
@@ -159,8 +171,9 @@ TEST(JobTest, NamesArePrintable) {
   JobConfig config = Good();
   config.name = "an \x1b[31m escape";
   EXPECT_NE(Complaint(config).find("control characters"), std::string::npos);
-  for (const char* turner : {"\xe2\x80\xae", "\xe2\x81\xa6", "\xe2\x80\x8f", "\xd8\x9c", "\xc2\x9b"}) {
-    config.name = std::string("gpt") + turner + "neerg";
+  for (const char* unseen : {"\xe2\x80\xae", "\xe2\x81\xa6", "\xe2\x80\x8f", "\xd8\x9c", "\xc2\x9b", "\xe2\x80\x8b",
+                             "\xef\xbb\xbf", "\xc2\xad", "\xe3\x85\xa4"}) {
+    config.name = std::string("gpt") + unseen + "neerg";
     EXPECT_NE(Complaint(config).find("direction of writing, got 'gpt\\u"), std::string::npos) << Complaint(config);
   }
   config.name =

@@ -52,6 +52,7 @@ RankAssignment Sample() {
              .tie_embeddings = false};
   a.config.training.steps = 77;
   a.data_digest = "0123";
+  a.validation_digest = "4567";
   a.device.id = DeviceId("n2/gpu0");
   a.device.model = "L4";
   a.device.kind = DeviceKind::kEmulated;
@@ -88,6 +89,7 @@ TEST(WireAssignmentTest, RoundTrips) {
   EXPECT_EQ(back->model, a.model);
   EXPECT_EQ(back->config, a.config);
   EXPECT_EQ(back->data_digest, a.data_digest);
+  EXPECT_EQ(back->validation_digest, a.validation_digest);
   EXPECT_EQ(back->device, a.device);
   EXPECT_EQ(back->planned_context_bytes, a.planned_context_bytes);
   EXPECT_EQ(back->first_progress_seconds, a.first_progress_seconds);

@@ -32,9 +32,25 @@ TEST(ResumeTest, SendsTheChangedSettings) {
 
 TEST(ResumeTest, WithoutSettingsItSendsNone) {
   FakeMotley fake;
-  AddStopped(fake).clear_newest_checkpoint();
-  EXPECT_EQ(Motley(fake, {"resume", "j"}).out, "job j goes on from the initial weights to step 3\n");
+  AddStopped(fake);
+  EXPECT_EQ(Motley(fake, {"resume", "j"}).out, "job j goes on from /c/j/step-00000002-gen-3 to step 3\n");
   EXPECT_FALSE(fake.resumed.at(0).has_changes());
+}
+
+// What it begins with is found when its turn has come.
+TEST(ResumeTest, OfAJobWithoutACheckpointItSaysWhatMayBeAdopted) {
+  FakeMotley fake;
+  v1::Job& job = AddStopped(fake);
+  job.clear_newest_checkpoint();
+  EXPECT_EQ(Motley(fake, {"resume", "j"}).out,
+            "job j goes on from what /c/j/adopt names, else from the initial weights, to step 3\n");
+  job.set_state(v1::JOB_STATE_FAILED);
+  job.mutable_spec()->mutable_checkpoint()->set_initial("/old");
+  EXPECT_EQ(Motley(fake, {"resume", "j"}).out,
+            "job j goes on from what /c/j/adopt names, else from the weights of /old, to step 3\n");
+  job.set_state(v1::JOB_STATE_FAILED);
+  job.mutable_spec()->clear_checkpoint();
+  EXPECT_EQ(Motley(fake, {"resume", "j"}).out, "job j goes on from the initial weights to step 3\n");
 }
 
 TEST(ResumeTest, SaysBehindWhomItWaits) {

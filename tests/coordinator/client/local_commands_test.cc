@@ -137,6 +137,38 @@ TEST(ExportCommandTest, OfAJobItTakesItsOwn) {
   EXPECT_NE(ran.err.find("was made by job 'job-1' (uid 2222"), std::string::npos) << ran.err;
 }
 
+// Of another cluster from before uids, and a copy to a higher number.
+TEST(ExportCommandTest, WithoutAUidItIsTheJobsWhereTheCoordinatorSaysSo) {
+  TempFolder root;
+  FakeMotley fake;
+  v1::Job& job = fake.AddJob("job-1", v1::JOB_STATE_RUNNING);
+  ASSERT_TRUE(WriteTestCheckpoint(root / "c", 20, TinyModel(true), 0.5, NewestEpoch(3, kOneUid)).ok());
+  ASSERT_TRUE(WriteTestCheckpoint(root / "c", 40, TinyModel(true), 0.5, NewestEpoch(4)).ok());
+  std::filesystem::copy(root / ("c/" + NameOf(20)), root / ("c/" + CheckpointFolderName(20, 9)),
+                        std::filesystem::copy_options::recursive);
+  job.set_newest_checkpoint(root / ("c/" + NameOf(20)));
+  job.set_uid(kOneUid.value());
+  const Ran ran = Motley(fake, {"export", "job-1", "--out", root / "own"});
+  EXPECT_NE(ran.out.find("step 20 of job job-1"), std::string::npos) << ran.out << ran.err;
+  EXPECT_NE(ran.err.find(CheckpointFolderName(20, 9) + " was renamed"), std::string::npos) << ran.err;
+  EXPECT_NE(ran.err.find("was made by job 'job-1', and not by job 'job-1' (uid 1111"), std::string::npos) << ran.err;
+  job.set_owns_unnamed_checkpoints(true);
+  const Ran both = Motley(fake, {"export", "job-1", "--out", root / "both"});
+  EXPECT_NE(both.out.find("step 40 of job job-1"), std::string::npos) << both.out << both.err;
+}
+
+TEST(ExportCommandTest, OfAJobThatFailedItSaysWhy) {
+  TempFolder root;
+  FakeMotley fake;
+  fake.AddJob("j", v1::JOB_STATE_FAILED)
+      .set_reason("/c/j holds checkpoints of other jobs alone: job 'j' (uid 2222), newest step 3");
+  const Ran none = Motley(fake, {"export", "j", "--out", root / "out"});
+  EXPECT_EQ(none.code, 65);
+  EXPECT_NE(none.err.find("job j has no checkpoint, it is FAILED: /c/j holds checkpoints of other jobs alone"), std::string::npos)
+      << none.err;
+  EXPECT_EQ(none.err.find("checkpoint.interval"), std::string::npos) << none.err;
+}
+
 TEST(ExportCommandTest, WritesTheNewestThatVerifies) {
   TempFolder root;
   FakeMotley fake;

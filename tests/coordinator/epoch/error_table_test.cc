@@ -238,7 +238,7 @@ TEST_F(ErrorTable, ADamagedCheckpointIsLeftOutAtOnceWhenASecondReaderSaysSo) {
   EXPECT_EQ(SecondsAfter(failure), -1) << "nothing begins before node n1 has answered";
   ASSERT_TRUE(run.suspicion);
   EXPECT_EQ(run.suspicion->reader, NodeName("n1"));
-  StorageReport answer{JobId("a"), job().epoch, "rank-0.bin was altered", 0, "", true, "of another question"};
+  StorageReport answer{JobId("a"), job().epoch, "rank-0.bin was altered", {}, true, "of another question"};
   answer.error_code = absl::StatusCode::kDataLoss;
   EXPECT_FALSE(OnSecondReading(*core_, NodeName("n1"), answer));
   answer.check_id = run.suspicion->check_id;
@@ -271,7 +271,7 @@ TEST_F(ErrorTable, WhatOneMachineRefusesLeavesItOutAndEndsTheJobWhenAnotherDoesS
 // Of five nodes two hold other data; the rank of one was faster to say so.
 TEST_F(ErrorTable, OtherDataOnOneMachineHasTheOthersLookAtTheirs) {
   JobRun& run = *core_->state.run;
-  job().data_digest = "right";
+  job().data.digest = "right";
   for (const char* name : {"n3", "n4", "n5"}) AddNode(name);
   for (const auto& [name, node] : core_->state.nodes) run.storage_ok[name] = 1;
   EXPECT_EQ(SecondsAfter(Of(FailureKind::kFailed, Fault::kNode), 3), 0);

@@ -14,6 +14,7 @@
 
 #include "common/base/version.h"
 #include "coordinator/epoch/epoch_driver.h"
+#include "coordinator/epoch/looks.h"
 #include "coordinator/epoch/prober.h"
 #include "coordinator/members/recovery.h"
 #include "coordinator/members/registry.h"
@@ -209,12 +210,15 @@ class InventedCluster : public CoreTest {
     ProbeNewcomers(*core_);
     Drive(*core_);
     AnswerAll();
-    if (core_->state.run && core_->state.run->stage == Stage::kPlanning && !core_->state.run->prepared) Plan();
+    LookAgain(*core_);
+    const bool plans = core_->state.run && core_->state.run->stage == Stage::kPlanning && !core_->state.run->prepared;
+    if (plans && !hanging_.contains(core_->state.run->job)) Plan();
     Drive(*core_);
     if (core_->state.run) AnswerTrial(), Train();
     clock_.Advance(absl::Milliseconds(100));
   }
 
+  std::set<JobId> hanging_;                 // nothing comes back from their folders
   std::map<JobId, size_t> fewest_devices_;  // no plan has fewer
   std::map<JobId, int> plannings_;          // made so far
   std::map<JobId, int64_t> saved_;          // the newest checkpoint's step

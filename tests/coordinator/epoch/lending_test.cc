@@ -201,6 +201,89 @@ TEST_F(Lending, ARestartChangesNothing) {
   EXPECT_EQ(job("b").phase, JobPhase::kQueued);
 }
 
+// Its job "a" waits for its folder; "b" came later.
+class FolderLending : public Lending {
+ protected:
+  void Hang() {
+    JobRecord& waiting = AddJob("a", 80);
+    waiting.config.checkpoint.folder = "/share";
+    Batch batch;
+    batch.jobs.push_back(waiting);
+    ASSERT_TRUE(store_->Commit(batch).ok());
+    hanging_ = {JobId("a")};
+    AddJob("b", kForEver);
+    DialAll();
+    ASSERT_TRUE(Trains("b", 3)) << waiting.reason;
+  }
+  // What is under way there comes back.
+  void Answer(const absl::Status& look = absl::OkStatus()) {
+    core_->looks.erase("/share/a");
+    if (look.ok()) hanging_.clear();
+    TellFolder(*core_, JobId("a"), look);
+  }
+};
+
+TEST_F(FolderLending, AnotherTrainsUntilTheFolderAnswers) {
+  Hang();
+  EXPECT_EQ(job("a").phase, JobPhase::kWaiting);
+  EXPECT_THAT(job("a").reason, HasSubstr("checkpoint.folder '/share' does not answer on the coordinator's machine"));
+  EXPECT_THAT(job("a").reason, HasSubstr("; lends the cluster to job b until its checkpoint folder is back"));
+  const Epoch epoch = job("b").epoch;
+  TurnsFor(absl::Minutes(5));
+  EXPECT_EQ(job("b").phase, JobPhase::kRunning) << job("b").reason;
+  EXPECT_EQ(job("b").epoch, epoch) << "nobody displaced it";
+  Answer();
+  ASSERT_TRUE(Trains("a", 1)) << job("a").reason;
+  EXPECT_EQ(job("b").phase, JobPhase::kQueued);
+  EXPECT_TRUE(Trains("b", saved_[JobId("b")] + 1)) << job("b").reason;
+  EXPECT_EQ(job("a").phase, JobPhase::kSucceeded);
+}
+
+TEST_F(FolderLending, WhatAnswersThatItCannotBeReadIsWaitedForFurther) {
+  Hang();
+  Answer(absl::PermissionDeniedError("/share/a: permission denied"));
+  TurnsFor(absl::Seconds(5));
+  EXPECT_EQ(job("b").phase, JobPhase::kRunning);
+  EXPECT_THAT(job("a").reason, HasSubstr("the coordinator cannot look for checkpoints now: /share/a: permission denied"));
+  ASSERT_TRUE(Until([&] { return core_->looks.contains("/share/a"); })) << "it is looked into again";
+  Answer();
+  EXPECT_TRUE(Trains("a", 1)) << job("a").reason;
+}
+
+TEST_F(FolderLending, AlsoAfterARestartNobodyIsDisplacedForAFolderThatHangs) {
+  Hang();
+  RestartCore();
+  for (Node& node : nodes_) Dial(node, false);
+  ASSERT_TRUE(Until([&] { return job("b").phase == JobPhase::kRunning; })) << job("b").reason;
+  const Epoch epoch = job("b").epoch;
+  TurnsFor(absl::Minutes(5));
+  EXPECT_EQ(job("b").epoch, epoch);
+  EXPECT_EQ(job("a").phase, JobPhase::kWaiting);
+  EXPECT_THAT(job("a").reason, HasSubstr("checkpoint.folder '/share' does not answer"));
+  Answer();
+  EXPECT_TRUE(Trains("a", 1)) << job("a").reason;
+}
+
+TEST_F(FolderLending, ItCanBeStopped) {
+  Hang();
+  Stop("a");
+  EXPECT_EQ(job("a").phase, JobPhase::kStopped);
+  TurnsFor(absl::Seconds(5));
+  EXPECT_EQ(job("b").phase, JobPhase::kRunning);
+  Answer();
+  TurnsFor(absl::Seconds(5));
+  EXPECT_EQ(job("b").phase, JobPhase::kRunning) << "nobody wants to know any more";
+}
+
+TEST_F(FolderLending, ABorrowerThatEndsLeavesTheClusterToTheNextAtOnce) {
+  Hang();
+  AddJob("c", kForEver);
+  Stop("b");
+  const absl::Duration stopped = clock_.Now();
+  ASSERT_TRUE(Trains("c", 1)) << job("c").reason;
+  EXPECT_LT(clock_.Now() - stopped, config_.driver.look_patience) << "the folder is known to hang";
+}
+
 TEST_F(Lending, ANodeThatComesBackIsToldToEndTheRanksOfAllJobs) {
   Borrow();
   Dial(nodes_[1], false);

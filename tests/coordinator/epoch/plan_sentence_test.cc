@@ -29,6 +29,9 @@ TEST(PlanSentenceTest, SaysWhereTheWeightsComeFrom) {
   prepared.resume_from = "/c/step-7";
   prepared.start_step = 7;
   EXPECT_THAT(PlanSentence(prepared), testing::EndsWith("; from step 7 (/c/step-7)"));
+  prepared.adopted = "0f3c";
+  EXPECT_THAT(PlanSentence(prepared), testing::EndsWith("; from step 7 (/c/step-7, which another job made and this one adopts)"));
+  prepared.adopted = "";
   prepared.plan.plan.unused.push_back({DeviceId("a/gpu1"), "too slow"});
   EXPECT_THAT(PlanSentence(prepared), testing::EndsWith("; a/gpu1 is not used: too slow"));
 }

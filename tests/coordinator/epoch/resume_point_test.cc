@@ -66,6 +66,7 @@ TEST_F(ResumePointTest, AnothersAreSkippedBesideOwnOnes) {
   EXPECT_THAT(Words(found), HasSubstr(CheckpointFolderName(40, 7) + " was made by job 'job-1' (uid " + kOtherUid.value() + ")"));
   EXPECT_THAT(Words(found), HasSubstr(CheckpointFolderName(60, 8) + " was made by job 'job-1', which is another job"));
   EXPECT_EQ(Words(found).find("adopt"), std::string::npos);
+  EXPECT_EQ(found.adopted, "");
 }
 
 TEST_F(ResumePointTest, AnothersAloneRefuseANewJobAndSayWhatToDo) {
@@ -73,11 +74,34 @@ TEST_F(ResumePointTest, AnothersAloneRefuseANewJobAndSayWhatToDo) {
   wish_.is_new = true;
   EXPECT_TRUE(absl::IsFailedPrecondition(Find().status));
   for (const std::string& part :
-       {"checkpoint " + root_ / CheckpointFolderName(40, 7), "was made by job 'job-1' (uid " + kOtherUid.value() + ")",
-        "write '" + kOtherUid.value() + "' into " + root_ / "adopt", std::string("`motley resume job-1`"),
-        std::string("submit under another id or with another checkpoint.folder")}) {
+       {root_.path() + " holds checkpoints of other jobs alone: job 'job-1' (uid " + kOtherUid.value() +
+            "), newest step 40, saved 2",
+        "; to go on from these, `echo " + kOtherUid.value() + " >'" + root_ / "adopt" + "'` and `motley resume job-1`",
+        std::string("`motley delete job-1` and submit under another id or with another checkpoint.folder")}) {
     EXPECT_THAT(Refusal(), HasSubstr(part));
   }
+}
+
+// The one that a person looks for need not be the newest.
+TEST_F(ResumePointTest, TheRefusalNamesEachMakerOnce) {
+  wish_.is_new = true;
+  Write(20, 1, JobUid(), "old");
+  Write(30, 2, kOtherUid);
+  Write(40, 3, kOtherUid);
+  EXPECT_THAT(Refusal(), HasSubstr("job 'job-1' (uid " + kOtherUid.value() + "), newest step 40, saved "));
+  EXPECT_THAT(Refusal(), HasSubstr(" UTC; job 'old', newest step 20, saved "));
+  EXPECT_EQ(Refusal().find("step 30"), std::string::npos);
+  EXPECT_THAT(Refusal(), HasSubstr("to go on from the first of these, `echo " + kOtherUid.value() + " >"));
+  for (int maker = 3; maker < 9; ++maker) Write(50, 10 + maker, JobUid(std::string(32, static_cast<char>('0' + maker))));
+  EXPECT_THAT(Refusal(), HasSubstr("; and 3 more; to go on"));
+  EXPECT_EQ(Refusal().find("'old'"), std::string::npos);
+}
+
+// An id comes from a manifest, and the line is for a shell.
+TEST_F(ResumePointTest, WhatIsPastedRunsNothing) {
+  wish_.is_new = true;
+  Write(20, 1, JobUid(), "$(reboot)");
+  EXPECT_THAT(Refusal(), HasSubstr("`echo '$(reboot)' >'"));
 }
 
 // It has begun beside another cluster's job and has not saved yet, or what it saved is not there.
@@ -100,11 +124,13 @@ TEST_F(ResumePointTest, TheFileAdoptHoldsTheUid) {
   root_.Write("adopt", "job-1\n");
   Prepared found = Find();
   EXPECT_EQ(found.resume_from, root_ / CheckpointFolderName(20, 6)) << "an id adopts only what has no uid";
+  EXPECT_EQ(found.adopted, "job-1");
   EXPECT_THAT(Words(found), HasSubstr(CheckpointFolderName(40, 7)));
   root_.Write("adopt", kOtherUid.value());
   found = Find();
   ASSERT_TRUE(found.status.ok()) << found.status;
   EXPECT_EQ(found.resume_from, root_ / CheckpointFolderName(40, 7));
+  EXPECT_EQ(found.adopted, kOtherUid.value());
   EXPECT_EQ(found.epoch, Epoch(8));
   root_.Write("adopt", "job-1 " + kOtherUid.value() + "\n");
   fs::remove_all(root_ / CheckpointFolderName(40, 7));
@@ -113,6 +139,31 @@ TEST_F(ResumePointTest, TheFileAdoptHoldsTheUid) {
   Write(30, 8);
   Write(90, 9, kOtherUid);
   EXPECT_EQ(Find().resume_from, root_ / CheckpointFolderName(30, 8));
+}
+
+// Its ranks have trained on, the file is used up or gone, and nothing was saved yet.
+TEST_F(ResumePointTest, WhatWasAdoptedIsGoneOnFromWithoutTheFile) {
+  const JobUid third(std::string(32, '3'));
+  Write(20, 5, third);
+  Write(30, 6, kOtherUid);
+  wish_.owner.adopted = third.value();
+  wish_.published = root_ / CheckpointFolderName(20, 5);
+  Prepared found = Find();
+  ASSERT_TRUE(found.status.ok()) << found.status;
+  EXPECT_EQ(found.resume_from, root_ / CheckpointFolderName(20, 5));
+  EXPECT_EQ(found.adopted, third.value());
+  root_.Write("adopt", kOtherUid.value());
+  found = Find();
+  EXPECT_EQ(found.resume_from, root_ / CheckpointFolderName(30, 6)) << "somebody has thought again";
+  EXPECT_EQ(found.adopted, kOtherUid.value());
+  root_.Write("adopt", std::string(32, '4'));
+  found = Find();
+  EXPECT_EQ(found.resume_from, root_ / CheckpointFolderName(20, 5));
+  EXPECT_THAT(Words(found), HasSubstr("adopt holds '44444444444444444444444444444444', which made none of these"));
+  Write(40, 7);
+  found = Find();
+  EXPECT_EQ(found.resume_from, root_ / CheckpointFolderName(40, 7)) << "its own, once it has saved";
+  EXPECT_EQ(found.adopted, "");
 }
 
 TEST_F(ResumePointTest, OfTwoOtherJobsTheAdoptedOneIsTaken) {
@@ -141,17 +192,19 @@ TEST_F(ResumePointTest, AnAdoptThatIsNoFileAdoptsNothing) {
   fs::remove(adopt);
   root_.Write("adopt", std::string(5000, ' ') + kOtherUid.value());
   EXPECT_THAT(Refusal(), HasSubstr("adopt is larger than 4096 bytes"));
-  root_.Write("adopt", "an-old-name");
-  EXPECT_THAT(Refusal(), HasSubstr("was made by job 'job-1'"));
+  root_.Write("adopt", "an-old-name another");
+  EXPECT_THAT(Refusal(), HasSubstr("adopt holds 'an-old-name another', which made none of these; to go on"));
   root_.Write("adopt", "");
-  EXPECT_THAT(Refusal(), HasSubstr("was made by job 'job-1'"));
+  EXPECT_THAT(Refusal(), HasSubstr("adopt is empty; to go on"));
+  wish_.is_new = false;
+  EXPECT_THAT(Words(Find()), HasSubstr("adopt is empty")) << "one that has begun begins again, and says so";
 }
 
 TEST_F(ResumePointTest, WhatHasNoUidIsAnOldJobsOwn) {
   Write(20, 3, JobUid());
   Write(40, 4, JobUid(), "job-2");
   wish_.is_new = true;
-  EXPECT_THAT(Refusal(), HasSubstr("write 'job-2' into "));
+  EXPECT_THAT(Refusal(), HasSubstr("`echo job-2 >'"));
   wish_.owner.has_unnamed = true;
   const Prepared found = Find();
   EXPECT_EQ(found.resume_from, root_ / CheckpointFolderName(20, 3));
@@ -177,6 +230,33 @@ TEST_F(ResumePointTest, ARenamedFolderIsSkippedAndNamed) {
   EXPECT_THAT(Refusal(), HasSubstr("was renamed")) << "alone it is not begun without";
   Write(90, 950, kOtherUid);
   EXPECT_THAT(Refusal(), HasSubstr("was renamed")) << "nor because another job's is there";
+}
+
+// A job's id became its folder at submit; others save there, too.
+TEST_F(ResumePointTest, OfAJobThatIsTheInitialOneOnlyItsOwnAreTaken) {
+  TempFolder old;
+  const auto write = [&](int64_t step, int64_t epoch, const JobUid& uid) {
+    ASSERT_TRUE(WriteTestCheckpoint(old.path(), step, TinyModel(true), 0.5, NewestEpoch(epoch, uid)).ok());
+  };
+  const JobUid third(std::string(32, '3'));
+  input_.config.checkpoint.initial = old.path();
+  wish_.is_new = true;
+  write(20, 1, kOneUid);
+  write(40, 2, kOtherUid);
+  EXPECT_EQ(Find().resume_from, old / CheckpointFolderName(40, 2)) << "a folder was given: anybody's";
+  wish_.initial_of = {JobId("job-1"), kOneUid};
+  Prepared found = Find();
+  EXPECT_TRUE(found.initial);
+  EXPECT_EQ(found.resume_from, old / CheckpointFolderName(20, 1));
+  EXPECT_THAT(Words(found), HasSubstr(CheckpointFolderName(40, 2) + " was made by job 'job-1' (uid " + kOtherUid.value() + ")"));
+  wish_.initial_of.uid = third;
+  EXPECT_TRUE(absl::IsFailedPrecondition(Find().status));
+  EXPECT_THAT(Refusal(),
+              HasSubstr("checkpoint.initial: checkpoint " + old / CheckpointFolderName(40, 2) + " was made by job 'job-1'"));
+  wish_.initial_of.adopted = kOneUid.value();
+  EXPECT_EQ(Find().resume_from, old / CheckpointFolderName(20, 1)) << "what that job stood on when it was named";
+  write(10, 3, third);
+  EXPECT_EQ(Find().resume_from, old / CheckpointFolderName(10, 3)) << "it has saved since";
 }
 
 TEST_F(ResumePointTest, WhatWasPublishedAndIsGoneIsSaid) {
@@ -227,6 +307,18 @@ TEST_F(ResumePointTest, NoNumberIsGivenThatReadersDoNotTake) {
   fs::remove_all(root_ / CheckpointFolderName(40, kFirstEpochNobodyGives - 1));
   input_.epoch = Epoch(kFirstEpochNobodyGives);
   EXPECT_TRUE(absl::IsFailedPrecondition(Find().status)) << "a store that gave it before";
+}
+
+// Others see where it is, should it not come back.
+TEST_F(ResumePointTest, ItIsMarkedWhenTheStartsFolderIsLookedInto) {
+  wish_.at_initial = std::make_shared<std::atomic<bool>>(false);
+  input_.config.checkpoint.initial = root_ / "start";
+  Write(20, 1);
+  EXPECT_TRUE(Find().status.ok());
+  EXPECT_FALSE(*wish_.at_initial) << "it goes on from its own";
+  fs::remove_all(root_ / CheckpointFolderName(20, 1));
+  EXPECT_THAT(Refusal(), HasSubstr("checkpoint.initial: "));
+  EXPECT_TRUE(*wish_.at_initial);
 }
 
 TEST_F(ResumePointTest, AnAdoptedManifestDoesNotUseUpTheNumbers) {

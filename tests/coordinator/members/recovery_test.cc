@@ -59,5 +59,22 @@ TEST_F(Recovery, WhoTookPartAndWhatIsNamedOutliveARestart) {
   EXPECT_NE(waiting.reason.find("n2 (not seen since the coordinator was started)"), std::string::npos) << waiting.reason;
 }
 
+// Nothing in the store tells of the node that it is pinned to.
+TEST_F(Recovery, APinnedJobThatNeverRanWaitsForItsNode) {
+  JobRecord job = Planned("a", 0);
+  job.phase = JobPhase::kQueued;
+  job.config.planner.pins = "stage0=n1,stage1=n2";
+  Batch batch;
+  batch.jobs = {job};
+  ASSERT_TRUE(store_->Commit(batch).ok());
+  ASSERT_TRUE(Recover(*core_).ok());
+  AddNode("n1");
+  clock_.Advance(absl::Minutes(1));
+  Drive(*core_);
+  const JobRecord& waiting = core_->state.jobs.at(job.id);
+  EXPECT_EQ(waiting.phase, JobPhase::kWaiting) << waiting.reason;
+  EXPECT_NE(waiting.reason.find("n2 (not seen since the coordinator was started)"), std::string::npos) << waiting.reason;
+}
+
 }  // namespace
 }  // namespace motley::coordinator

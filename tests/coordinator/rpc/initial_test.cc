@@ -15,13 +15,15 @@ class Initial : public ClusterTest {
     ASSERT_FALSE(ranks.empty());
     worker_->SendAll(v1::RankEvent::KIND_READY);
     Save(ranks[0], 1);
-    name_ = CheckpointFolderName(1, ranks[0].epoch());
+    rank_ = ranks[0];
+    name_ = CheckpointFolderName(1, rank_.epoch());
     worker_->Step(1);
     worker_->SendAll(v1::RankEvent::KIND_FINISHED);
     WaitForState("old", v1::JOB_STATE_SUCCEEDED);
   }
   std::unique_ptr<FakeWorker> worker_;
-  std::string name_;  // of that checkpoint
+  v1::RankAssignment rank_;  // that saved it
+  std::string name_;         // of that checkpoint
 };
 
 TEST_F(Initial, ByJobOrFolderItBeginsAtStepZeroWithTheNewestWeights) {
@@ -45,6 +47,41 @@ TEST_F(Initial, ByJobOrFolderItBeginsAtStepZeroWithTheNewestWeights) {
     ASSERT_TRUE(StopJob(id).ok());
     WaitForState(id, v1::JOB_STATE_STOPPED);
   }
+}
+
+// Another cluster's job of the id saves in the same folder, and somebody has copied a checkpoint to the highest number.
+TEST_F(Initial, AJobMeansWhatThatJobMade) {
+  TrainOld();
+  worker_.reset();
+  const std::string folder = folder_ + "/checkpoints/old", theirs = CheckpointFolderName(7, rank_.epoch() + 50);
+  std::filesystem::copy(folder + "/" + name_, folder + "/" + CheckpointFolderName(1, rank_.epoch() + 60),
+                        std::filesystem::copy_options::recursive);
+  rank_.set_job_uid(std::string(32, 'f'));
+  rank_.set_epoch(rank_.epoch() + 50);
+  Save(rank_, 7);
+  JobConfig config = MakeConfig(5);
+  config.checkpoint.initial = "old";
+  ASSERT_TRUE(Submit("new", config).ok());
+  auto worker = Join("n-new");
+  const auto ranks = worker->WaitForStart();
+  ASSERT_FALSE(ranks.empty());
+  EXPECT_EQ(ranks[0].resume_from(), folder + "/" + name_);
+  std::string said;
+  Watch("new", [&](const v1::JobUpdate& update) {
+    if (update.has_event() && update.event().kind() == "checkpoint_skipped") said += update.event().message() + "\n";
+    return said.find("was renamed") != std::string::npos &&
+           said.find(theirs + " was made by job 'old' (uid ffff") != std::string::npos;
+  });
+  ASSERT_TRUE(StopJob("new").ok());
+  WaitForState("new", v1::JOB_STATE_STOPPED);
+  // Where its own are gone, another's are not taken for them.
+  std::filesystem::remove_all(folder + "/" + name_);
+  std::filesystem::remove_all(folder + "/" + CheckpointFolderName(1, rank_.epoch() + 10));
+  ASSERT_TRUE(Submit("newer", config).ok());
+  const v1::Job job = WaitForState("newer", v1::JOB_STATE_FAILED);
+  EXPECT_NE(job.reason().find("checkpoint.initial: checkpoint " + folder + "/" + theirs + " was made by job 'old' (uid ffff"),
+            std::string::npos)
+      << job.reason();
 }
 
 TEST_F(Initial, AnotherModelOrAnUnknownJobIsRefusedAtSubmit) {

@@ -81,6 +81,19 @@ TEST_F(OwnWorkersTest, AnAccountThatIsNamedIsLetIn) {
   EXPECT_THAT(DialAs(kBob, "bobs")->WaitForEnd().error_message(), HasSubstr("motley-worker, 65501. "));
 }
 
+// At boot a directory server may not answer yet.
+TEST_F(ClusterTest, AnAccountThatIsNotKnownYetIsWarnedOfAndKeepsNobodyOut) {
+  config_.worker_accounts = {"nobody has this name"};
+  LogReader log;
+  Start();
+  EXPECT_TRUE(
+      log.WaitFor("workers.accounts: 'nobody has this name' is no account of this machine; 'getent passwd' lists them, and a "
+                  "number needs none. Its workers are refused until the machine knows it",
+                  Patience(absl::Seconds(20))));
+  FakeWorker own(server_->workers_socket_address(), "own", FakeWorker::Options());
+  EXPECT_TRUE(own.WaitForWelcome());
+}
+
 // They greet as HTTP/2 has it, say no more, and would be held for ten minutes. Of those that are refused some are open at once,
 // for seconds, and no other is kept out.
 TEST_F(OwnWorkersTest, ManyThatAreRefusedKeepNobodyOut) {

@@ -147,6 +147,7 @@ TEST_F(Replan, WhatARankFromBeforeUidsSavesIsTheJobsOwn) {
   EXPECT_EQ(ranks[0].start_step(), 2);
   EXPECT_EQ(ranks[0].job_uid(), GetJob("a").uid());
   EXPECT_TRUE(ranks[0].owns_unnamed_checkpoints());
+  EXPECT_TRUE(GetJob("a").owns_unnamed_checkpoints());
 }
 
 // Another cluster's job of the id saves beside it: its newer ones are none of this job's.

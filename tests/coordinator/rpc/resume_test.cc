@@ -70,6 +70,17 @@ TEST_F(Resume, AStoppedJobGoesOnFromItsCheckpointWithOtherSettings) {
   EXPECT_EQ(WaitForState("a", v1::JOB_STATE_SUCCEEDED).step(), 8);
 }
 
+// Later it would wait for a node of that name.
+TEST_F(Resume, ASlipInAChangedPinIsRefused) {
+  TrainAndStop();
+  v1::JobSpec changes;
+  changes.mutable_planner()->set_pins("stage0=n11");
+  v1::ResumeJobResponse response;
+  const grpc::Status status = ResumeJob("a", changes, &response);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_TRUE(absl::StrContains(status.error_message(), "did you mean 'n1'?")) << status.error_message();
+}
+
 TEST_F(Resume, AWatcherSeesBothParts) {
   TrainAndStop();
   v1::ResumeJobResponse response;
@@ -165,8 +176,8 @@ TEST_F(Resume, ADeletedJobIsForgottenAndItsCheckpointsStay) {
   const v1::Job refused = WaitForState("a", v1::JOB_STATE_FAILED);
   EXPECT_NE(refused.uid(), uid);
   for (const std::string& part :
-       {CheckpointFolderName(3, epoch), "was made by job 'a' (uid " + uid + ")",
-        "'" + uid + "' into " + folder_ + "/checkpoints/a/adopt", std::string("`motley resume a`"), std::string("another id")}) {
+       {"job 'a' (uid " + uid + "), newest step 3", "`echo " + uid + " >'" + folder_ + "/checkpoints/a/adopt'`",
+        std::string("`motley resume a`"), std::string("`motley delete a`"), std::string("another id")}) {
     EXPECT_TRUE(absl::StrContains(refused.reason(), part)) << part << " in " << refused.reason();
   }
   // Unless it says so. Workers have seen the old numbers.
@@ -176,6 +187,65 @@ TEST_F(Resume, ADeletedJobIsForgottenAndItsCheckpointsStay) {
   const auto ranks = worker_->WaitForStart(epoch);
   ASSERT_FALSE(ranks.empty());
   EXPECT_EQ(ranks[0].start_step(), 3) << "from the checkpoints that stayed";
+}
+
+// What a job has adopted it goes on from without the file, which its ranks put aside, or whoever removes it; the next one of the
+// id does not.
+TEST_F(Resume, WhatWasAdoptedIsRemembered) {
+  const int64_t epoch = TrainAndStop();
+  const std::string first = GetJob("a").uid(), folder = folder_ + "/checkpoints/a";
+  v1::DeleteJobResponse response;
+  ASSERT_TRUE(DeleteJob("a", &response).ok());
+  Adopt("a", response.adopt());
+  ASSERT_TRUE(Submit("a", MakeConfig(9)).ok());
+  const auto ranks = worker_->WaitForStart(epoch);
+  ASSERT_FALSE(ranks.empty());
+  EXPECT_EQ(ranks[0].start_step(), 3);
+  const std::string second = GetJob("a").uid();
+  std::filesystem::remove(folder + "/adopt");
+  // It has saved nothing yet.
+  worker_->SendAll(v1::RankEvent::KIND_READY);
+  worker_->StepTo(4);
+  worker_->SendAll(v1::RankEvent::KIND_DIED, "signal 9");
+  const auto again = worker_->WaitForStart(ranks[0].epoch());
+  ASSERT_FALSE(again.empty()) << GetJob("a").reason();
+  EXPECT_EQ(again[0].start_step(), 3);
+  EXPECT_EQ(again[0].resume_from(), folder + "/" + CheckpointFolderName(3, epoch));
+  worker_->SendAll(v1::RankEvent::KIND_READY);
+  worker_->StepTo(5);
+  WaitForState("a", v1::JOB_STATE_RUNNING);
+  Save(again[0], 5);
+  v1::WorkerMessage saved;
+  saved.mutable_checkpoint_published()->set_job_id("a");
+  saved.mutable_checkpoint_published()->set_job_uid(second);
+  saved.mutable_checkpoint_published()->set_epoch(again[0].epoch());
+  saved.mutable_checkpoint_published()->set_step(5);
+  saved.mutable_checkpoint_published()->set_folder(folder + "/" + CheckpointFolderName(5, again[0].epoch()));
+  worker_->Send(saved);
+  WaitForEvent("a", "checkpoint");
+  worker_->StepTo(6);
+  Stop("a");
+  ASSERT_TRUE(DeleteJob("a", &response).ok());
+  EXPECT_EQ(response.adopt(), second) << "it has saved one of its own";
+  ASSERT_TRUE(Submit("a", MakeConfig(9)).ok());
+  const std::string reason = WaitForState("a", v1::JOB_STATE_FAILED).reason();
+  for (const std::string& part : {"job 'a' (uid " + second + "), newest step 6", "job 'a' (uid " + first + "), newest step 3"}) {
+    EXPECT_TRUE(absl::StrContains(reason, part)) << part << " in " << reason;
+  }
+}
+
+TEST_F(Resume, WhatAJobAdoptedIsItsNextOnesToo) {
+  const int64_t epoch = TrainAndStop();
+  const std::string first = GetJob("a").uid();
+  v1::DeleteJobResponse response;
+  ASSERT_TRUE(DeleteJob("a", &response).ok());
+  Adopt("a", response.adopt());
+  ASSERT_TRUE(Submit("a", MakeConfig(9)).ok());
+  ASSERT_FALSE(worker_->WaitForStart(epoch).empty());
+  const std::string second = GetJob("a").uid();
+  Stop("a");  // before it has saved
+  ASSERT_TRUE(DeleteJob("a", &response).ok());
+  EXPECT_EQ(response.adopt(), second + " " + first);
 }
 
 TEST_F(Resume, ANewJobThatFindsAllItsStepsDoneSaysSo) {

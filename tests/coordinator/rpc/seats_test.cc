@@ -50,7 +50,7 @@ class SeatsTest : public testing::Test {
   }
 
   // 16 in all: 2 for an account, 8 by TCP, 2 for admins and one of them for the coordinator's own.
-  Seats seats_{SeatLimits::Shared(16, 0, "limits.people_connections")};
+  Seats seats_{SeatLimits::Shared(16, 0, "limits.people_connections", "unix:/run/motley.sock")};
   BusyPeers calls_, none_;
   const CallMark mark_{calls_, "unix:"};
   const Guest tcp_{std::nullopt, "", SeatClass::kAnybody, &calls_}, alice_{4001, "alice", SeatClass::kAnybody, &calls_},
@@ -70,8 +70,27 @@ TEST_F(SeatsTest, AnAccountHasItsShare) {
 
 TEST_F(SeatsTest, TcpLeavesHalfToOthers) {
   for (int i = 0; i < 8; ++i) EXPECT_EQ(Come(tcp_), "");
-  EXPECT_THAT(Come(tcp_), StartsWith("the coordinator has no free connection by TCP: it holds 8, as many as may come so"));
+  EXPECT_EQ(Come(tcp_),
+            "the coordinator has no free connection by TCP: it holds 8, as many as may come so (a half of "
+            "limits.people_connections); on its machine use --coordinator unix:/run/motley.sock, close some, or ask an admin");
   EXPECT_EQ(Come(alice_), "");
+}
+
+TEST(SeatLimitsTest, WhereThereIsNoSocketNoneIsNamed) {
+  Seats seats(SeatLimits::Shared(16, 0, "limits.people_connections"));
+  BusyPeers calls;
+  const CallMark mark(calls, "unix:");
+  const Guest tcp{std::nullopt, "", SeatClass::kAnybody, &calls};
+  std::vector<int> open;
+  std::string why;
+  while ((why = seats.MakeRoom(tcp)).empty() && open.size() < 32) {
+    int ends[2];
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    open.insert(open.end(), ends, ends + 2);
+    seats.Add(ends[0], tcp);
+  }
+  EXPECT_THAT(why, testing::EndsWith("(a half of limits.people_connections); close some, or ask an admin"));
+  for (const int fd : open) close(fd);
 }
 
 TEST_F(SeatsTest, TheLastOnesAreKept) {
@@ -220,6 +239,7 @@ TEST_F(Crowds, WhoComesByTcpLocksNobodyOutAndIsToldWhy) {
   close(fd);
   EXPECT_THAT(told, StartsWith("HTTP/1.1 503 "));
   EXPECT_THAT(told, HasSubstr("\r\n\r\nthe coordinator has no free connection by TCP: it holds 8"));
+  EXPECT_THAT(told, HasSubstr("--coordinator " + server_->socket_address()));
   EXPECT_TRUE(Serves(geteuid()));
   for (const auto& context : contexts) context->TryCancel();
   grpc::health::v1::HealthCheckResponse rest;

@@ -62,15 +62,40 @@ TEST_F(AwaitedTest, ANamedDeviceThatMayComeBackIsWaitedFor) {
   EXPECT_TRUE(std::holds_alternative<BeginSetup>(Now().action)) << "it is back";
 }
 
-TEST_F(AwaitedTest, ANameThatWasNeverSeenOrIsExcludedIsForThePlannerToRefuse) {
-  run().named = {"n9", "n9/gpu1"};
+// It was known when the job was submitted; the coordinator that was restarted meanwhile has seen neither it nor its profile.
+TEST_F(AwaitedTest, ANameThatNobodyKnowsIsWaitedFor) {
+  job().config.planner.pins = "stage0=n1, stage1=n9";
+  run().named = {"n1", "n9"};
+  run().has_run = false;
+  run().took_part.clear();
+  const Decision decision = Now();
+  ASSERT_TRUE(std::holds_alternative<Wait>(decision.action)) << decision.reason;
+  EXPECT_TRUE(std::get<Wait>(decision.action).lends);
+  EXPECT_NE(decision.reason.find("names what cannot be used now: n9 (not seen since the coordinator was started); goes on"),
+            std::string::npos)
+      << decision.reason;
+  run().named = {"n1/gpu1"};
+  EXPECT_NE(Now().reason.find("n1/gpu1 (its worker does not offer it)"), std::string::npos) << Now().reason;
+  run().named = {"n1", "n9"};
+  AddNode("n9");
+  now_ += absl::Minutes(1);
+  EXPECT_TRUE(std::holds_alternative<BeginSetup>(Now().action)) << Now().reason;
+}
+
+// No node that comes makes it one that may be used.
+TEST_F(AwaitedTest, ANameThatIsExcludedIsForThePlannerToRefuse) {
+  for (const char* excluded : {"n2", "n2/gpu0", "n1, n2/gpu0"}) {
+    for (const char* named : {"n2", "n2/gpu0"}) {
+      run().named = {named};
+      job().config.planner.exclude = excluded;
+      if (job().config.planner.exclude.starts_with("n1")) AddNode("n3"), now_ += absl::Minutes(1);
+      EXPECT_TRUE(std::holds_alternative<BeginSetup>(Now().action)) << excluded << " " << named << ": " << Now().reason;
+    }
+  }
+  run().named = {"n9"};
+  job().config.planner.exclude = "n9";
   EXPECT_TRUE(std::holds_alternative<BeginSetup>(Now().action)) << Now().reason;
   EXPECT_EQ(std::get<Finish>(Refused(absl::NotFoundError("no such device 'n9'")).action).phase, JobPhase::kFailed);
-  run().stage = Stage::kIdle;
-  run().ranks.clear();
-  run().named = {"n2"};
-  job().config.planner.exclude = "n2";
-  EXPECT_TRUE(std::holds_alternative<BeginSetup>(Now().action)) << Now().reason;
 }
 
 TEST_F(AwaitedTest, APlanThatDoesNotFitWhatIsLeftIsWaitedForWhileAPartnerIsAway) {

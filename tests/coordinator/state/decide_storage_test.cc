@@ -40,14 +40,14 @@ TEST_F(StorageTest, OfTwoNodesWithOtherDataANewJobBelievesNeitherAndAnOldOneTheO
                          "digest aa)"),
             0u)
       << reason_;
-  job().data_digest = "bb";
+  job().data.digest = "bb";
   EXPECT_EQ(LeftOut(), "");
   EXPECT_TRUE(failed_) << "n2 was only the first to come";
   job().started_unix_ms = 1;
   EXPECT_EQ(LeftOut(), "n1 ");
   run().has_run = true;
   EXPECT_EQ(LeftOut(), "n1 ");
-  job().data_digest = "cc";
+  job().data.digest = "cc";
   EXPECT_EQ(LeftOut(), "");
   EXPECT_TRUE(failed_) << "the job's data was changed";
   EXPECT_THAT(reason_, testing::EndsWith("than when the job began (digest cc); put it back, or begin a new job"));
@@ -63,8 +63,31 @@ TEST_F(StorageTest, TheFewWithOtherDataAreLeftOutOfANewJobAtOnce) {
   EXPECT_TRUE(failed_) << "two of five agree";
 }
 
+TEST_F(StorageTest, TheFewWithOtherDataOfValidationsAreLeftOut) {
+  job().config.data.validation_path = "/v";
+  job().config.data.validation_samples = 2;
+  Answer("n1", "same").validation = TextSummary(5000, "bad");
+  for (const char* node : {"n2", "n3"}) Answer(node, "same").validation = TextSummary(5000, "good");
+  EXPECT_EQ(LeftOut(), "n1 ");
+  EXPECT_EQ(
+      reason_,
+      "node n1 is left out: data.validation_path '/v' holds other data (5000 bytes, digest bad) than on node n2 (5000 bytes, "
+      "digest good)");
+  job().data = TextSummary(kEnoughBytes, "same"), job().validation = TextSummary(5000, "bad");
+  job().started_unix_ms = 1;
+  EXPECT_EQ(LeftOut(), "n2 n3 ") << "the job began with the others";
+}
+
+TEST_F(StorageTest, TokensOfAnotherTokenizerThanTheWeightsEndTheJob) {
+  Answer("n1", "same"), Answer("n2", "same");
+  for (auto& [node, answer] : run().storage) answer.report.initial_tokenizer = "tok";
+  EXPECT_EQ(LeftOut(), "");
+  EXPECT_TRUE(failed_);
+  EXPECT_THAT(reason_, testing::HasSubstr("motley data prepare --tokenizer"));
+}
+
 TEST_F(StorageTest, ThoseThatPassedBeforeCountWhenOthersCome) {
-  job().data_digest = "good";
+  job().data.digest = "good";
   AddNode("n3");
   Answer("n1", "good"), Answer("n2", "other");  // n1 writes the token; n3 passed and is not asked again
   EXPECT_EQ(LeftOut(), "n2 ");
@@ -113,7 +136,7 @@ TEST_F(DecideTest, OtherDataAtResumeSaysTheWayOn) {
   answer.asked = answer.answered = true;
   answer.report.data.digest = "now";
   answer.report.data.bytes = kEnoughBytes;
-  job().data_digest = "then";
+  job().data.digest = "then";
   EXPECT_THAT(Now().reason, testing::EndsWith("(digest then); put it back, or begin a new job"));
   job().newest_checkpoint = "/c/j/step-00000004-gen-3";
   const Decision decision = Now();

@@ -6,74 +6,12 @@
 
 #include <limits>
 
-#include "common/base/clock.h"
-#include "coordinator/state/cluster.h"
-#include "coordinator/state/examination_findings.h"
+#include "tests/coordinator/state/examination_fixture.h"
 
 namespace motley::coordinator {
 namespace {
 
 using ::testing::HasSubstr;
-
-class ExaminationTest : public ::testing::Test {
- protected:
-  void AddNode(const std::string& name) {
-    NodeRecord& node = state_.nodes[NodeName(name)];
-    node.connected = true;
-    node.last_seen = clock_.Now();
-    node.description = {NodeName(name), "1", 7, "10.0.0." + name, {}, {}, {}, 9};
-    node.description.devices.resize(1);
-    e_.nodes[NodeName(name)] = 7;
-  }
-  void Begin() {
-    e_.id = "doctor-1", e_.secret = "secret";
-    e_.begun = e_.since = clock_.Now();
-    Step();
-  }
-  void Step() { sent_ = Advance(clock_.Now(), state_, e_); }
-  template <typename Command>
-  const Command* SentTo(const std::string& node) {
-    for (const auto& [to, command] : sent_) {
-      if (to == NodeName(node) && std::holds_alternative<Command>(command)) return &std::get<Command>(command);
-    }
-    return nullptr;
-  }
-  // Everybody answers what was sent, well; but those named.
-  void Answer(const std::set<std::string>& silent = {}) {
-    for (const auto& [node, command] : Messages(sent_)) {
-      if (silent.contains(node.value())) continue;
-      if (const auto* reach = std::get_if<ReachCheckCommand>(&command)) {
-        ReachReport report{reach->check_id, {}};
-        for (const ReachTarget& to : reach->targets) report.answers.push_back({to.node, "", 0.001, reach->burst ? 1e8 : 0});
-        EXPECT_TRUE(FileReach(node, report, e_));
-      } else if (const auto* storage = std::get_if<StorageCheckCommand>(&command); storage != nullptr && !storage->over) {
-        EXPECT_TRUE(FileStorage(node, {storage->job, storage->epoch, "", 100, "digest", true, storage->check_id}, e_));
-      }
-    }
-    Step();
-  }
-  void AnswerAll() {
-    for (int i = 0; i < 1000 && e_.stage != ExaminationStage::kDone; ++i) Answer();
-    EXPECT_EQ(e_.stage, ExaminationStage::kDone);
-  }
-  std::vector<Finding> Found(FindingState state) {
-    std::vector<Finding> found;
-    for (Finding& finding : Judge(clock_.Now(), state_, e_)) {
-      if (finding.state == state) found.push_back(std::move(finding));
-    }
-    return found;
-  }
-  std::string Text(FindingState state) {
-    std::string text;
-    for (const Finding& finding : Found(state)) text += finding.what + ": " + finding.text + "\n";
-    return text;
-  }
-
-  FakeClock clock_;
-  ClusterState state_;
-  Examination e_;
-  Messages sent_;
-};
 
 TEST_F(ExaminationTest, AllIsWell) {
   for (const char* name : {"a", "b", "c"}) AddNode(name);
@@ -94,42 +32,6 @@ TEST_F(ExaminationTest, AllIsWell) {
   EXPECT_THAT(Text(FindingState::kOk), HasSubstr("data: /data: 100 bytes, the same on 3 nodes"));
   ASSERT_NE(SentTo<StorageCheckCommand>("b"), nullptr);
   EXPECT_TRUE(SentTo<StorageCheckCommand>("b")->over) << "tokens are removed";
-}
-
-TEST_F(ExaminationTest, BytesThatMayLeaveByAnotherCardAreAWarning) {
-  for (const char* name : {"a", "b", "c"}) AddNode(name);
-  Begin();
-  const std::string check_id = SentTo<ReachCheckCommand>("a")->check_id;
-  const std::string why = "by that one it was not reached";
-  EXPECT_TRUE(FileReach(NodeName("a"),
-                        {check_id, {{NodeName("b"), "", 0.001, 0, why}, {NodeName("c"), "", 0.001, 0, "cannot be held"}}}, e_));
-  EXPECT_TRUE(FileReach(NodeName("b"), {check_id, {{NodeName("a"), "", 0.001}, {NodeName("c"), "", 0.001}}}, e_));
-  EXPECT_TRUE(FileReach(NodeName("c"), {check_id, {{NodeName("a"), "", 0.001}, {NodeName("b"), "", 0.001}}}, e_));
-  Step();
-  AnswerAll();
-  EXPECT_EQ(Text(FindingState::kWrong), "");
-  const std::string text = Text(FindingState::kWarning);
-  EXPECT_THAT(text,
-              HasSubstr("card of a: what it sends to b, c may leave by another card than that of its data address 10.0.0.a: " +
-                        why + "; give each card a subnet of its own"));
-  EXPECT_EQ(text.find("card of b"), std::string::npos) << text;
-}
-
-TEST_F(ExaminationTest, AHostThatIsTooSlowForItsEmulation) {
-  AddNode("a");
-  Begin();
-  JobRecord job;
-  job.id = JobId("j");
-  job.epoch = Epoch(2);
-  job.last_step.epoch = Epoch(2);
-  job.last_step.step_seconds = 36;
-  job.last_step.lateness_seconds = 31.3;
-  state_.jobs[job.id] = job;
-  EXPECT_THAT(Text(FindingState::kWarning), ::testing::Not(HasSubstr("emulation"))) << "no job runs";
-  state_.run.emplace().job = job.id;
-  EXPECT_THAT(Text(FindingState::kWarning), HasSubstr("host: in job j it is too slow for the emulation: "));
-  state_.jobs[job.id].epoch = Epoch(3);
-  EXPECT_THAT(Text(FindingState::kWarning), ::testing::Not(HasSubstr("emulation"))) << "another plan made that step";
 }
 
 TEST_F(ExaminationTest, NoNodesAndOneNode) {
@@ -333,95 +235,6 @@ TEST_F(ExaminationTest, PathsWithoutAnAnswerEndTheWait) {
   EXPECT_EQ(e_.stage, ExaminationStage::kDone);
   EXPECT_THAT(Text(FindingState::kWrong), HasSubstr("folder: /folder: no answer within 30 s from a"));
   EXPECT_THAT(Text(FindingState::kWrong), HasSubstr("data: /data: no answer within 120 s from a"));
-}
-
-TEST_F(ExaminationTest, NodesThatAreNotReadyAndWorkersThatWereRefused) {
-  for (const char* name : {"a", "b", "c"}) AddNode(name);
-  state_.nodes.at(NodeName("a")).drained = true;
-  state_.nodes.at(NodeName("b")).held = true;
-  state_.nodes.at(NodeName("b")).reason = "it comes and goes";
-  state_.refused_workers["d"] = {"worker d has version '0'", clock_.Now()};
-  state_.refused_workers["e"] = {"long ago", clock_.Now() - absl::Hours(1)};
-  Begin();
-  AnswerAll();
-  EXPECT_THAT(Text(FindingState::kWarning), HasSubstr("`motley nodes undrain a`"));
-  EXPECT_THAT(Text(FindingState::kWarning), HasSubstr("it comes and goes"));
-  EXPECT_THAT(Text(FindingState::kWrong), HasSubstr("worker d: refused 0 s ago: worker d has version '0'"));
-  EXPECT_EQ(Found(FindingState::kWrong).size(), 1u);
-}
-
-TEST_F(ExaminationTest, ANodeThatOffersNoneOfItsCardsIsANote) {
-  for (const char* name : {"a", "b", "c"}) AddNode(name);
-  state_.nodes.at(NodeName("a")).description.unused_cards = {{"NVIDIA cards", "the library cannot be opened"}, {"x", "y"}};
-  state_.nodes.at(NodeName("b")).description.unused_cards = {{"NVIDIA T4", "is full"}};
-  state_.nodes.at(NodeName("b")).description.devices[0].kind = DeviceKind::kCuda;
-  Begin();
-  AnswerAll();
-  ASSERT_EQ(Found(FindingState::kWarning).size(), 1u);
-  EXPECT_EQ(Text(FindingState::kWarning),
-            "cards of a: it offers none of them: NVIDIA cards: the library cannot be opened; and 1 more card\n");
-}
-
-TEST_F(ExaminationTest, ANodeWhoseKernelDoesNotHoldItsRanksIsANote) {
-  for (const char* name : {"a", "b", "c"}) AddNode(name);
-  state_.nodes.at(NodeName("b")).description.files_not_held = "the kernel has no Landlock";
-  Begin();
-  AnswerAll();
-  EXPECT_EQ(
-      Text(FindingState::kWarning),
-      "files of b: the kernel does not hold ranks to [files] roots: the kernel has no Landlock; let nobody but the worker's "
-      "user write there\n");
-}
-
-TEST_F(ExaminationTest, WorkersOfDifferentUsersAreANote) {
-  for (const char* name : {"a", "b", "c"}) {
-    AddNode(name);
-    state_.nodes.at(NodeName(name)).description.user = "872:871";
-  }
-  Begin();
-  AnswerAll();
-  EXPECT_EQ(Text(FindingState::kWarning), "");
-  state_.nodes.at(NodeName("c")).description.user = "990:871";
-  Begin();
-  AnswerAll();
-  EXPECT_EQ(
-      Text(FindingState::kWarning),
-      "users: workers run under different numbers of user and group: 872:871 on a and 1 more node; 990:871 on c. In a shared "
-      "folder one may not replace what another wrote; give motley-worker the same numbers on all machines "
-      "(docs/use/two-machines.md)\n");
-}
-
-// Whether it is ready for the loss of the coordinator's machine, where somebody has begun to make it so.
-TEST_F(ExaminationTest, WhatStandsInTheWayOfATakeOverIsSaid) {
-  for (const char* name : {"a", "b"}) {
-    AddNode(name);
-    state_.members[NodeName(name)].coordinators = {"10.0.0.1:7073"};
-  }
-  Begin();
-  AnswerAll();
-  EXPECT_EQ(Text(FindingState::kWarning), "") << "nobody asked for it";
-  state_.members[NodeName("b")].coordinators.push_back("10.0.0.2:7073");
-  state_.backup_problem = "cannot look at /mnt/elsewhere";
-  state_.rival = "another coordinator of the same number runs at 10.0.0.2:7073";
-  Begin();
-  AnswerAll();
-  EXPECT_EQ(Text(FindingState::kWarning),
-            "node a: its worker.coordinator names 10.0.0.1:7073 alone, others name several: it stays away when another machine "
-            "takes over\n");
-  EXPECT_EQ(Text(FindingState::kWrong),
-            "coordinators: another coordinator of the same number runs at 10.0.0.2:7073\nbackups: the store is not backed up: "
-            "cannot look at /mnt/elsewhere\n");
-}
-
-TEST_F(ExaminationTest, AClockThatIsOffIsANote) {
-  for (const char* name : {"a", "b"}) AddNode(name);
-  state_.nodes.at(NodeName("a")).clock.Add(1'000'000, 1'000'020);
-  state_.nodes.at(NodeName("b")).clock.Add(1'003'000, 1'000'000);
-  Begin();
-  AnswerAll();
-  EXPECT_THAT(Text(FindingState::kWarning), HasSubstr("clock of b: 3.0 s ahead of the coordinator's (+- 0.00 s)"));
-  EXPECT_THAT(Text(FindingState::kOk), HasSubstr("clocks: of 1 node: within 0.03 s"));
-  EXPECT_EQ(Text(FindingState::kWrong), "");
 }
 
 }  // namespace

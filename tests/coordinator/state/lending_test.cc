@@ -102,6 +102,7 @@ TEST_F(LendingTest, EachTryInVainMakesTheNextOneWait) {
   JobRun& lender = state_.aside.at(JobId("j"));
   ComeBack();
   lender.aside.since = now_;
+  lender.aside.most_tried = 2;
   lender.aside.times = 1;
   EXPECT_EQ(Claimed().claimant, JobId("j"));
   for (const auto& [times, seconds] : {std::pair(2, 30), std::pair(3, 60), std::pair(20, 600)}) {
@@ -111,6 +112,26 @@ TEST_F(LendingTest, EachTryInVainMakesTheNextOneWait) {
     lender.aside.since = now_ - absl::Seconds(seconds);
     EXPECT_EQ(Claimed().claimant, JobId("j")) << times;
   }
+}
+
+TEST_F(LendingTest, MoreDevicesThanItEverTriedAreNotWaitedFor) {
+  Lend();
+  JobRun& lender = state_.aside.at(JobId("j"));
+  ComeBack();
+  lender.aside = {now_, {}, 20, "no plan fits", 2};
+  EXPECT_EQ(Claimed().claimant, std::nullopt) << "with as many it was in vain";
+  AddNode("n3");
+  now_ += absl::Seconds(30);
+  EXPECT_EQ(Claimed().claimant, JobId("j"));
+}
+
+TEST_F(LendingTest, WhereTheBorrowerWaitsAsWellNobodyIsDisplaced) {
+  Lend();
+  ComeBack();
+  state_.aside.at(JobId("j")).aside = {now_, {}, 20, "no plan fits", 2};
+  EXPECT_EQ(Claimed().claimant, std::nullopt);
+  run().lends_since = now_;
+  EXPECT_EQ(Claimed().claimant, JobId("j"));
 }
 
 TEST_F(LendingTest, TheBorrowerMakesRoomAndSavesWhatItTrained) {
@@ -150,6 +171,17 @@ TEST_F(LendingTest, BothSayIt) {
   state_.claimant = JobId("j");
   EXPECT_EQ(LenderSentence(state_, state_.aside.at(JobId("j"))),
             "its devices are back: goes on when job k, which borrowed the cluster, has made room");
+}
+
+TEST_F(LendingTest, OfAFolderBothSayIt) {
+  Lend();
+  state_.aside.at(JobId("j")).aside = {now_, state_.membership_changed, 0, "/c/j does not answer", 0, true};
+  EXPECT_EQ(LenderSentence(state_, state_.aside.at(JobId("j"))),
+            "/c/j does not answer; lends the cluster to job k until its checkpoint folder is back");
+  EXPECT_EQ(BorrowerSentence(state_),
+            "borrows the cluster from job j, and is queued again when that job's checkpoint folder is back");
+  state_.claimant = JobId("j");
+  EXPECT_EQ(Now().reason, "the checkpoint folder of job j, which lent the cluster, is back: this one is queued again");
 }
 
 }  // namespace

@@ -52,13 +52,44 @@ TEST(Membership, WhatTheJobExcludesItDoesNotUse) {
   planner.exclude = "n22";
   const absl::Status slip = CheckPlaces(state, planner);
   EXPECT_EQ(slip.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_NE(slip.message().find("planner.exclude: no node or device 'n22' has joined this cluster; did you mean 'n2'?"),
-            std::string::npos)
+  EXPECT_NE(
+      slip.message().find("planner.exclude: no node or device 'n22' has come since the coordinator was started; did you mean "
+                          "'n2'?; `motley nodes` lists those that have"),
+      std::string::npos)
       << slip;
   planner = {};
   planner.pins = "stage0=n4";
   EXPECT_EQ(CheckPlaces(state, planner).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(CheckPlaces({}, planner), absl::OkStatus()) << "before any node has joined";
+}
+
+// After a restart a member is known by its name, and what was measured by its profile.
+TEST(Membership, WhatIsKnownOfBeforeTheCoordinatorsStartMayBeNamed) {
+  ClusterState state = With(Worker("n1", 1), absl::ZeroDuration());
+  state.nodes[NodeName("member")].description.name = NodeName("member");
+  state.speeds[DeviceId("measured/gpu1")];
+  PlannerSection planner;
+  for (const char* place : {"member", "member/gpu7", "measured", "measured/gpu1"}) {
+    planner.exclude = place;
+    EXPECT_EQ(CheckPlaces(state, planner), absl::OkStatus()) << place;
+  }
+  for (const char* place : {"members", "measured/gpu7", "n1/gpu7"}) {
+    planner.exclude = place;
+    EXPECT_EQ(CheckPlaces(state, planner).code(), absl::StatusCode::kInvalidArgument) << place;
+  }
+}
+
+TEST(Membership, APinOfWhatIsExcludedIsRefused) {
+  PlannerSection planner;
+  planner.pins = "stage0=n1, stage1=n2/gpu0";
+  planner.exclude = "n3, n2";
+  const absl::Status refused = CheckPlaces({}, planner);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(refused.message().find("planner.pins: 'stage1=n2/gpu0' contradicts planner.exclude, which names n3, n2"),
+            std::string::npos)
+      << refused;
+  planner.pins_required = false;
+  EXPECT_EQ(CheckPlaces({}, planner), absl::OkStatus()) << "the pin is dropped";
 }
 
 TEST(Membership, WhenMostNodesFallSilentAtOnceTheyGetASecondLease) {

@@ -19,7 +19,7 @@ class ProbeTest : public testing::Test {
     job.id = JobId("j");
     job.config.data.path = "/data";
     job.config.checkpoint.folder = "/checkpoints";
-    job.data_digest = "d";
+    job.data.digest = "d";
     state_.jobs[job.id] = job;
     state_.run.emplace();
     state_.run->job = job.id;
@@ -154,6 +154,26 @@ TEST_F(ProbeTest, AJobThatStandsStillForWantOfAPlanNeedsNoTrial) {
   const auto actions = Now();
   ASSERT_EQ(actions.size(), 1u);
   EXPECT_TRUE(std::holds_alternative<PassProbe>(actions[0]));
+}
+
+// It was refused while the job did without it, and its pause has minutes to go.
+TEST_F(ProbeTest, WhoWasRefusedBeforeTheJobStoodStillIsLookedAtOnceMore) {
+  Probe& probe = Begin();
+  probe.stage = ProbeStage::kRefused;
+  probe.since = now_;
+  probe.again_at = now_ + absl::Minutes(10);
+  now_ += absl::Minutes(1);
+  EXPECT_TRUE(Now().empty());
+  run().proven_without_plan = {DeviceId("n1/gpu0")};
+  run().without_plan_since = now_;
+  EXPECT_TRUE(NowIs<BeginProbe>("n2"));
+  probe.since = now_ + absl::Seconds(1);  // refused again
+  now_ += absl::Minutes(1);
+  EXPECT_TRUE(Now().empty()) << "once";
+  probe.since = run().without_plan_since - absl::Seconds(1);
+  state_.nodes.at(NodeName("n2")).peer_address = "192.0.2.2";
+  run().address_pauses["192.0.2.2"] = {1, now_ + absl::Minutes(5)};
+  EXPECT_TRUE(Now().empty()) << "its address waits";
 }
 
 TEST_F(ProbeTest, AllThatWaitAreTriedTogetherAndOneByOneWhereThatFails) {

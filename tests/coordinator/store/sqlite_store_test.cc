@@ -30,11 +30,13 @@ class SqliteStoreTest : public StoreTest {
     job.newest_checkpoint = "/c/step-00000010-gen-3";
     job.predicted_step_seconds = 0.25;
     job.stop_requested = true;
-    job.data_digest = "d";
-    job.data_bytes = 100;
+    job.data = {100, "d", DataKind::kRows, 90, 8, 16, 70, 60, 500, "tok"};
+    job.validation = TextSummary(7, "v");
     job.error_code = absl::StatusCode::kNotFound;
     job.uid = JobUid("0a1b");
     job.has_unnamed_checkpoints = true;
+    job.adopted = "1b2c";
+    job.initial_of = {JobId("old"), JobUid("2c3d"), true, "older"};
     return job;
   }
 };
@@ -80,10 +82,16 @@ TEST_F(SqliteStoreTest, WhatWasCommittedIsThereAfterReopening) {
   EXPECT_EQ(job.epoch, Epoch(2));
   EXPECT_EQ(job.last_step.validation_loss, 3.5);
   EXPECT_TRUE(job.stop_requested);
-  EXPECT_EQ(job.data_bytes, 100);
+  EXPECT_EQ(job.data, (DataSummary{100, "d", DataKind::kRows, 90, 8, 16, 70, 60, 500, "tok"}));
+  EXPECT_EQ(job.validation, TextSummary(7, "v"));
   EXPECT_EQ(job.error_code, absl::StatusCode::kNotFound);
   EXPECT_EQ(job.uid, JobUid("0a1b"));
   EXPECT_TRUE(job.has_unnamed_checkpoints);
+  EXPECT_EQ(job.adopted, "1b2c");
+  EXPECT_EQ(job.initial_of.job, JobId("old"));
+  EXPECT_EQ(job.initial_of.uid, JobUid("2c3d"));
+  EXPECT_TRUE(job.initial_of.has_unnamed);
+  EXPECT_EQ(job.initial_of.adopted, "older");
   EXPECT_EQ(store->NewestEpoch(JobId("a"))->ranks[0].incarnation, 42);
   EXPECT_EQ(store->FindPlan(JobId("a"))->programs, (std::vector<std::string>{"p0", "p1"}));
   EXPECT_EQ(store->LoadDrained()->size(), 1u);

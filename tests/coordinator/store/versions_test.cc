@@ -5,6 +5,7 @@
 #include "common/base/job_uid.h"
 #include "coordinator/store/ledger.h"
 #include "coordinator/store/mark_file.h"
+#include "coordinator/store/number_key.h"
 #include "coordinator/store/records.h"
 #include "tests/coordinator/store/store_fixture.h"
 
@@ -31,19 +32,22 @@ class VersionsTest : public StoreTest {
     }
     return false;
   }
-  // Running jobs at step 12 as version 2 wrote them: rows without the columns that came later.
-  void WriteVersionTwo(const std::vector<std::string>& ids) {
+  // Running jobs at step 12 as that version wrote them: rows without the columns that came later.
+  void WriteVersion(int64_t version, const std::vector<std::string>& ids, const std::string& secret = "",
+                    const JobUid& uid = JobUid()) {
     auto database = Database::Open(Db());
     ASSERT_TRUE(database.ok());
-    ASSERT_TRUE((*database)->Execute(CreateSql(2)).ok());
-    Ledger ledger(**database, 2);
-    ledger.Reset({{"two", 6}, {}});
+    ASSERT_TRUE((*database)->Execute(CreateSql(version)).ok());
+    Ledger ledger(**database, version);
+    ledger.Reset({{"two", 6}, {}, secret});
     for (const std::string& id : ids) {
       JobRecord job;
       job.id = JobId(id);
       job.phase = JobPhase::kRunning;
       job.step = 12;
-      ASSERT_TRUE(ledger.Put(TableId::kJobs, RowOfVersion(2, job)).ok());
+      job.uid = uid;
+      if (version > 2) job.data = TextSummary(500, "d");
+      ASSERT_TRUE(ledger.Put(TableId::kJobs, RowOfVersion(version, job)).ok());
     }
     ASSERT_TRUE(ledger.Seal().ok());
     auto mark = MarkFile::Open(folder_ + "/coordinator.mark");
@@ -99,13 +103,13 @@ PRAGMA user_version=1;)sql");
 }
 
 TEST_F(VersionsTest, AFileOfVersionTwoKeepsItsRowsAndItsMark) {
-  WriteVersionTwo({"old"});
+  WriteVersion(2, {"old"});
   auto store = Open();
   EXPECT_EQ(store->findings(), 0);
   EXPECT_EQ(store->mark().store_id, "two");
   EXPECT_GE(store->mark().commits, 7);
   EXPECT_EQ(Job(*store, "old").step, 12);
-  EXPECT_EQ(Job(*store, "old").data_bytes, 0) << "not known";
+  EXPECT_EQ(Job(*store, "old").data, DataSummary()) << "not known";
   const JobUid uid = Job(*store, "old").uid;
   EXPECT_TRUE(IsJobUid(uid.value())) << uid;
   EXPECT_TRUE(Job(*store, "old").has_unnamed_checkpoints) << "what its ranks have written has no uid";
@@ -114,8 +118,34 @@ TEST_F(VersionsTest, AFileOfVersionTwoKeepsItsRowsAndItsMark) {
   EXPECT_EQ(Open()->findings(), 0) << "once";
 }
 
+TEST_F(VersionsTest, JobsOfVersionTenKeepTheirUidAndHaveAdoptedNothing) {
+  const auto secret = NumberKey::NewSecret();
+  ASSERT_TRUE(secret.ok());
+  const JobUid uid(std::string(32, 'a'));
+  WriteVersion(10, {"old"}, *secret, uid);
+  auto store = Open();
+  EXPECT_EQ(store->findings(), 0);
+  EXPECT_EQ(store->secret(), *secret);
+  const JobRecord job = Job(*store, "old");
+  EXPECT_EQ(job.step, 12);
+  EXPECT_EQ(job.uid, uid);
+  EXPECT_FALSE(job.has_unnamed_checkpoints);
+  EXPECT_EQ(job.adopted, "");
+  EXPECT_EQ(job.initial_of.job, JobId());
+  store.reset();
+  EXPECT_EQ(Job(*Open(), "old").uid, uid);
+}
+
+TEST_F(VersionsTest, AJobFromBeforeThereWereTokensTrainsOnText) {
+  WriteVersion(10, {"old"});
+  auto store = Open();
+  EXPECT_EQ(store->findings(), 0);
+  EXPECT_EQ(Job(*store, "old").data, TextSummary(500, "d"));
+  EXPECT_EQ(Job(*store, "old").validation, DataSummary());
+}
+
 TEST_F(VersionsTest, DamageInAFileOfVersionTwoIsSeen) {
-  WriteVersionTwo({"good", "bad", "gone"});
+  WriteVersion(2, {"good", "bad", "gone"});
   {
     auto database = Database::Open(Db());
     ASSERT_TRUE((*database)->Execute("UPDATE jobs SET step = 13 WHERE id = 'bad'; DELETE FROM jobs WHERE id = 'gone'").ok());

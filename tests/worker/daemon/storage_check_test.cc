@@ -14,7 +14,9 @@
 #include "common/base/sha256.h"
 #include "common/checkpoint/byte_tokenizer.h"
 #include "common/weights/weights_sample.h"
+#include "tests/common/base/temp_folder.h"
 #include "tests/common/checkpoint/checkpoint_fixture.h"
+#include "tests/common/data/token_data.h"
 #include "tests/common/weights/weights_fixture.h"
 
 namespace motley::worker {
@@ -49,8 +51,9 @@ TEST_F(StorageCheckTest, OneWritesTheOtherReads) {
   EXPECT_TRUE(wrote.token_seen);
   const StorageReport read = Check(check_);
   EXPECT_TRUE(read.token_seen);
-  EXPECT_EQ(read.data.bytes, 1000);
-  EXPECT_EQ(read.data.digest, wrote.data.digest);
+  EXPECT_EQ(read.data, TextSummary(1000, Sha256Hex(std::string(1000, 'a'))));
+  EXPECT_EQ(read.data, wrote.data);
+  EXPECT_EQ(read.validation, DataSummary()) << "the job has none";
   EXPECT_EQ(read.epoch, Epoch(2));
   EXPECT_EQ(read.check_id, "probe");
   check_.token = "of another job";
@@ -132,6 +135,40 @@ TEST_F(StorageCheckTest, OfAHuggingFaceFolderItReportsWhatItHolds) {
   std::filesystem::remove(models / "model-00002-of-00003.safetensors");
   EXPECT_THAT(Check(check_).error, HasSubstr("checkpoint.initial: " + models.path() + " lacks model-00002-of-00003.safetensors"));
   EXPECT_EQ(Check(check_).error_code, absl::StatusCode::kNotFound);
+}
+
+TEST_F(StorageCheckTest, DataOfValidationsAreReadToo) {
+  std::ofstream(folder_ + "/held-out") << "other text";
+  check_.validation_path = folder_ + "/held-out";
+  const StorageReport report = Check(check_);
+  EXPECT_EQ(report.error, "");
+  EXPECT_EQ(report.data.bytes, 1000);
+  EXPECT_EQ(report.validation, TextSummary(10, Sha256Hex("other text")));
+  check_.validation_path = folder_ + "/nothing";
+  EXPECT_THAT(Check(check_).error, HasSubstr("/nothing"));
+  EXPECT_EQ(Check(check_).error_code, absl::StatusCode::kNotFound);
+  check_.validation_path = "/etc/hostname";
+  EXPECT_THAT(Check(check_).error, HasSubstr("data.validation_path: '/etc/hostname' lies beneath none of"));
+}
+
+TEST_F(StorageCheckTest, PreparedTokensAreToldByTheirJson) {
+  TempFolder tokens{folder_};
+  TokenRowsText text;
+  text.rows = {{{1, 2, 3}, {4, 5}}, {{6, 7, 8, 9}}};
+  check_.data_path = WriteRows(tokens, "rows", text, 6);
+  const StorageReport report = Check(check_);
+  EXPECT_EQ(report.error, "");
+  EXPECT_EQ(report.data.kind, DataKind::kRows);
+  EXPECT_EQ(report.data.rows, 2);
+  EXPECT_EQ(report.data.row_tokens, 6);
+  EXPECT_EQ(report.data.tokens, 9);
+  EXPECT_EQ(report.data.trained_tokens, 6);
+  EXPECT_EQ(report.data.greatest_token, 9);
+  EXPECT_EQ(report.data.tokenizer, Sha256Hex("tokenizer"));
+  EXPECT_EQ(report.data.digest, Sha256Hex(TempFolder::Read(check_.data_path + "/tokens.json")));
+  std::filesystem::resize_file(check_.data_path + "/tokens.bin", 10);
+  EXPECT_THAT(Check(check_).error, HasSubstr("rows/tokens.bin has 10 bytes, where tokens.json beside it says 18"));
+  EXPECT_EQ(Check(check_).error_code, absl::StatusCode::kFailedPrecondition);
 }
 
 TEST_F(StorageCheckTest, NoCheckpointFolderNoToken) {

@@ -1,20 +1,14 @@
 #include "worker/daemon/supervisor.h"
 
-#include <dirent.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>
 
-#include <algorithm>
-#include <fstream>
-#include <functional>
-#include <iterator>
 #include <map>
-#include <optional>
 
-#include "tests/common/base/patience.h"
 #include "tests/common/base/temp_folder.h"
+#include "tests/worker/daemon/supervisor_fixture.h"
 #include "tests/worker/daemon/test_assignment.h"
 
 namespace motley::worker {
@@ -22,90 +16,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using Kind = RankEventKind;
-
-// Process ids of this test's living children.
-std::vector<pid_t> Children() {
-  std::ifstream in("/proc/self/task/" + std::to_string(getpid()) + "/children");
-  std::vector<pid_t> pids;
-  // The ranks belong to the supervisor's thread.
-  DIR* tasks = opendir("/proc/self/task");
-  for (dirent* entry = readdir(tasks); entry != nullptr; entry = readdir(tasks)) {
-    std::ifstream children(std::string("/proc/self/task/") + entry->d_name + "/children");
-    pids.insert(pids.end(), std::istream_iterator<pid_t>(children), {});
-  }
-  closedir(tasks);
-  return pids;
-}
-
-OfferedDevice Offered(const char* id, const std::string& program) {
-  OfferedDevice device;
-  device.description.id = DeviceId(id);
-  device.rank_binary = program;
-  return device;
-}
-
-class SupervisorTest : public ::testing::Test {
- protected:
-  SupervisorTest() : metrics_(registry_, "n1", {}) { Restart({}); }
-
-  void Restart(WatchConfig watch, absl::Duration stop_floor = absl::Minutes(1), const std::string& program = "/proc/self/exe") {
-    supervisor_.reset();
-    SupervisorConfig config;
-    for (const char* id : {"n1/gpu0", "n1/gpu1"}) config.devices.push_back(Offered(id, program));
-    config.roots = FileRoots({"/data"});
-    config.watch = watch;
-    config.stop_floor = stop_floor;
-    config.tick = absl::Milliseconds(10);
-    supervisor_ = std::make_unique<Supervisor>(config, clock_, outbox_, metrics_);
-  }
-
-  void Start(const std::vector<RankAssignment>& ranks) { supervisor_->Start({ranks}); }
-  void Stop(int64_t epoch, bool save) { supervisor_->Stop({JobId("job"), Epoch(epoch), save, "a test says so"}); }
-  std::optional<WorkerReport> Pop(absl::Duration timeout) {
-    outbox_.Wait(timeout, /*for_reports=*/true);
-    return outbox_.TryPop();
-  }
-  // The first report that satisfies the condition; an empty one after 20 s.
-  WorkerReport WaitFor(const std::function<bool(const WorkerReport&)>& wanted) {
-    const absl::Duration deadline = clock_.Now() + Patience(absl::Seconds(20));
-    while (clock_.Now() < deadline) {
-      if (auto report = Pop(absl::Milliseconds(100)); report && wanted(*report)) return *report;
-    }
-    ADD_FAILURE() << "the report did not come";
-    return {};
-  }
-  template <typename Report>
-  Report WaitForReport() {
-    const WorkerReport report = WaitFor([](const WorkerReport& r) { return std::holds_alternative<Report>(r); });
-    return std::holds_alternative<Report>(report) ? std::get<Report>(report) : Report();
-  }
-  RankReport WaitForEvent(RankEventKind kind, int rank = 0) {
-    const WorkerReport report = WaitFor([&](const WorkerReport& r) {
-      const auto* event = std::get_if<RankReport>(&r);
-      return event != nullptr && event->kind == kind && event->rank == rank;
-    });
-    return std::holds_alternative<RankReport>(report) ? std::get<RankReport>(report) : RankReport();
-  }
-  // Another test may have left children that nobody waits for.
-  std::vector<pid_t> Ranks() const {
-    std::vector<pid_t> ranks = Children();
-    std::erase_if(ranks, [this](pid_t pid) { return std::find(others_.begin(), others_.end(), pid) != others_.end(); });
-    return ranks;
-  }
-  void WaitForNoRanks() {
-    const absl::Duration deadline = clock_.Now() + Patience(absl::Seconds(20));
-    while (!Ranks().empty() && clock_.Now() < deadline) Pop(absl::Milliseconds(20));
-    EXPECT_TRUE(Ranks().empty());
-  }
-
-  const std::vector<pid_t> others_ = Children();
-
-  SystemClock clock_;
-  MetricsRegistry registry_;
-  WorkerMetrics metrics_;
-  Outbox outbox_;
-  std::unique_ptr<Supervisor> supervisor_;
-};
 
 TEST_F(SupervisorTest, TrainsToTheEnd) {
   Start({TestAssignment("train")});
@@ -136,6 +46,11 @@ TEST_F(SupervisorTest, ARankWithFilesOutsideTheRootsIsNotStarted) {
   EXPECT_THAT(WaitForEvent(Kind::kFailed).message, HasSubstr("data.path: '/etc/passwd' lies beneath none"));
   assignment.epoch = Epoch(2);
   assignment.config.data.path = "/data/text";
+  assignment.config.data.validation_path = "/etc/shadow";
+  Start({assignment});
+  EXPECT_THAT(WaitForEvent(Kind::kFailed).message, HasSubstr("data.validation_path: '/etc/shadow' lies beneath none"));
+  assignment.epoch = Epoch(3);
+  assignment.config.data.validation_path.clear();
   assignment.config.checkpoint.folder = "/data/../etc";
   Start({assignment});
   EXPECT_THAT(WaitForEvent(Kind::kFailed).message, HasSubstr("checkpoint.folder must not hold '..'"));
@@ -335,70 +250,6 @@ TEST_F(SupervisorTest, PublishesOnlyWhenAllowed) {
       EXPECT_THAT(WaitForEvent(Kind::kFailed).message, HasSubstr("epoch 9 is newer"));
     }
   }
-}
-
-ProfileCommand Measure(const std::string& behaviour, const std::string& check_id = "") {
-  ProfileCommand command{JobId("job"), Epoch(1), {}, {}, check_id.empty(), check_id};
-  for (int rank : {0, 1}) {
-    command.ranks.push_back(TestAssignment(behaviour, 1, rank));
-    command.compute_devices.push_back(command.ranks.back().device.id);
-  }
-  return command;
-}
-
-TEST_F(SupervisorTest, MeasuresDevicesThenCollectives) {
-  supervisor_->Profile(Measure("measure"));
-  const auto report = WaitForReport<ProfileReport>();
-  EXPECT_EQ(report.error, "");
-  EXPECT_EQ(report.compute.size(), 2u);
-  EXPECT_EQ(report.collectives.points.size(), 1u);
-  WaitForNoRanks();
-}
-
-TEST_F(SupervisorTest, AFailedMeasurementNamesTheDevice) {
-  supervisor_->Profile(Measure("fail"));
-  const auto report = WaitForReport<ProfileReport>();
-  EXPECT_THAT(report.error, HasSubstr("n1/gpu"));
-  EXPECT_THAT(report.error, HasSubstr("no memory"));
-  WaitForNoRanks();
-}
-
-TEST_F(SupervisorTest, AProbeThatFailsChangesNothingElse) {
-  for (const char* behaviour : {"fail", "exit-measuring"}) {
-    supervisor_->Profile(Measure(behaviour, "probe-1"));
-    std::vector<RankReport> events;
-    ProfileReport answer;
-    WaitFor([&](const WorkerReport& r) {
-      if (const auto* event = std::get_if<RankReport>(&r)) events.push_back(*event);
-      if (const auto* report = std::get_if<ProfileReport>(&r)) answer = *report;
-      return !answer.check_id.empty();
-    });
-    EXPECT_EQ(answer.check_id, "probe-1");
-    EXPECT_THAT(answer.error, HasSubstr("n1/gpu"));
-    WaitForNoRanks();
-    EXPECT_TRUE(events.empty()) << events[0].message;
-  }
-  EXPECT_TRUE(supervisor_->newest_epochs().empty());
-}
-
-TEST_F(SupervisorTest, AProbeLeavesRanksThatTrainAlone) {
-  Start({TestAssignment("until-stopped", 4)});
-  WaitForEvent(Kind::kReady);
-  EXPECT_TRUE(supervisor_->training());
-  supervisor_->Profile(Measure("measure", "probe-2"));
-  const auto answer = WaitForReport<ProfileReport>();
-  EXPECT_EQ(answer.check_id, "probe-2");
-  EXPECT_THAT(answer.error, HasSubstr("generation 4 of job job runs here"));
-  EXPECT_EQ(Ranks().size(), 1u);
-  EXPECT_EQ(supervisor_->newest_epochs(), (std::vector<SeenEpoch>{{JobId("job"), Epoch(4), "", ""}}));
-  Stop(4, true);
-  WaitForEvent(Kind::kFinished);
-}
-
-TEST_F(SupervisorTest, AStartEndsAProbe) {
-  supervisor_->Profile(Measure("silent", "probe-3"));
-  supervisor_->Start({{TestAssignment("train", 1)}});
-  EXPECT_EQ(WaitForEvent(Kind::kFinished).message, "all steps done");
 }
 
 TEST_F(SupervisorTest, WhatCannotBeStartedIsReported) {

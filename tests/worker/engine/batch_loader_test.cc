@@ -13,6 +13,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
+#include "common/base/fault.h"
 #include "common/data/data_files.h"
 #include "tests/common/base/temp_folder.h"
 #include "tests/worker/engine/fake_card.h"
@@ -25,9 +26,9 @@ constexpr int64_t kSeqLen = 5;
 class BatchLoaderTest : public testing::Test {
  protected:
   void SetUp() override {
-    std::string text;
-    for (int i = 0; i < 600; ++i) text.push_back(static_cast<char>('!' + i * 7 % 90));
-    const std::string path = folder_.Write("text.txt", text);
+    text_.clear();
+    for (int i = 0; i < 600; ++i) text_.push_back(static_cast<char>('!' + i * 7 % 90));
+    const std::string path = folder_.Write("text.txt", text_);
     auto data = Dataset::Read(*OpenData(path), path, kSeqLen, 0.1);
     ASSERT_TRUE(data.ok()) << data.status();
     data_ = std::make_unique<Dataset>(*std::move(data));
@@ -55,7 +56,10 @@ class BatchLoaderTest : public testing::Test {
     return *std::move(loader);
   }
   Batch Expected(int64_t step) {
-    return MakeBatch(*data_, Split::kTrain, program_, kSeqLen, at::kCPU, [&](const Microbatch& m) { return Samples(step, m); });
+    auto batch =
+        MakeBatch(*data_, Split::kTrain, program_, kSeqLen, at::kCPU, [&](const Microbatch& m) { return Samples(step, m); });
+    EXPECT_TRUE(batch.ok()) << batch.status();
+    return *std::move(batch);
   }
 
   // What the compute lane finds in a batch when its stream gets there.
@@ -98,6 +102,7 @@ class BatchLoaderTest : public testing::Test {
   }
 
   TempFolder folder_;
+  std::string text_;
   std::unique_ptr<Dataset> data_;
   Program program_;
   std::set<int64_t> bad_;          // steps whose samples cannot be read
@@ -114,8 +119,8 @@ TEST_F(BatchLoaderTest, ABatchIsTheTextOfItsSamples) {
     EXPECT_TRUE(batch.tokens[m].is_contiguous() && batch.targets[m].is_contiguous());
     for (size_t s = 0; s < samples.size(); ++s) {
       for (int64_t i = 0; i < kSeqLen; ++i) {
-        EXPECT_EQ(batch.tokens[m][s][i].item<int64_t>(), data_->TrainSample(samples[s])[i]);
-        EXPECT_EQ(batch.targets[m][s][i].item<int64_t>(), data_->TrainSample(samples[s])[i + 1]);
+        EXPECT_EQ(batch.tokens[m][s][i].item<int64_t>(), text_[samples[s] * kSeqLen + i]);
+        EXPECT_EQ(batch.targets[m][s][i].item<int64_t>(), text_[samples[s] * kSeqLen + i + 1]);
       }
     }
   }
@@ -177,6 +182,20 @@ TEST_F(BatchLoaderTest, AnErrorComesWithTheStepThatNeedsTheBatch) {
 
   HostBackend host;
   EXPECT_EQ(ErrorOf(*Make(host), 2), "step 2 cannot be read");
+}
+
+TEST_F(BatchLoaderTest, DataThatChangesEndsTheStepThatReadsItAndIsThisNodesFault) {
+  HostBackend host;
+  FakeCard card(1);
+  for (DeviceBackend* backend : {static_cast<DeviceBackend*>(&host), static_cast<DeviceBackend*>(&card)}) {
+    const auto loader = Make(*backend);
+    ASSERT_TRUE(loader->Load(0).ok());
+    folder_.Write("text.txt", text_ + "more");
+    const absl::Status status = loader->Load(4).status();
+    EXPECT_NE(status.message().find("text.txt was lengthened from 600 to 604 bytes"), std::string_view::npos) << status;
+    EXPECT_EQ(FaultOf(status), Fault::kNode);
+    SetUp();
+  }
 }
 
 TEST_F(BatchLoaderTest, ABatchThatNobodyAsksForEndsWithItsLoader) {

@@ -10,6 +10,7 @@
 #include "common/checkpoint/checkpoint.h"
 #include "tests/common/checkpoint/old_format.h"
 #include "tests/worker/engine/engine_fixture.h"
+#include "worker/engine/checkpointer.h"
 
 namespace motley::engine {
 namespace {
@@ -75,6 +76,37 @@ TEST_F(EngineTest, ResumeFromAnOldFormatIsTheSameRun) {
     ASSERT_EQ(now.steps[0].size(), 2u);
     ExpectSameCurve(old.steps[0], now.steps[0], 0);
   }
+}
+
+// The file `adopt` has named what the run goes on from, or means nothing any more once the job has saved.
+TEST_F(EngineTest, AnAdoptIsUsedUp) {
+  const std::string root = (folder_ / "checkpoints").string(), adopt = root + "/adopt";
+  config_.checkpoint.folder = root;
+  config_.training.steps = 2;
+  std::vector<RankAssignment> begin = Assign(Gpt2(), {{{8}, 1.0}});
+  begin[0].job_uid = JobUid(std::string(32, '1'));
+  const std::string aside = adopt + ".done-" + begin[0].job_uid.value();
+  std::filesystem::create_directories(root);
+  std::ofstream(adopt) << "of nobody";
+  FakeKv kv;
+  FakeHost host(kv);
+  RemoveAbandonedCheckpoints(begin[0], host);
+  EXPECT_TRUE(std::filesystem::exists(adopt)) << "it begins with its initial weights";
+  const std::string folder = TrainOk(begin).checkpoints.at(2);
+  EXPECT_FALSE(std::filesystem::exists(adopt)) << "it has a checkpoint of its own";
+  EXPECT_TRUE(std::filesystem::exists(aside));
+  std::filesystem::remove(aside);
+  std::ofstream(adopt) << "of nobody";
+  begin[0].start_step = 2;
+  begin[0].epoch = Epoch(2);
+  begin[0].resume_from = folder;
+  host.newest = false;
+  RemoveAbandonedCheckpoints(begin[0], host);
+  EXPECT_TRUE(std::filesystem::exists(adopt)) << "a newer generation's";
+  host.newest = true;
+  RemoveAbandonedCheckpoints(begin[0], host);
+  EXPECT_FALSE(std::filesystem::exists(adopt)) << "it goes on";
+  EXPECT_TRUE(std::filesystem::exists(aside));
 }
 
 // Steps, moments and schedule begin anew: one that starts with the weights of the seed by way of a checkpoint is the same run.

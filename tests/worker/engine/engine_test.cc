@@ -6,6 +6,8 @@
 #include <thread>
 
 #include "common/base/fault.h"
+#include "tests/common/base/temp_folder.h"
+#include "tests/common/data/token_data.h"
 #include "tests/worker/engine/engine_fixture.h"
 #include "tests/worker/engine/fake_card.h"
 #include "worker/engine/base/memory.h"
@@ -159,6 +161,47 @@ TEST_F(EngineTest, DataThatIsGoneSinceTheJobWasPlannedIsTheMachinesFault) {
     assignments[0].data_digest.clear();
     EXPECT_EQ(FaultOf(Train(assignments).ends[0].status()), Fault::kOurs) << path;
   }
+}
+
+TEST_F(EngineTest, ValidationsMayHaveDataOfTheirOwn) {
+  const std::vector<RankAssignment> whole = Assign(Gpt2(), {{{4}, 0.5}, {{4}, 0.5}});
+  // The same text as the job's is validated on from its beginning, and all of data.path is trained on.
+  config_.data.validation_path = config_.data.path;
+  config_.data.validation_samples = 4;
+  const Outcome outcome = TrainOk(Assign(Gpt2(), {{{4}, 0.5}, {{4}, 0.5}}));
+  const Outcome before = TrainOk(whole);
+  EXPECT_TRUE(outcome.steps[0].back().has_validation_loss);
+  EXPECT_NE(outcome.steps[0].back().validation_loss, before.steps[0].back().validation_loss);
+  std::vector<RankAssignment> assignments = Assign(Gpt2(), {{{8}, 1.0}});
+  assignments[0].validation_digest = "something else";
+  const absl::Status end = Train(assignments).ends[0].status();
+  EXPECT_NE(end.message().find("the job was planned for something else"), std::string_view::npos) << end;
+  EXPECT_EQ(FaultOf(end), Fault::kNode);
+  assignments[0].validation_digest.clear();
+  const std::string path = (folder_ / "short.txt").string();
+  std::ofstream(path) << std::string(40, 'x');  // two samples of 16
+  assignments[0].config.data.validation_path = path;
+  const absl::Status few = Train(assignments).ends[0].status();
+  EXPECT_NE(few.message().find("data.validation_samples is 4, data.validation_path " + path + " has 2 samples"),
+            std::string_view::npos)
+      << few;
+}
+
+// Prepared tokens that are the bytes of a text are trained on as the text is, in an order of their own.
+TEST_F(EngineTest, PreparedTokensAreTrainedOnAndComparedBesideTheJob) {
+  TempFolder folder;
+  std::vector<uint16_t> tokens;
+  for (int i = 0; i < 4000; ++i) tokens.push_back(static_cast<uint16_t>(i * i % 251));
+  config_.data.path = WriteStream(folder, "tokens", tokens);
+  const Outcome outcome = TrainOk(Assign(Gpt2(), {{{4}, 0.5}, {{4}, 0.5}}));
+  EXPECT_LT(outcome.steps[0].back().loss, outcome.steps[0][0].loss);
+  // A byte that is not what was prepared, in a part that no sample of the job needs to be in.
+  std::fstream file(config_.data.path + "/tokens.bin", std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(7000).put('\x01');
+  file.close();
+  const absl::Status end = Train(Assign(Gpt2(), {{{8}, 1.0}})).ends[0].status();
+  EXPECT_NE(end.message().find("tokens.bin is not what was prepared"), std::string_view::npos) << end;
+  EXPECT_EQ(FaultOf(end), Fault::kNode);
 }
 
 TEST_F(EngineTest, AnErrorOfOneRankEndsTheOthers) {

@@ -56,11 +56,12 @@ TEST_F(CardBatchesTest, EachStepFindsItsBatchBehindOtherWork) {
   }
   card().Synchronize();
   for (int64_t step = 0; step < kSteps; ++step) {
-    const Batch expected = MakeBatch(*data, Split::kTrain, program, kSeqLen, at::kCPU,
-                                     [&](const Microbatch& microbatch) { return samples(step, microbatch); });
-    for (size_t m = 0; m < expected.tokens.size(); ++m) {
-      EXPECT_TRUE(at::equal(seen[step].tokens[m].cpu(), expected.tokens[m])) << "step " << step;
-      EXPECT_TRUE(at::equal(seen[step].targets[m].cpu(), expected.targets[m])) << "step " << step;
+    const absl::StatusOr<Batch> expected = MakeBatch(*data, Split::kTrain, program, kSeqLen, at::kCPU,
+                                                     [&](const Microbatch& microbatch) { return samples(step, microbatch); });
+    ASSERT_TRUE(expected.ok()) << expected.status();
+    for (size_t m = 0; m < expected->tokens.size(); ++m) {
+      EXPECT_TRUE(at::equal(seen[step].tokens[m].cpu(), expected->tokens[m])) << "step " << step;
+      EXPECT_TRUE(at::equal(seen[step].targets[m].cpu(), expected->targets[m])) << "step " << step;
     }
   }
 }

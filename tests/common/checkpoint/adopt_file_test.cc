@@ -1,0 +1,63 @@
+#include "common/checkpoint/adopt_file.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/common/base/temp_folder.h"
+#include "tests/common/checkpoint/checkpoint_fixture.h"
+
+namespace motley {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST(AdoptFileTest, HoldsWords) {
+  TempFolder root;
+  auto words = ReadAdopt(root.path());
+  ASSERT_TRUE(words.ok()) << words.status();
+  EXPECT_FALSE(words->has_value()) << "there is none";
+  root.Write("adopt", "0f3c\r\n  old\t0f3c\n");
+  EXPECT_EQ(ReadAdopt(root.path())->value(), (std::set<std::string>{"0f3c", "old"}));
+  root.Write("adopt", "\n");
+  words = ReadAdopt(root.path());
+  EXPECT_TRUE(words.ok() && words->has_value() && (*words)->empty()) << "it says nothing";
+}
+
+TEST(AdoptFileTest, TheLineThatWritesItIsForAShell) {
+  EXPECT_EQ(AdoptLine("0f3c old", "/my runs/a"), "echo 0f3c old >'/my runs/a/adopt'");
+  EXPECT_EQ(AdoptLine("$(id)", "/it's"), "echo '$(id)' >'/it'\\''s/adopt'") << "a manifest may name any job";
+}
+
+TEST(AdoptFileTest, WhatIsUsedUpIsPutAside) {
+  TempFolder root;
+  const CheckpointFence fence = NewestEpoch(3, kOneUid);
+  EXPECT_TRUE(PutAdoptAside(root.path(), fence).ok()) << "there is none";
+  EXPECT_TRUE(PutAdoptAside(root / "absent", fence).ok());
+  root.Write("adopt", "0f3c\n");
+  ASSERT_TRUE(PutAdoptAside(root.path(), fence).ok());
+  EXPECT_FALSE(fs::exists(root / "adopt"));
+  const std::string aside = root / ("adopt.done-" + kOneUid.value());
+  EXPECT_EQ(TempFolder::Read(aside), "0f3c\n");
+  root.Write("adopt", "1a2b\n");
+  ASSERT_TRUE(PutAdoptAside(root.path(), fence).ok());
+  EXPECT_EQ(TempFolder::Read(aside), "1a2b\n") << "the last one";
+  root.Write("adopt", "2b3c\n");
+  fs::remove(aside);
+  fs::create_directory(aside);
+  EXPECT_NE(Message(PutAdoptAside(root.path(), fence)).find("cannot rename adopt to " + aside), std::string::npos);
+  EXPECT_TRUE(fs::exists(root / "adopt"));
+}
+
+// By a rank that was stopped meanwhile: the file is for another job of the id by now.
+TEST(AdoptFileTest, AnOlderGenerationLeavesItAlone) {
+  TempFolder root;
+  root.Write("adopt", "0f3c\n");
+  CheckpointFence fence = NewestEpoch(3, kOneUid);
+  fence.confirm = [](const std::string&) { return absl::FailedPreconditionError("stale"); };
+  EXPECT_TRUE(absl::IsFailedPrecondition(PutAdoptAside(root.path(), fence)));
+  EXPECT_TRUE(fs::exists(root / "adopt"));
+}
+
+}  // namespace
+}  // namespace motley

@@ -1,0 +1,392 @@
+// What a data path holds, however it came there, and what is said of one that is damaged.
+#include "common/data/data_source.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <random>
+
+#include "common/base/beneath.h"
+#include "common/data/data_size.h"
+#include "tests/common/data/token_data.h"
+
+namespace motley {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+absl::StatusOr<Dataset> OpenAs(const std::string& path, int64_t seq_len, double fraction = 0,
+                               int64_t vocabulary = kAnyVocabulary) {
+  const absl::StatusOr<FileDescriptor> opened = OpenData(path);
+  return opened.ok() ? Dataset::Read(*opened, path, seq_len, fraction, {}, vocabulary) : opened.status();
+}
+absl::StatusOr<DataSummary> SummaryOf(const std::string& path) {
+  const absl::StatusOr<FileDescriptor> opened = OpenData(path);
+  return opened.ok() ? SummarizeData(*opened, path) : opened.status();
+}
+std::string ErrorOf(const std::string& path) { return std::string(SummaryOf(path).status().message()); }
+
+std::vector<uint16_t> SomeTokens(size_t count) {
+  std::vector<uint16_t> tokens;
+  for (size_t i = 0; i < count; ++i) tokens.push_back(static_cast<uint16_t>(i * 7 % 991));
+  return tokens;
+}
+template <typename Number>
+std::vector<int64_t> Wide(const std::vector<Number>& numbers, size_t begin, size_t count) {
+  return {numbers.begin() + static_cast<ptrdiff_t>(begin), numbers.begin() + static_cast<ptrdiff_t>(begin + count)};
+}
+
+// As a stream of any seq_len, the validation part at its end.
+void ExpectStream(const std::string& path, const std::vector<uint16_t>& tokens) {
+  SCOPED_TRACE(path);
+  for (const int64_t seq_len : {5, 16}) {
+    const auto data = OpenAs(path, seq_len, 0.25);
+    ASSERT_TRUE(data.ok()) << data.status();
+    EXPECT_EQ(data->summary().kind, DataKind::kStream);
+    EXPECT_EQ(data->summary().tokens, static_cast<int64_t>(tokens.size()));
+    EXPECT_EQ(data->summary().trained_tokens, static_cast<int64_t>(tokens.size()) - 1);
+    EXPECT_EQ(data->summary().greatest_token, *std::max_element(tokens.begin(), tokens.end()));
+    EXPECT_FALSE(data->has_rows());
+    const auto held = static_cast<int64_t>(static_cast<double>(tokens.size()) * 0.25);
+    const auto all = static_cast<int64_t>(tokens.size());
+    EXPECT_EQ(data->num_samples(Split::kTrain), (all - held - 1) / seq_len);
+    EXPECT_EQ(data->num_samples(Split::kValidation), (held - 1) / seq_len);
+    for (const Split split : {Split::kTrain, Split::kValidation}) {
+      for (int64_t i = 0; i < data->num_samples(split); ++i) {
+        const auto begin = static_cast<size_t>((split == Split::kTrain ? 0 : all - held) + i * seq_len);
+        const auto size = static_cast<size_t>(seq_len);
+        const auto row = ReadRow(*data, split, i, seq_len);
+        ASSERT_TRUE(row.ok()) << row.status();
+        EXPECT_EQ(*row, (ReadSample{Wide(tokens, begin, size), Wide(tokens, begin + 1, size), std::vector<uint8_t>(size, 1),
+                                    DocumentLengths{static_cast<int32_t>(seq_len)}}));
+      }
+    }
+    EXPECT_EQ(*data->CountTrained(Split::kTrain, std::vector<int64_t>{0, 2}), 2 * seq_len);
+  }
+}
+
+std::string LlmcBytes(int32_t magic, int32_t version, int64_t count, const std::string& tokens) {
+  std::vector<int32_t> header(256);
+  header[0] = magic, header[1] = version, header[2] = static_cast<int32_t>(count);
+  return Bytes(header) + tokens;
+}
+
+TEST(DataSourceTest, TokensOfEveryMakerAreOneStream) {
+  TempFolder folder;
+  const std::vector<uint16_t> tokens = SomeTokens(200);
+  const auto count = static_cast<int64_t>(tokens.size());
+  ExpectStream(folder.Write("nanogpt/train.bin", Bytes(tokens)), tokens);
+  ExpectStream(folder.Write("llmc/a.bin", LlmcBytes(20240520, 1, count, Bytes(tokens))), tokens);
+  const std::vector<uint32_t> wide(tokens.begin(), tokens.end());
+  ExpectStream(folder.Write("llmc/b.bin", LlmcBytes(20240801, 7, count, Bytes(wide))), tokens);
+  ExpectStream(WriteStream(folder, "ours", tokens), tokens);
+  // Megatron's, by type.
+  std::vector<uint8_t> small;
+  std::vector<uint16_t> small_tokens;
+  for (const uint16_t token : tokens) small.push_back(static_cast<uint8_t>(token)), small_tokens.push_back(small.back());
+  const std::vector<int32_t> ints(tokens.begin(), tokens.end());
+  const std::vector<int64_t> longs(tokens.begin(), tokens.end());
+  const std::vector<int32_t> lengths = {150, 0, 50};
+  const std::vector<int64_t> documents = {0, 2, 3};
+  const auto write = [&](const std::string& name, const std::string& bin, int code, int64_t size) {
+    folder.Write(name + ".idx", IndexBytes(code, size, lengths, documents));
+    return folder.Write(name + ".bin", bin);
+  };
+  ExpectStream(write("m/u8", Bytes(small), 1, 1), small_tokens);
+  ExpectStream(write("m/u16", Bytes(tokens), 8, 2), tokens);
+  ExpectStream(write("m/i32", Bytes(ints), 4, 4), tokens);
+  ExpectStream(write("m/i64", Bytes(longs), 5, 8), tokens);
+}
+
+TEST(DataSourceTest, ADigestIsOfTheFileOrOfTokensJson) {
+  TempFolder folder;
+  const std::string bytes = Bytes(SomeTokens(50));
+  EXPECT_EQ(SummaryOf(folder.Write("a.bin", bytes))->digest, Sha256Hex(bytes));
+  EXPECT_EQ(SummaryOf(folder / "a.bin")->bytes, 100);
+  const std::string ours = WriteStream(folder, "ours", SomeTokens(50));
+  const auto summary = SummaryOf(ours);
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  const std::string json = TempFolder::Read(ours + "/tokens.json");
+  EXPECT_EQ(summary->digest, Sha256Hex(json));
+  EXPECT_EQ(summary->tokenizer, Sha256Hex("tokenizer"));
+  EXPECT_EQ(summary->source_bytes, 5000);
+  EXPECT_EQ(summary->bytes,
+            static_cast<int64_t>(json.size() + fs::file_size(ours + "/tokens.bin") + fs::file_size(ours + "/tokens.idx")));
+  // Of another type the same bytes are other tokens.
+  const std::string one = folder.Write("x/a.bin", bytes), other = folder.Write("y/a.bin", bytes);
+  folder.Write("x/a.idx", IndexBytes(8, 2, {50}, {0, 1}));
+  folder.Write("y/a.idx", IndexBytes(4, 4, {25}, {0, 1}));
+  const auto sixteen = SummaryOf(one);
+  ASSERT_TRUE(sixteen.ok()) << sixteen.status();
+  EXPECT_NE(sixteen->digest, SummaryOf(other)->digest);
+}
+
+TokenRowsText TwoRows() {
+  TokenRowsText text;
+  text.rows = {{{1, 2, 3}, {4, 5}}, {{6}, {7, 8}, {9}}, {{10, 11, 12, 13, 14, 15}}};
+  return text;
+}
+
+TEST(DataSourceTest, RowsHaveBordersAndTheirOwnTargets) {
+  TempFolder folder;
+  const auto data = OpenAs(WriteRows(folder, "rows", TwoRows(), 6), 6, 0.34);
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_TRUE(data->has_rows());
+  EXPECT_EQ(data->num_samples(Split::kTrain), 2);
+  EXPECT_EQ(data->num_samples(Split::kValidation), 1);
+  EXPECT_EQ(data->summary().rows, 3);
+  EXPECT_EQ(data->summary().row_tokens, 6);
+  EXPECT_EQ(*ReadRow(*data, Split::kTrain, 0, 6),
+            (ReadSample{{1, 2, 3, 4, 5, 0}, {2, 3, 0, 5, 0, 0}, {1, 1, 0, 1, 0, 0}, {3, 2, 1}}));
+  EXPECT_EQ(*ReadRow(*data, Split::kTrain, 1, 6),
+            (ReadSample{{6, 7, 8, 9, 0, 0}, {0, 8, 0, 0, 0, 0}, {0, 1, 0, 0, 0, 0}, {1, 2, 1, 2}}));
+  EXPECT_EQ(*ReadRow(*data, Split::kValidation, 0, 6),
+            (ReadSample{{10, 11, 12, 13, 14, 15}, {11, 12, 13, 14, 15, 0}, {1, 1, 1, 1, 1, 0}, {6}}));
+  EXPECT_EQ(*data->CountTrained(Split::kTrain, std::vector<int64_t>{0, 1, 0}), 3 + 1 + 3);
+  EXPECT_EQ(*data->CountTrained(Split::kValidation, std::vector<int64_t>{0}), 5);
+  EXPECT_EQ(data->summary().trained_tokens, 3 + 1 + 5);
+  DocumentLengths lengths;
+  EXPECT_TRUE(data->ReadRow(Split::kTrain, 1, {}, &lengths).ok());
+  EXPECT_EQ(lengths, (DocumentLengths{1, 2, 1, 2})) << "alone";
+}
+
+TEST(DataSourceTest, AMaskSaysWhichTargetsCount) {
+  TempFolder folder;
+  TokenRowsText text = TwoRows();
+  // 1 2 3 | 4 5 || 6 | 7 8 | 9 || 10 .. 15: of the first tokens of documents the bits say nothing.
+  text.mask = {true, false, true, true, false, true, false, true, true, false, false, true, true, false, true};
+  const auto data = OpenAs(WriteRows(folder, "rows", text, 6), 6);
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_EQ(*ReadRow(*data, Split::kTrain, 0, 6),
+            (ReadSample{{1, 2, 3, 4, 5, 0}, {2, 3, 0, 5, 0, 0}, {0, 1, 0, 0, 0, 0}, {3, 2, 1}}));
+  EXPECT_EQ(ReadRow(*data, Split::kTrain, 1, 6)->counted, (std::vector<uint8_t>{0, 1, 0, 0, 0, 0}));
+  EXPECT_EQ(ReadRow(*data, Split::kTrain, 2, 6)->counted, (std::vector<uint8_t>{0, 1, 1, 0, 1, 0}));
+  EXPECT_EQ(*data->CountTrained(Split::kTrain, std::vector<int64_t>{0, 1, 2}), 1 + 1 + 3);
+  EXPECT_EQ(data->summary().trained_tokens, 5);
+}
+
+// Random rows against a plain walk over them.
+TEST(DataSourceTest, RandomRowsAreReadAsTheyWereWritten) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 20; ++round) {
+    TempFolder folder;
+    const int64_t seq_len = 1 + static_cast<int64_t>(random() % 40);
+    TokenRowsText text;
+    std::vector<ReadSample> expected;
+    const bool masked = random() % 2 == 0;
+    for (int r = 0; r < 30; ++r) {
+      auto& row = text.rows.emplace_back();
+      ReadSample& sample = expected.emplace_back();
+      int64_t room = seq_len;
+      do {
+        const int64_t length = 1 + static_cast<int64_t>(random()) % room;
+        auto& document = row.emplace_back();
+        for (int64_t i = 0; i < length; ++i) {
+          document.push_back(static_cast<uint16_t>(random() % 1000));
+          const bool counts = !masked || random() % 3 == 0;
+          if (masked) text.mask.push_back(counts);
+          if (i > 0) sample.targets.push_back(document.back()), sample.counted.push_back(counts);
+          sample.tokens.push_back(document.back());
+        }
+        sample.targets.push_back(0), sample.counted.push_back(0);
+        sample.lengths.push_back(static_cast<int32_t>(length));
+        room -= length;
+      } while (room > 0 && random() % 4 != 0);
+      if (room > 0) sample.lengths.push_back(static_cast<int32_t>(room));
+      for (auto* numbers : {&sample.tokens, &sample.targets}) numbers->resize(static_cast<size_t>(seq_len));
+      sample.counted.resize(static_cast<size_t>(seq_len));
+    }
+    const auto data = OpenAs(WriteRows(folder, "rows", text, seq_len), seq_len);
+    ASSERT_TRUE(data.ok()) << data.status();
+    int64_t trained = 0;
+    for (size_t r = 0; r < expected.size(); ++r) {
+      ASSERT_EQ(*ReadRow(*data, Split::kTrain, static_cast<int64_t>(r), seq_len), expected[r])
+          << "round " << round << " row " << r;
+      const int64_t counted = std::count(expected[r].counted.begin(), expected[r].counted.end(), 1);
+      ASSERT_EQ(*data->CountTrained(Split::kTrain, std::vector<int64_t>{static_cast<int64_t>(r)}), counted);
+      trained += counted;
+    }
+    EXPECT_EQ(data->summary().trained_tokens, trained);
+  }
+}
+
+TEST(DataSourceTest, RowsOfAnotherLengthAndTokensBeyondTheModelAreRefused) {
+  TempFolder folder;
+  const std::string rows = WriteRows(folder, "rows", TwoRows(), 6);
+  EXPECT_THAT(
+      std::string(OpenAs(rows, 8).status().message()),
+      HasSubstr("rows: its rows were made for sequences of 6 tokens, and training.seq_len is 8; set training.seq_len to 6"));
+  EXPECT_THAT(std::string(OpenAs(rows, 6, 0, 15).status().message()), HasSubstr("it has token 15, and the model has 15 of them"));
+  EXPECT_TRUE(OpenAs(rows, 6, 0, 16).ok());
+  EXPECT_THAT(std::string(OpenAs(folder.Write("a.bin", Bytes<uint16_t>({1, 2, 500, 4})), 2, 0, 256).status().message()),
+              HasSubstr("a.bin has 500 as token 2; tokens are 0 to 255 for this model"));
+  EXPECT_THAT(std::string(OpenAs(rows, 6, 0.2).status().message()),
+              HasSubstr("the data has 3 rows; at least 5 are needed for training.seq_len 6 with data.validation_fraction 0.2"));
+}
+
+TEST(DataSourceTest, DamagedFilesOfTokensAreNamed) {
+  TempFolder folder;
+  const std::string tokens = Bytes(SomeTokens(20));
+  EXPECT_THAT(ErrorOf(folder.Write("odd.bin", tokens + "x")), HasSubstr("odd.bin has 41 bytes, an odd number"));
+  EXPECT_THAT(ErrorOf(folder.Write("zip.bin", "PK\x03\x04" + tokens)),
+              HasSubstr("zip.bin is a zip archive or a PyTorch file, not token"));
+  EXPECT_THAT(ErrorOf(folder.Write("l.bin", LlmcBytes(20240520, 1, 21, tokens))),
+              HasSubstr("whose header says 21 tokens of 2 bytes"));
+  EXPECT_THAT(ErrorOf(folder.Write("v.bin", LlmcBytes(20240801, 3, 20, tokens))),
+              HasSubstr("of version 3; Motley reads version 7"));
+  const auto megatron = [&](const std::string& idx) {
+    folder.Write("m.idx", idx);
+    return ErrorOf(folder.Write("m.bin", tokens));
+  };
+  EXPECT_THAT(megatron("short"), HasSubstr("m.idx has 5 bytes, too few"));
+  EXPECT_THAT(megatron(std::string(60, 'x')), HasSubstr("m.idx is no index of tokens"));
+  const std::string good = IndexBytes(8, 2, {12, 8}, {0, 1, 2});
+  EXPECT_EQ(megatron(good), "");
+  EXPECT_THAT(megatron(good.substr(0, good.size() - 1)), HasSubstr("it was cut off or is damaged"));
+  EXPECT_THAT(megatron(IndexBytes(7, 4, {10}, {0, 1})), HasSubstr("says type 7 of its tokens"));
+  EXPECT_THAT(megatron(IndexBytes(8, 2, {12, 9}, {0, 1, 2})),
+              HasSubstr("number 1 ends beyond the 20 tokens of the .bin beside it"));
+  EXPECT_THAT(megatron(IndexBytes(8, 2, {12, 7}, {0, 1, 2})), HasSubstr("has sequences of 19 tokens, the .bin beside it 20"));
+  EXPECT_THAT(megatron(IndexBytes(8, 4, {12, 8}, {0, 1, 2})), HasSubstr("says of sequence 1 another place"));
+  EXPECT_THAT(megatron(IndexBytes(8, 2, {12, 8}, {0, 3, 2})), HasSubstr("document 1 begins at sequence 3 of 2"));
+  EXPECT_THAT(megatron(IndexBytes(8, 2, {12, 8}, {0, 1})), HasSubstr("documents of 1 sequences, but 2 sequences"));
+  EXPECT_THAT(megatron(IndexBytes(5, 8, {5}, {0, 1})), HasSubstr(" as token ")) << "numbers that are none";
+  EXPECT_THAT(ErrorOf(folder / "m.idx"), HasSubstr("is an index of tokens; give the .bin beside it"));
+}
+
+TEST(DataSourceTest, ADamagedFolderIsNamed) {
+  TempFolder folder;
+  TokenRowsText masked = TwoRows();
+  masked.mask.assign(15, true);
+  const std::string path = WriteRows(folder, "rows", masked, 6);
+  const auto with = [&](const std::string& file, const std::function<void(std::string&)>& change) {
+    const std::string kept = TempFolder::Read(path + "/" + file);
+    std::string bytes = kept;
+    change(bytes);
+    folder.Write("rows/" + file, bytes);
+    const std::string error = ErrorOf(path);
+    folder.Write("rows/" + file, kept);
+    return error;
+  };
+  EXPECT_EQ(ErrorOf(path), "");
+  EXPECT_THAT(with("tokens.bin", [](std::string& bytes) { bytes.pop_back(); }),
+              HasSubstr("rows/tokens.bin has 29 bytes, where tokens.json beside it says 30: it was cut off"));
+  EXPECT_THAT(with("tokens.bin", [](std::string& bytes) { bytes += "more"; }), HasSubstr("tokens.bin has 34 bytes"));
+  EXPECT_THAT(with("tokens.idx", [](std::string& bytes) { bytes.pop_back(); }), HasSubstr("tokens.idx has "));
+  EXPECT_THAT(with("tokens.idx", [](std::string& bytes) { bytes[0] = 'x'; }), HasSubstr("is no index of tokens"));
+  EXPECT_THAT(with("tokens.idx", [](std::string& bytes) { bytes[17] = 1; }), HasSubstr("is not of the folder whose tokens.json"));
+  EXPECT_THAT(with("mask.bin", [](std::string& bytes) { bytes += "m"; }), HasSubstr("mask.bin has 3 bytes, where tokens.json"));
+  EXPECT_THAT(with("tokens.json", [](std::string& bytes) { bytes.resize(bytes.size() / 2); }),
+              HasSubstr("data file " + path + "/tokens.json"));
+  EXPECT_THAT(ErrorOf(path + "/tokens.bin"), HasSubstr("is a part of a folder of tokens; give the folder: " + path));
+  fs::remove(path + "/mask.bin");
+  EXPECT_THAT(ErrorOf(path), HasSubstr("mask.bin"));
+  fs::remove(path + "/tokens.json");
+  EXPECT_THAT(ErrorOf(path),
+              HasSubstr("holds tokens.bin and no tokens.json, which is written last: motley data prepare did not end"));
+}
+
+// Whatever the index says, nothing beyond the files is read.
+TEST(DataSourceTest, AnIndexThatLiesIsNamedWhereItIsRead) {
+  TempFolder folder;
+  const std::string path = WriteRows(folder, "rows", TwoRows(), 6);
+  const std::string good = TempFolder::Read(path + "/tokens.idx");
+  std::mt19937 random(2);
+  int wrong = 0;
+  for (int round = 0; round < 600; ++round) {
+    std::string idx = good;
+    for (int i = 0; i < 3; ++i) idx[34 + random() % (idx.size() - 34)] = static_cast<char>(random());
+    folder.Write("rows/tokens.idx", idx);
+    const auto data = OpenAs(path, 6);
+    ASSERT_TRUE(data.ok()) << data.status();
+    for (int64_t row = 0; row < 3; ++row) {
+      const auto read = ReadRow(*data, Split::kTrain, row, 6);
+      const auto trained = data->CountTrained(Split::kTrain, std::vector<int64_t>{row});
+      ASSERT_EQ(read.ok(), trained.ok());
+      if (!read.ok()) {
+        ++wrong;
+        ASSERT_THAT(std::string(read.status().message()), HasSubstr("is damaged where it tells of document"));
+        continue;
+      }
+      int64_t filled = 0;
+      for (const int32_t length : read->lengths) {
+        ASSERT_GT(length, 0);
+        filled += length;
+      }
+      ASSERT_EQ(filled, 6);
+    }
+  }
+  EXPECT_GT(wrong, 200);
+}
+
+TEST(DataSourceTest, AnAlteredByteIsFoundByItsPart) {
+  TempFolder folder;
+  const std::string path = WriteStream(folder, "ours", SomeTokens(4000));
+  const timespec times[2] = {{7, 0}, {7, 0}};
+  const auto prove = [&] {
+    EXPECT_EQ(::utimensat(AT_FDCWD, (path + "/tokens.bin").c_str(), times, 0), 0);
+    const auto data = OpenAs(path, 8);
+    EXPECT_TRUE(data.ok()) << data.status();
+    EXPECT_FALSE(data->is_proven());
+    const std::atomic<bool> stop{false};
+    return data->Prove(stop);
+  };
+  EXPECT_EQ(prove(), absl::OkStatus());
+  std::fstream file(path + "/tokens.bin", std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(5000).put('\x01');
+  file.close();
+  EXPECT_THAT(
+      std::string(prove().message()),
+      HasSubstr("ours/tokens.bin is not what was prepared: its bytes 0 to 8000 have another digest than tokens.json says"));
+  const std::atomic<bool> stopped{true};
+  EXPECT_TRUE(absl::IsCancelled(OpenAs(path, 8)->Prove(stopped)));
+  EXPECT_TRUE(OpenAs(folder.Write("t.txt", "some text"), 4)->is_proven()) << "it was read whole";
+}
+
+// As the worker opens what lies beneath its roots.
+TEST(DataSourceTest, WhatLiesBesideAFileIsOpenedBeneathTheRoots) {
+  TempFolder root, outside;
+  const FileRoots roots({root.path()});
+  const auto open = [&roots](const std::string& target) { return roots.OpenForRead("data.path", target); };
+  const std::vector<uint16_t> tokens = SomeTokens(40);
+  root.Write("m.idx", IndexBytes(8, 2, {40}, {0, 1}));
+  const std::string path = root.Write("m.bin", Bytes(tokens));
+  const auto summarize = [&] { return SummarizeData(*open(path), path, open); };
+  ASSERT_TRUE(summarize().ok()) << summarize().status();
+  EXPECT_EQ(summarize()->bytes, 80 + static_cast<int64_t>(fs::file_size(root / "m.idx")));
+  fs::rename(root / "m.idx", outside / "m.idx");
+  fs::create_symlink(outside / "m.idx", root / "m.idx");
+  EXPECT_EQ(summarize().status().code(), absl::StatusCode::kPermissionDenied) << summarize().status();
+  // Our folder as a download has it: links to what lies elsewhere beneath the root.
+  WriteStream(root, "blobs", tokens);
+  for (const char* file : {"tokens.json", "tokens.bin", "tokens.idx"}) {
+    fs::create_directories(root / "linked");
+    fs::create_symlink(fs::path("../blobs") / file, fs::path(root / "linked") / file);
+  }
+  const auto linked = SummarizeData(*open(root / "linked"), root / "linked", open);
+  ASSERT_TRUE(linked.ok()) << linked.status();
+  EXPECT_EQ(linked->tokens, 40);
+}
+
+TEST(DataSourceTest, AFolderOfTextMayHoldAFileOfThatName) {
+  TempFolder folder;
+  folder.Write("a.txt", "some text");
+  folder.Write("tokens.json", "{\"what\": \"a page about tokens\"}");
+  const auto summary = SummaryOf(folder.path());
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  EXPECT_EQ(summary->kind, DataKind::kText);
+  folder.Write("b.bin", "\x01\x02");
+  EXPECT_THAT(ErrorOf(folder.path()),
+              HasSubstr("b.bin is token numbers in a file of their own (Megatron-LM, nanoGPT), not plain text; "
+                        "give the .bin itself as data.path"));
+}
+
+}  // namespace
+}  // namespace motley
