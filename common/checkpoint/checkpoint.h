@@ -19,6 +19,7 @@
 #include "common/checkpoint/checkpoint_fence.h"
 #include "common/checkpoint/checkpoint_folders.h"
 #include "common/model/model.h"
+#include "common/weights/safetensors_plan.h"
 
 namespace motley {
 
@@ -58,6 +59,7 @@ struct CheckpointManifest {
   int64_t skipped_steps = 0;        // of `step`: without an update, for an overflow in float16
   double loss_scale = 0;            // of the next step in float16; 0 = the job computed in another type
   int64_t steps_at_loss_scale = 0;  // since it changed
+  std::string base;                 // name of a folder beside (common/weights/base_model.h); empty: there is none
   std::vector<CheckpointFile> files;
 };
 
@@ -132,8 +134,11 @@ absl::StatusOr<FoundCheckpoint> FindCheckpointAt(const std::string& folder, cons
 absl::Status PruneCheckpoints(const std::string& root, int64_t keep_latest, int64_t newest_step, const CheckpointFence& fence,
                               const std::set<std::string>& spared = {});
 
-// Writes HuggingFace's layout: config.json, model.safetensors (tied head left out as transformers does) and a tokenizer of bytes
-// (byte_tokenizer.h). The checkpoint is verified first. ALREADY_EXISTS when out_folder holds a model already.
-absl::Status ExportHuggingFace(const std::string& checkpoint_folder, const std::string& out_folder);
+// Writes HuggingFace's layout. Of a checkpoint with a base (common/weights/base_model.h) in that one's names, types and small
+// files; else config.json, float weights (a tied head left out as transformers does) and a tokenizer of bytes (byte_tokenizer.h).
+// Weights are in model.safetensors, or in shards of at most `most_shard_bytes` with an index. The checkpoint is verified first.
+// ALREADY_EXISTS when out_folder holds a model already. FAILED_PRECONDITION: the base is not there.
+absl::Status ExportHuggingFace(const std::string& checkpoint_folder, const std::string& out_folder,
+                               int64_t most_shard_bytes = kMostShardBytes);
 
 }  // namespace motley

@@ -7,6 +7,7 @@
 #include "common/base/parse_json.h"
 #include "common/base/sha256.h"
 #include "common/base/status_macros.h"
+#include "common/weights/base_model.h"
 
 namespace motley {
 namespace {
@@ -95,6 +96,10 @@ absl::StatusOr<CheckpointManifest> FromJson(Json json, const std::string& path) 
   manifest.skipped_steps = json.value("skipped_steps", int64_t{0});
   manifest.loss_scale = json.value("loss_scale", 0.0);
   manifest.steps_at_loss_scale = json.value("steps_at_loss_scale", int64_t{0});
+  manifest.base = json.value("base", std::string());
+  if (!manifest.base.empty() && !IsBaseName(manifest.base)) {
+    throw Json::other_error::create(501, "base is no name of one", &json);
+  }
   for (const Json& file : json.at("files")) manifest.files.push_back(FileFromJson(file));
   for (const CheckpointFile& file : manifest.files) {
     if (file.digest.empty() == (manifest.format_version == 1)) {
@@ -119,6 +124,7 @@ std::string ManifestToJson(const CheckpointManifest& manifest) {
                {"data_digest", manifest.data_digest},
                {"files", std::move(files)}};
   if (!manifest.job_uid.empty()) json["job_uid"] = manifest.job_uid.value();
+  if (!manifest.base.empty()) json["base"] = manifest.base;
   if (manifest.skipped_steps > 0) json["skipped_steps"] = manifest.skipped_steps;
   if (manifest.loss_scale > 0) {
     json["loss_scale"] = manifest.loss_scale;

@@ -8,11 +8,12 @@
 #include "absl/status/statusor.h"
 #include "common/base/files.h"
 #include "common/checkpoint/checkpoint.h"
+#include "common/weights/weight_source.h"
 
 namespace motley {
 
 // Not thread-safe. Keeps one block, and one open file.
-class CheckpointReader {
+class CheckpointReader : public WeightSource {
  public:
   // Errors: those of ReadManifest and VerifyStructure; a folder or file that is not there is Fault::kStorage here: where it
   // was found a moment ago it is not seen, which proves nothing about it.
@@ -23,6 +24,9 @@ class CheckpointReader {
   // what was written; carries the folder (DamagedCheckpointOf). Fault::kStorage: it cannot be read now, or the folder was
   // replaced by another checkpoint meanwhile.
   absl::Status Read(int unit, StateTensor tensor, int64_t begin, int64_t end, void* out);
+  absl::Status Read(int unit, int64_t begin, int64_t end, void* out) override {
+    return Read(unit, StateTensor::kParameter, begin, end, out);
+  }
 
  private:
   CheckpointReader(std::string folder, CheckpointManifest manifest)

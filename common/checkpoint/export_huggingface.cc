@@ -1,10 +1,12 @@
 #include <stdio.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -14,42 +16,38 @@
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/model/parameters.h"
-#include "nlohmann/json.hpp"
+#include "common/weights/base_model.h"
+#include "common/weights/safetensors_plan.h"
+#include "common/weights/stored_type.h"
 
 namespace motley {
 namespace {
 
 constexpr int64_t kCopyElements = 1 << 20;
 
-// safetensors: 8-byte little-endian length of the header, the header (JSON, padded with spaces to 8 bytes), then the raw arrays.
-std::string SafetensorsHeader(const std::vector<UnitSpec>& units, DType dtype) {
-  nlohmann::ordered_json header;
-  header["__metadata__"] = {{"format", "pt"}};
-  int64_t offset = 0;
-  for (const UnitSpec& unit : units) {
-    for (const TensorSpec& tensor : unit.tensors) {
-      const int64_t end = offset + tensor.num_elements * SizeOfBytes(dtype);
-      header[tensor.name] = {
-          {"dtype", dtype == DType::kFloat64 ? "F64" : "F32"}, {"shape", tensor.named_shape()}, {"data_offsets", {offset, end}}};
-      offset = end;
-    }
+// `count` elements of the state, as the file has them.
+absl::Status WriteElements(const WrittenTensor& tensor, DType state, const char* elements, int64_t count, FileWriter& writer) {
+  const int64_t size = SizeOfBytes(tensor.dtype);
+  if (tensor.dtype == state) return writer.Write(elements, count * size);
+  std::vector<char> converted(static_cast<size_t>(count * size));
+  if (ConvertElements(state, elements, count, tensor.dtype, converted.data()) < 0) {
+    return writer.Write(converted.data(), count * size);
   }
-  std::string text = header.dump();
-  text.resize((text.size() + 7) / 8 * 8, ' ');
-  std::string length(8, '\0');
-  for (size_t i = 0, rest = text.size(); i < 8; ++i, rest >>= 8) length[i] = static_cast<char>(rest & 0xFF);
-  return length + text;
+  return absl::OutOfRangeError(absl::StrCat("tensor ", tensor.name, " has a value beyond what ",
+                                            std::string(StoredNameOf(tensor.dtype)),
+                                            " holds, the type of the weights that the job began from"));
 }
 
 // As it is stored, in parts: a vocabulary's matrix is many times a layer's.
-absl::Status CopyTensor(CheckpointReader& reader, int unit, const TensorSpec& tensor, FileWriter& writer) {
-  const int64_t size = SizeOfBytes(reader.manifest().dtype);
-  std::vector<char> block(static_cast<size_t>(std::min(tensor.num_elements, kCopyElements) * size));
-  for (int64_t done = 0; done < tensor.num_elements;) {
-    const int64_t count = std::min(tensor.num_elements - done, kCopyElements);
-    const int64_t begin = tensor.offset_elements + done;
-    MOTLEY_RETURN_IF_ERROR(reader.Read(unit, StateTensor::kParameter, begin, begin + count, block.data()));
-    MOTLEY_RETURN_IF_ERROR(writer.Write(block.data(), count * size));
+absl::Status CopyTensor(CheckpointReader& reader, const WrittenTensor& tensor, FileWriter& writer) {
+  const DType state = reader.manifest().dtype;
+  const int64_t elements = tensor.spec.num_elements;
+  std::vector<char> block(static_cast<size_t>(std::min(elements, kCopyElements) * SizeOfBytes(state)));
+  for (int64_t done = 0; done < elements;) {
+    const int64_t count = std::min(elements - done, kCopyElements);
+    const int64_t begin = tensor.spec.offset_elements + done;
+    MOTLEY_RETURN_IF_ERROR(reader.Read(tensor.unit, begin, begin + count, block.data()));
+    MOTLEY_RETURN_IF_ERROR(WriteElements(tensor, state, block.data(), count, writer));
     done += count;
   }
   return absl::OkStatus();
@@ -57,12 +55,13 @@ absl::Status CopyTensor(CheckpointReader& reader, int unit, const TensorSpec& te
 
 // One that HuggingFace has the other way round. Every part of it has elements of all its rows, so all of it is in memory: a
 // matrix of one layer.
-absl::Status TurnTensor(CheckpointReader& reader, int unit, const TensorSpec& tensor, FileWriter& writer) {
-  const auto size = static_cast<size_t>(SizeOfBytes(reader.manifest().dtype));
-  const auto rows = static_cast<size_t>(tensor.shape[0]), columns = static_cast<size_t>(tensor.shape[1]);
+absl::Status TurnTensor(CheckpointReader& reader, const WrittenTensor& tensor, FileWriter& writer) {
+  const DType state = reader.manifest().dtype;
+  const auto size = static_cast<size_t>(SizeOfBytes(state));
+  const auto rows = static_cast<size_t>(tensor.spec.shape[0]), columns = static_cast<size_t>(tensor.spec.shape[1]);
   std::vector<char> stored(rows * columns * size);
-  const int64_t begin = tensor.offset_elements, end = begin + tensor.num_elements;
-  MOTLEY_RETURN_IF_ERROR(reader.Read(unit, StateTensor::kParameter, begin, end, stored.data()));
+  const int64_t begin = tensor.spec.offset_elements, end = begin + tensor.spec.num_elements;
+  MOTLEY_RETURN_IF_ERROR(reader.Read(tensor.unit, begin, end, stored.data()));
   // A few columns at once, so that what a cache has of a row is used whole.
   constexpr size_t kColumns = 64;
   std::vector<char> turned(std::min(columns, kColumns) * rows * size);
@@ -72,52 +71,104 @@ absl::Status TurnTensor(CheckpointReader& reader, int unit, const TensorSpec& te
       const char* const from = stored.data() + (row * columns + first) * size;
       for (size_t c = 0; c < count; ++c) std::memcpy(turned.data() + (c * rows + row) * size, from + c * size, size);
     }
-    MOTLEY_RETURN_IF_ERROR(writer.Write(turned.data(), static_cast<int64_t>(count * rows * size)));
+    MOTLEY_RETURN_IF_ERROR(WriteElements(tensor, state, turned.data(), static_cast<int64_t>(count * rows), writer));
   }
   return absl::OkStatus();
 }
 
-absl::Status WriteSafetensors(CheckpointReader& reader, const std::string& path) {
-  const std::vector<UnitSpec> units = ParameterLayout(reader.manifest().model);
+absl::Status WriteWeights(CheckpointReader& reader, const WrittenFile& file, const std::string& path) {
   MOTLEY_ASSIGN_OR_RETURN(FileWriter writer, FileWriter::Create(path));
-  const std::string header = SafetensorsHeader(units, reader.manifest().dtype);
+  const std::string header = SafetensorsHeader(file);
   MOTLEY_RETURN_IF_ERROR(writer.Write(header.data(), static_cast<int64_t>(header.size())));
-  for (int unit = 0; unit < static_cast<int>(units.size()); ++unit) {
-    for (const TensorSpec& tensor : units[unit].tensors) {
-      MOTLEY_RETURN_IF_ERROR(tensor.transposed ? TurnTensor(reader, unit, tensor, writer)
-                                               : CopyTensor(reader, unit, tensor, writer));
-    }
+  for (const WrittenTensor& tensor : file.tensors) {
+    MOTLEY_RETURN_IF_ERROR(tensor.spec.transposed ? TurnTensor(reader, tensor, writer) : CopyTensor(reader, tensor, writer));
   }
   return writer.Finish();
 }
 
-absl::Status WriteTexts(const ModelShape& model, const std::string& folder) {
-  MOTLEY_RETURN_IF_ERROR(WriteFileDurably(folder + "/config.json", ToHfConfig(model)));
-  MOTLEY_RETURN_IF_ERROR(WriteFileDurably(folder + "/generation_config.json", ByteGenerationConfig(model.max_positions)));
-  MOTLEY_RETURN_IF_ERROR(WriteFileDurably(folder + "/tokenizer.json", ByteTokenizer()));
-  return WriteFileDurably(folder + "/tokenizer_config.json", ByteTokenizerConfig(model.max_positions));
+// In the names and types of the base; what it does not name has our names and the state's type.
+std::vector<WrittenTensor> TensorsToWrite(const CheckpointManifest& manifest, const BaseModel& base) {
+  std::multimap<std::string, const BaseTensor*> named;
+  for (const BaseTensor& tensor : base.tensors) named.emplace(tensor.tensor, &tensor);
+  const std::vector<UnitSpec> units = ParameterLayout(manifest.model);
+  std::vector<WrittenTensor> tensors;
+  for (int unit = 0; unit < static_cast<int>(units.size()); ++unit) {
+    for (const TensorSpec& spec : units[unit].tensors) {
+      const auto [first, last] = named.equal_range(spec.name);
+      if (first == last) tensors.push_back({spec.name, unit, spec, manifest.dtype});
+      for (auto at = first; at != last; ++at) tensors.push_back({at->second->name, unit, spec, at->second->dtype});
+    }
+  }
+  return tensors;
+}
+
+// Of the base what it has. Without a tokenizer of its own a model that began from the seed is one of bytes.
+absl::Status WriteTexts(const ModelShape& model, const BaseModel& base, const std::string& folder) {
+  std::vector<SmallFile> files = base.files;
+  const bool own = base.tensors.empty();
+  if (own) files.push_back({kModelConfigName, ToHfConfig(model)});
+  if (own && base.Find(kTokenizerName) == nullptr) {
+    files.push_back({"generation_config.json", ByteGenerationConfig(model.max_positions)});
+    files.push_back({kTokenizerName, ByteTokenizer()});
+    files.push_back({"tokenizer_config.json", ByteTokenizerConfig(model.max_positions)});
+  }
+  for (const SmallFile& file : files) {
+    const std::string path = absl::StrCat(folder, "/", file.name);
+    MOTLEY_RETURN_IF_ERROR(MakeFolders(std::filesystem::path(path).parent_path().string()));
+    MOTLEY_RETURN_IF_ERROR(WriteFileDurably(path, file.text));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<BaseModel> BaseOfCheckpoint(const std::string& checkpoint_folder, const CheckpointManifest& manifest) {
+  if (manifest.base.empty()) return BaseModel();
+  std::filesystem::path folder = std::filesystem::path(checkpoint_folder).lexically_normal();
+  if (!folder.has_filename()) folder = folder.parent_path();  // "step-00000040-gen-3/"
+  const std::string root = folder.has_parent_path() ? folder.parent_path().string() : ".";
+  absl::StatusOr<BaseModel> base = ReadBase(root, manifest.base);
+  if (!absl::IsNotFound(base.status()) && !absl::IsDataLoss(base.status())) return base;
+  return absl::FailedPreconditionError(
+      absl::StrCat("checkpoint ", checkpoint_folder, " goes with the folder ", manifest.base,
+                   " beside it, which has the names, types and tokenizer of the model that the job began from: ",
+                   std::string(base.status().message()), "; copy that folder from where the job saved"));
+}
+
+absl::Status CheckNoModel(const std::string& folder) {
+  for (const char* name : {kWeightsName, kWeightsIndexName}) {
+    const std::string path = absl::StrCat(folder, "/", name);
+    if (FileExists(path)) return absl::AlreadyExistsError(absl::StrCat(path, " exists; choose another folder or remove it"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status GiveName(const std::string& from, const std::string& to) {
+  if (::rename(from.c_str(), to.c_str()) == 0) return absl::OkStatus();
+  const int error = errno;
+  ::unlink(from.c_str());
+  return FileError(error, "name the exported model", to);
 }
 
 }  // namespace
 
-absl::Status ExportHuggingFace(const std::string& checkpoint_folder, const std::string& out_folder) {
+absl::Status ExportHuggingFace(const std::string& checkpoint_folder, const std::string& out_folder, int64_t most_shard_bytes) {
   MOTLEY_ASSIGN_OR_RETURN(const CheckpointManifest manifest, ReadManifest(checkpoint_folder));
   MOTLEY_RETURN_IF_ERROR(VerifyCheckpoint(checkpoint_folder, manifest));
   MOTLEY_ASSIGN_OR_RETURN(CheckpointReader reader, CheckpointReader::Open(checkpoint_folder));
+  MOTLEY_ASSIGN_OR_RETURN(const BaseModel base, BaseOfCheckpoint(checkpoint_folder, manifest));
   MOTLEY_RETURN_IF_ERROR(MakeFolders(out_folder));
-  const std::string weights = absl::StrCat(out_folder, "/model.safetensors");
-  struct stat existing;
-  if (::stat(weights.c_str(), &existing) == 0) {
-    return absl::AlreadyExistsError(absl::StrCat(weights, " exists; choose another folder or remove it"));
+  MOTLEY_RETURN_IF_ERROR(CheckNoModel(out_folder));
+  MOTLEY_RETURN_IF_ERROR(WriteTexts(manifest.model, base, out_folder));
+  const std::vector<WrittenFile> files = PlanFiles(TensorsToWrite(manifest, base), most_shard_bytes);
+  // Under their names only once all are whole: what is cut off is never taken for a model. Of several the index comes last.
+  for (const WrittenFile& file : files) {
+    MOTLEY_RETURN_IF_ERROR(WriteWeights(reader, file, absl::StrCat(out_folder, "/", file.name, ".partial")));
   }
-  MOTLEY_RETURN_IF_ERROR(WriteTexts(manifest.model, out_folder));
-  // Under its name only once it is whole: what is cut off is never taken for a model.
-  const std::string partial = absl::StrCat(weights, ".partial");
-  MOTLEY_RETURN_IF_ERROR(WriteSafetensors(reader, partial));
-  if (::rename(partial.c_str(), weights.c_str()) != 0) {
-    const int error = errno;
-    ::unlink(partial.c_str());
-    return FileError(error, "name the exported model", weights);
+  for (const WrittenFile& file : files) {
+    const std::string path = absl::StrCat(out_folder, "/", file.name);
+    MOTLEY_RETURN_IF_ERROR(GiveName(absl::StrCat(path, ".partial"), path));
+  }
+  if (files.size() > 1) {
+    MOTLEY_RETURN_IF_ERROR(ReplaceFileDurably(absl::StrCat(out_folder, "/", kWeightsIndexName), SafetensorsIndex(files)));
   }
   return SyncFolder(out_folder);
 }

@@ -12,15 +12,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kGiveInstead[] = ", which cannot be a start yet; give a job of Motley or its checkpoint folder";
+constexpr char kHuggingFace[] = "HuggingFace weights";
+constexpr char kGiveInstead[] =
+    ", which cannot be a start; give a HuggingFace folder of safetensors, a job of Motley or its checkpoint folder";
+// Nodes find such a folder before anybody looks for a checkpoint there.
+constexpr char kNoCheckpoint[] =
+    " and no checkpoint; to begin a job with them the workers must be of a build that reads safetensors: upgrade them";
 
 // The weights of transformers, whole or in shards, of PyTorch alone, and of llama.cpp.
 std::string KindOf(std::string_view file) {
   const auto is = [file](std::string_view begin, std::string_view end) { return file.starts_with(begin) && file.ends_with(end); };
-  if (is("", ".safetensors") || is("", ".safetensors.index.json") || is("pytorch_model", ".bin") ||
-      is("pytorch_model", ".bin.index.json")) {
-    return "HuggingFace weights";
-  }
+  if (is("", ".safetensors") || is("", ".safetensors.index.json")) return kHuggingFace;
+  if (is("pytorch_model", ".bin") || is("pytorch_model", ".bin.index.json")) return "weights of PyTorch (.bin)";
   if (is("", ".gguf")) return "weights of llama.cpp";
   if (is("", ".pth") || is("", ".pt") || is("", ".ckpt") || is("", ".distcp")) return "weights of another program";
   return "";
@@ -32,6 +35,7 @@ std::string OtherWeightsIn(const std::string& path) {
   std::error_code error;
   if (!fs::is_directory(path, error)) {
     const std::string kind = KindOf(fs::path(path).filename().string());
+    if (kind == kHuggingFace) return absl::StrCat(path, " is a file of ", kind, "; give the folder that it lies in");
     return kind.empty() ? "" : absl::StrCat(path, " is a file of ", kind, kGiveInstead);
   }
   std::set<std::string> kinds;
@@ -42,9 +46,10 @@ std::string OtherWeightsIn(const std::string& path) {
     config |= name == "config.json";
     snapshots |= name == "snapshots";
   }
+  if (kinds.contains(kHuggingFace)) return absl::StrCat(path, " holds ", kHuggingFace, kNoCheckpoint);
   if (!kinds.empty()) return absl::StrCat(path, " holds ", *kinds.begin(), kGiveInstead);
-  if (config) return absl::StrCat(path, " holds a HuggingFace model's config.json and no checkpoint", kGiveInstead);
-  if (snapshots) return absl::StrCat(path, " is a download of HuggingFace's hub", kGiveInstead);
+  if (config) return absl::StrCat(path, " holds a HuggingFace model's config.json", kNoCheckpoint);
+  if (snapshots) return absl::StrCat(path, " is a download of HuggingFace's hub", kNoCheckpoint);
   return "";
 }
 

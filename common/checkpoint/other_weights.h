@@ -1,4 +1,4 @@
-// What people take for a checkpoint and Motley cannot begin with: weights as other programs write them, and its own export.
+// What people take for a checkpoint and is none: weights as other programs write them, and Motley's own export.
 #pragma once
 
 #include <string>

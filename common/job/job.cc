@@ -106,7 +106,7 @@ std::vector<std::string> ProblemsBesideRanges(const JobConfig& config, bool in_r
   add(ValidatePath(kFolder, config.checkpoint.folder, "the folder in which checkpoints are kept"));
   const CheckpointSection& checkpoint = config.checkpoint;
   if (!checkpoint.initial.empty() && !InitialIsJob(checkpoint)) {
-    add(ValidatePath(kInitial, checkpoint.initial, "a folder of checkpoints, or a job"));
+    add(ValidatePath(kInitial, checkpoint.initial, "a folder of checkpoints or of HuggingFace weights, or a job"));
   }
   return problems;
 }

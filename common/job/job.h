@@ -61,7 +61,8 @@ struct CheckpointSection {
   int64_t keep_latest_k = 2;
   double interval_minutes = 10;  // of training; 0 = by steps alone
   bool enable_step_zero_checkpoint = false;
-  std::string initial;  // folder of a checkpoint or of a job's checkpoints, or a job's id; empty: weights from the seed
+  // Folder of a checkpoint, of a job's checkpoints or of HuggingFace's weights, or a job's id; empty: weights from the seed.
+  std::string initial;
   friend bool operator==(const CheckpointSection&, const CheckpointSection&) = default;
 };
 struct MetricsSection {

@@ -18,6 +18,8 @@
 #include "common/base/status_macros.h"
 #include "common/base/written_path.h"
 #include "common/job/job_fields.h"
+#include "common/model/parameters.h"
+#include "common/weights/weights_folder.h"
 
 namespace motley {
 namespace {
@@ -56,7 +58,9 @@ class Loader {
   void ReadText(std::string_view text);
   void Override(const std::string& assignment);
   absl::Status MakePathsAbsolute();
+  void ReadInitialModel();
   void ReadModelConfig();
+  void CompareWithInitial();
   void CheckRanges();
   absl::StatusOr<JobFile> Finish(const JobCheck& check);
 
@@ -83,6 +87,8 @@ class Loader {
   std::set<std::string> wrong_;  // paths of values that are wrong by themselves
   bool read_ = true;             // the file is TOML
   absl::Status unread_;          // why the model's config.json was not
+  // The config.json of the folder that the job begins with, where the job says a model, too.
+  std::string initial_config_, initial_text_;
 };
 
 void Loader::Problem(const JobField& field, const std::string& where, const std::string& what) {
@@ -270,6 +276,48 @@ absl::Status Loader::MakePathsAbsolute() {
   return absl::OkStatus();
 }
 
+// The model of a HuggingFace folder that the job begins with is that folder's. What cannot be seen here the nodes may see, and
+// what else is wrong with the folder they say.
+void Loader::ReadInitialModel() {
+  constexpr char kInitialPath[] = "checkpoint.initial";
+  ModelSection& model = file_.config.model;
+  const std::string& initial = file_.config.checkpoint.initial;
+  if (initial.empty() || InitialIsJob(file_.config.checkpoint) || wrong_.contains(kInitialPath)) return;
+  const absl::StatusOr<std::string> folder = FindWeightsFolder(initial, OpenAnywhere);
+  if (absl::IsInvalidArgument(folder.status())) {
+    return Problem(*Find(kInitialPath), file_.origins[kInitialPath], absl::StrCat(kInitialPath, ": ", folder.status().message()));
+  }
+  if (!folder.ok() || folder->empty()) return;
+  absl::StatusOr<std::string> text = motley::ReadModelConfig(*folder, OpenAnywhere);
+  if (!text.ok()) {
+    return Problem(*Find(kInitialPath), file_.origins[kInitialPath], absl::StrCat(kInitialPath, ": ", text.status().message()));
+  }
+  const std::string path = absl::StrCat(*folder, "/", kModelConfigName);
+  for (const char* key : {"model.name", "model.flavor", "model.config", "model.config_json"}) {
+    if (file_.origins[key] == kDefault) continue;
+    initial_config_ = path, initial_text_ = *std::move(text);
+    return;
+  }
+  model.config = path;
+  model.config_json = *std::move(text);
+  file_.origins["model.config"] = file_.origins["model.config_json"] = file_.origins[kInitialPath];
+}
+
+void Loader::CompareWithInitial() {
+  if (initial_text_.empty()) return;
+  const absl::StatusOr<ModelShape> said = ResolveModel(file_.config);
+  const auto held = ParseHfConfig(initial_text_, initial_config_, file_.config.training.seq_len);
+  if (!said.ok()) return;  // which is said
+  const JobField& field = *Find("checkpoint.initial");
+  const std::string& origin = file_.origins[field.Path()];
+  if (!held.ok()) return Problem(field, origin, absl::StrCat(field.Path(), ": ", held.status().message()));
+  if (*said == *held) return;
+  Problem(field, origin,
+          absl::StrCat(field.Path(), ": ", initial_config_, " is of another model, with ", NumParameters(*held),
+                       " parameters, than the job's [model], with ", NumParameters(*said),
+                       "; leave out [model], which is the folder's then"));
+}
+
 void Loader::ReadModelConfig() {
   ModelSection& model = file_.config.model;
   if (model.config.empty() || !model.config_json.empty() || wrong_.contains("model.config")) return;
@@ -325,7 +373,9 @@ absl::StatusOr<JobFile> ParseJobFile(std::string_view text, const std::string& p
   for (const std::string& assignment : overrides) loader.Override(assignment);
   loader.CheckRanges();
   MOTLEY_RETURN_IF_ERROR(loader.MakePathsAbsolute());
+  loader.ReadInitialModel();
   loader.ReadModelConfig();
+  loader.CompareWithInitial();
   return loader.Finish(check);
 }
 

@@ -22,12 +22,12 @@ struct JobFile {
 // What else is wrong with a job, of which only the caller knows: lines as those of Validate.
 using JobCheck = std::function<std::vector<std::string>(const JobConfig& config)>;
 
-// Reads, applies overrides ("section.key=value", later ones win), makes paths absolute, reads the model's config.json, validates.
-// Relative paths count from the job file's folder; those given in an override from the current folder. "~/" is the home of who
-// loads it; what else is no path as it stands (common/base/written_path.h) is refused.
-// INVALID_ARGUMENT: one line per problem, in the order of the file, each with file and line (or the override) and, for an unknown
-// name, the nearest known one. NOT_FOUND / PERMISSION_DENIED: the file cannot be read; or the model's config.json, and nothing
-// else is wrong.
+// Reads, applies overrides ("section.key=value", later ones win), makes paths absolute, reads the model's config.json, also that
+// of a HuggingFace folder as checkpoint.initial where the job says no model, validates. Relative paths count from the job file's
+// folder; those given in an override from the current folder. "~/" is the home of who loads it; what else is no path as it stands
+// (common/base/written_path.h) is refused. INVALID_ARGUMENT: one line per problem, in the order of the file, each with file and
+// line (or the override) and, for an unknown name, the nearest known one. NOT_FOUND / PERMISSION_DENIED: the file cannot be read;
+// or the model's config.json, and nothing else is wrong.
 absl::StatusOr<JobFile> LoadJobFile(const std::string& path, const std::vector<std::string>& overrides,
                                     const JobCheck& check = {});
 

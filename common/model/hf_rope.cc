@@ -14,10 +14,12 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr const char* kTypeKeys[] = {"rope_type", "type"};
+constexpr const char* kTypeKeys[] = {"rope_type", "type"};  // the first one wins
 
-// transformers has no default for any of these.
-RopeScaling ReadLlama3Scaling(const HfReader& rope) {
+// transformers has no default for the first three. The last one stands beside the object where that says so, and is the model's
+// longest sequence where it is left out.
+RopeScaling ReadLlama3Scaling(const HfReader& config, const HfReader& rope, int64_t max_positions) {
+  constexpr char kOriginal[] = "original_max_position_embeddings";
   RopeScaling scaling;
   for (const char* key : {"factor", "low_freq_factor", "high_freq_factor"}) {
     if (!rope.Has(key)) rope.Wrong(key, "is missing");
@@ -25,7 +27,7 @@ RopeScaling ReadLlama3Scaling(const HfReader& rope) {
   scaling.factor = rope.Positive("factor", scaling.factor);
   scaling.low_freq_factor = rope.Positive("low_freq_factor", scaling.low_freq_factor);
   scaling.high_freq_factor = rope.Positive("high_freq_factor", scaling.high_freq_factor);
-  scaling.original_max_positions = rope.Size("original_max_position_embeddings");
+  scaling.original_max_positions = config.Has(kOriginal) ? config.Size(kOriginal) : rope.Size(kOriginal, max_positions);
   if (scaling.factor < 1) rope.Wrong("factor", absl::StrCat("must be at least 1, got ", scaling.factor));
   if (scaling.high_freq_factor <= scaling.low_freq_factor) {
     rope.Wrong("high_freq_factor",
@@ -65,35 +67,34 @@ void ReadScaling(const HfReader& config, const char* key, ModelShape* shape) {
   const Json& rope = config.At(key);
   const HfReader inner = config.Inner(key);
   for (const char* type : kTypeKeys) {
-    if (!inner.Has(type) || rope.at(type) == "default") continue;
+    if (!inner.Has(type)) continue;
+    if (rope.at(type) == "default") break;
     if (rope.at(type) == "llama3") {
-      shape->rope_scaling = ReadLlama3Scaling(inner);
+      shape->rope_scaling = ReadLlama3Scaling(config, inner, shape->max_positions);
     } else {
       config.Untrained(absl::StrCat(key, " with ", type, " ", EchoJson(rope.at(type))),
                        " is not supported; use \"default\" or \"llama3\"", kNoProduct);
     }
-    return;  // some configs hold both, which say the same
+    return;
   }
   CheckTypeIsSaid(config, key);
 }
 
 }  // namespace
 
+// As transformers has it: a rope_scaling that is neither null nor empty stands for all of rope_parameters, and what is in there
+// wins over what stands beside it.
 void ReadRope(const HfReader& config, ModelShape* shape) {
-  double theta = config.Positive("rope_theta", 10000.0);
+  shape->rope_theta = config.Positive("rope_theta", shape->rope_theta);
   config.Only("partial_rotary_factor", {1.0}, kNoProduct);
-  for (const char* key : {"rope_scaling", "rope_parameters"}) {
-    if (!config.Has(key)) continue;
-    if (!config.At(key).is_object()) {
-      config.Wrong(key, "must be an object");
-      continue;
-    }
-    ReadScaling(config, key, shape);
-    const HfReader inner = config.Inner(key);
-    inner.Only("partial_rotary_factor", {1.0}, kNoProduct);
-    theta = inner.Positive("rope_theta", theta);
-  }
-  shape->rope_theta = theta;
+  const bool scaled = config.Has("rope_scaling") && !(config.At("rope_scaling").is_object() && config.At("rope_scaling").empty());
+  const char* const key = scaled ? "rope_scaling" : "rope_parameters";
+  if (!config.Has(key)) return;
+  if (!config.At(key).is_object()) return config.Wrong(key, "must be an object");
+  ReadScaling(config, key, shape);
+  const HfReader inner = config.Inner(key);
+  inner.Only("partial_rotary_factor", {1.0}, kNoProduct);
+  shape->rope_theta = inner.Positive("rope_theta", shape->rope_theta);
 }
 
 }  // namespace motley

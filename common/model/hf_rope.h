@@ -10,7 +10,7 @@ namespace motley {
 inline constexpr char kNoProduct[] = "priced as without: no product depends on it";
 
 // Newer configs hold rope_theta inside rope_parameters; older ones beside a rope_scaling of null. A scaling is taken, refused or
-// noted, never left out in silence.
+// noted, never left out in silence. `shape` has the longest sequence already.
 void ReadRope(const HfReader& config, ModelShape* shape);
 
 }  // namespace motley

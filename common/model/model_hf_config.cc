@@ -153,6 +153,7 @@ void ReadHiddenSizeKeys(const HfReader& config, const HfType& type, int64_t seq_
   ModelShape& s = *shape;
   ReadGatedLayerKeys(config, TraitsOf(type.family));
   ReadWindow(config, type.window, seq_len);
+  s.max_positions = config.Size("max_position_embeddings", left_out.positions);
   ReadRope(config, &s);
   s.vocab_size = config.Size("vocab_size", left_out.vocab, HfReader::kMaxVocabulary);
   s.hidden_size = TellingSize(config, "hidden_size", left_out.hidden);
@@ -160,7 +161,6 @@ void ReadHiddenSizeKeys(const HfReader& config, const HfType& type, int64_t seq_
   s.num_heads = TellingSize(config, "num_attention_heads", left_out.heads, HfReader::kMaxHeads);
   s.num_kv_heads = KvHeads(config, s.num_heads, left_out.kv_heads);
   s.intermediate_size = TellingSize(config, "intermediate_size", left_out.intermediate);
-  s.max_positions = config.Size("max_position_embeddings", left_out.positions);
   s.norm_eps = config.Positive("rms_norm_eps", left_out.norm_eps);
   s.tie_embeddings = config.Flag("tie_word_embeddings", left_out.tied);
   ReadHeadDim(config, type, &s);

@@ -70,7 +70,8 @@ Exit Report(Context& context, const std::string& id, const FoundCheckpoint& foun
                   Json{{"job_id", id}, {"step", found.manifest.step}, {"checkpoint", found.folder}, {"out", out_folder}});
   } else {
     context.out << "step " << found.manifest.step << " of job " << CleanLine(id) << " is in " << out_folder
-                << " (config.json, model.safetensors, and a tokenizer: a token is a byte)\n";
+                << (found.manifest.base.empty() ? " (config.json, model.safetensors, and a tokenizer: a token is a byte)\n"
+                                                : " (weights, and the files that came with the model or the tokens)\n");
   }
   return {};
 }

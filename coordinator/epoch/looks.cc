@@ -70,8 +70,8 @@ void LookAgainFor(Core& core, JobRun& run) {
 }  // namespace
 
 CheckpointWish WishOf(const JobRun& run, const JobRecord& job) {
-  return {CheckpointFolder(job),    OwnerOf(job),  job.newest_checkpoint, job.data.digest, run.damaged,
-          job.started_unix_ms == 0, job.initial_of};
+  return {CheckpointFolder(job), OwnerOf(job), job.newest_checkpoint, job.data.digest, run.damaged, job.started_unix_ms == 0,
+          job.initial_of,        nullptr,      job.initial_digest};
 }
 
 absl::Status BeginLook(Core& core, const std::shared_ptr<LookTask>& task, std::function<void()> done,

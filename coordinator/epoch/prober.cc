@@ -13,6 +13,7 @@
 #include "coordinator/epoch/setup.h"
 #include "coordinator/epoch/setup_reach.h"
 #include "coordinator/epoch/trial.h"
+#include "coordinator/state/initial_weights.h"
 #include "coordinator/state/membership.h"
 #include "coordinator/state/rank_builds.h"
 #include "coordinator/state/setup_reach.h"
@@ -76,7 +77,7 @@ struct ApplyProbe {
     Probe& probe = run.probes.at(action.node);
     probe.storage_asked = true;
     Ask(action.node, {job.id, job.epoch, job.config.data.path, CheckpointFolder(job),
-                      job.config.checkpoint.folder.empty() ? "" : run.probe_token.token, false, probe.id});
+                      job.config.checkpoint.folder.empty() ? "" : run.probe_token.token, false, probe.id, InitialFolder(job)});
   }
   void Ask(const NodeName& node, StorageCheckCommand check) {
     check.job_uid = job.uid;

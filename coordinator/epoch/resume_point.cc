@@ -15,6 +15,7 @@
 #include "common/checkpoint/adopt_file.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/model/parameters.h"
+#include "common/weights/weights_folder.h"
 #include "coordinator/epoch/other_makers.h"
 
 namespace motley::coordinator {
@@ -161,6 +162,28 @@ std::string WhatIsGone(const CheckpointWish& wish, const std::string& used) {
   return absl::StrCat("checkpoint ", wish.published, ", which was published, is gone: somebody else deleted or renamed it");
 }
 
+absl::Status AnotherModel(const std::string& folder, const ModelShape& model, const ModelShape& of_job, const char* remedy) {
+  return absl::FailedPreconditionError(absl::StrCat("checkpoint.initial ", folder, " is of another model, with ",
+                                                    NumParameters(model), " parameters; the job's has ", NumParameters(of_job),
+                                                    remedy));
+}
+
+// The nodes have looked at it. Its config.json is compared here, where it can be read, or by the ranks.
+absl::Status PrepareWeights(const planner::PlannerInput& input, Prepared* prepared) {
+  const std::string& path = input.config.checkpoint.initial;
+  const absl::StatusOr<std::string> folder = FindWeightsFolder(path, OpenAnywhere);
+  const bool seen = folder.ok() && !folder->empty();
+  const absl::StatusOr<std::string> text = seen ? ReadModelConfig(*folder, OpenAnywhere) : absl::NotFoundError("");
+  const auto shape = text.ok() ? ParseHfConfig(*text, kModelConfigName, input.config.training.seq_len) : text.status();
+  if (shape.ok() && !(*shape == input.model)) {
+    return AnotherModel(path, *shape, input.model, "; leave out [model], and submit the job where the folder can be read");
+  }
+  prepared->initial = true;
+  prepared->resume_from = path;
+  prepared->resume_bytes = NumParameters(input.model) * SizeOfBytes(DType::kFloat32);
+  return absl::OkStatus();
+}
+
 // Where people gave a folder it may be anybody's; a job's id means what that job made, or has adopted and not gone beyond.
 absl::StatusOr<FoundCheckpoint> FindInitial(const std::string& folder, const CheckpointWish& wish) {
   const CheckpointOwner& owner = wish.initial_of;
@@ -179,6 +202,7 @@ absl::StatusOr<FoundCheckpoint> FindInitial(const std::string& folder, const Che
 absl::Status PrepareInitial(const planner::PlannerInput& input, const CheckpointWish& wish, Prepared* prepared) {
   if (input.config.checkpoint.initial.empty()) return absl::OkStatus();
   if (wish.at_initial != nullptr) *wish.at_initial = true;
+  if (!wish.initial_digest.empty()) return PrepareWeights(input, prepared);
   absl::StatusOr<FoundCheckpoint> found = FindInitial(input.config.checkpoint.initial, wish);
   if (!found.ok()) {
     const absl::Status named(found.status().code(), absl::StrCat("checkpoint.initial: ", std::string(found.status().message())));
@@ -186,11 +210,7 @@ absl::Status PrepareInitial(const planner::PlannerInput& input, const Checkpoint
     return another_time ? WithFault(named, Fault::kStorage) : named;
   }
   const CheckpointManifest& manifest = found->manifest;
-  if (!(manifest.model == input.model)) {
-    return absl::FailedPreconditionError(absl::StrCat("checkpoint.initial ", found->folder, " is of another model, with ",
-                                                      NumParameters(manifest.model), " parameters; the job's has ",
-                                                      NumParameters(input.model)));
-  }
+  if (!(manifest.model == input.model)) return AnotherModel(found->folder, manifest.model, input.model, "");
   MOTLEY_ASSIGN_OR_RETURN(const DType dtype, ParseDType(input.config.training.dtype));
   if (manifest.dtype != dtype) {
     return absl::FailedPreconditionError(absl::StrCat("checkpoint.initial ", found->folder, " holds ",

@@ -27,6 +27,8 @@ struct CheckpointWish {
   bool is_new = false;              // it has never started a rank
   CheckpointOwner initial_of = {};  // the job that was given as checkpoint.initial; without an id: a folder was
   std::shared_ptr<std::atomic<bool>> at_initial = nullptr;  // if any: set before config.checkpoint.initial is looked into
+  // Of config.checkpoint.initial, where the nodes found a folder of HuggingFace's there: this machine may not see it.
+  std::string initial_digest = {};
 };
 
 // All of Prepared but what is the planner's. The newest checkpoint of the job's own; where it has none, the newest one of another

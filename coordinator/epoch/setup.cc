@@ -14,6 +14,7 @@
 #include "coordinator/epoch/planning.h"
 #include "coordinator/epoch/prober.h"
 #include "coordinator/epoch/setup_reach.h"
+#include "coordinator/state/initial_weights.h"
 #include "coordinator/state/measured_speed.h"
 #include "coordinator/state/membership.h"
 #include "planner/cluster/measured_collectives.h"
@@ -21,9 +22,6 @@
 
 namespace motley::coordinator {
 namespace {
-
-// Read before the job has a checkpoint of its own; afterwards it may be gone.
-std::string InitialFolder(const JobRecord& job) { return job.newest_checkpoint.empty() ? job.config.checkpoint.initial : ""; }
 
 void SendStorageCheck(Core& core, const NodeName& node) {
   JobRun& run = *core.state.run;
@@ -194,6 +192,7 @@ absl::Status BeginProfiling(Core& core) {
   JobRecord& job = core.state.jobs.at(run.job);
   for (const auto& [node, answer] : run.storage) {
     run.storage_ok[node] = core.state.nodes.at(node).description.incarnation;
+    if (job.initial_digest.empty()) job.initial_digest = answer.report.initial_digest;
     if (job.data.digest.empty()) job.data = answer.report.data, job.validation = answer.report.validation;
   }
   run.storage_in_doubt = false;

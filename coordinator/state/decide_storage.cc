@@ -3,12 +3,14 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "coordinator/state/data_verdict.h"
 #include "coordinator/state/decide_view.h"
+#include "coordinator/state/initial_weights.h"
 #include "coordinator/state/setup_reach.h"
 
 namespace motley::coordinator {
@@ -55,9 +57,18 @@ DataReference ReferenceOf(const DecideView& v) {
   return most;
 }
 
+WeightsReference WeightsOf(const DecideView& v) {
+  std::vector<std::pair<NodeName, std::string>> digests;
+  for (const auto& [node, answer] : v.run.storage) {
+    if (IsSound(v, node, answer)) digests.emplace_back(node, answer.report.initial_digest);
+  }
+  return ReferenceOfWeights(v.job, digests);
+}
+
 // By node. Those that did not answer are among them when it is too late.
 std::map<NodeName, Complaint> Complaints(const DecideView& v, const DataReference& reference, bool late) {
   std::map<NodeName, Complaint> complaints;
+  const WeightsReference reference_weights = WeightsOf(v);
   for (const auto& [node, answer] : v.run.storage) {
     const StorageReport& report = answer.report;
     if (!answer.answered) {
@@ -74,6 +85,8 @@ std::map<NodeName, Complaint> Complaints(const DecideView& v, const DataReferenc
                        v.run.token_writer.value(), ": what that node wrote cannot be read; use a folder that all nodes share");
     } else if (std::string other = OtherData(v.job.config, report, reference); !other.empty()) {
       complaints[node].text = std::move(other);
+    } else if (std::string weights = WeightsComplaint(v.job, reference_weights, report); !weights.empty()) {
+      complaints[node].text = std::move(weights);
     }
   }
   return complaints;

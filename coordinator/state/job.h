@@ -40,7 +40,8 @@ struct JobStatus {
   int plannings_begun = 0;  // in a row that were not finished: the coordinator ended meanwhile
   // What the first storage check saw; a node that sees other data is left out. Without a digest: nobody has looked.
   DataSummary data;
-  DataSummary validation;                               // of data.validation_path; without a digest: the job has none
+  DataSummary validation;      // of data.validation_path; without a digest: the job has none
+  std::string initial_digest;  // of a HuggingFace folder that the job begins with, likewise; empty: it is none
   absl::StatusCode error_code = absl::StatusCode::kOk;  // of a failed job, where it is known
   int64_t owner_uid = -1;                               // of the account that submitted it, where jobs have owners; -1: not known
   std::string owner;                                    // its name then

@@ -10,6 +10,7 @@
 #include "common/base/count.h"
 #include "coordinator/state/cluster.h"
 #include "coordinator/state/data_verdict.h"
+#include "coordinator/state/initial_weights.h"
 #include "coordinator/state/membership.h"
 #include "coordinator/state/setup_reach.h"
 #include "planner/costs/profile_series.h"
@@ -35,9 +36,11 @@ std::string StorageComplaint(const JobRecord& job, const ProbeToken& token, cons
     return absl::StrCat("checkpoint.folder '", job.config.checkpoint.folder, "' is not the same folder as on node ",
                         token.writer.value(), ": what that node wrote cannot be read; use a folder that all nodes share");
   }
-  if (job.data.digest.empty()) return "";
-  const std::string other = OtherData(job.config, report, {job.data, job.validation, NodeName()});
-  return other.empty() ? "" : absl::StrCat(other, "; copy there what the other nodes have");
+  if (!job.data.digest.empty()) {
+    const std::string other = OtherData(job.config, report, {job.data, job.validation, NodeName()});
+    if (!other.empty()) return absl::StrCat(other, "; copy there what the other nodes have");
+  }
+  return WeightsComplaint(job, ReferenceOfWeights(job, {}), report);
 }
 
 // The planner needs times of the layer; embedding and head may take next to none.

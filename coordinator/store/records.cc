@@ -44,7 +44,8 @@ Row ToRow(const JobRecord& job) {
           int64_t{job.has_unnamed_checkpoints},
           job.adopted,
           OwnerToJson(job.initial_of),
-          DataToJson(job.data, job.validation)};
+          DataToJson(job.data, job.validation),
+          job.initial_digest};
 }
 
 Row ToRow(const EpochRow& epoch) { return {epoch.job.value(), epoch.epoch.value(), epoch.unix_ms, RanksToJson(epoch.ranks)}; }
@@ -126,6 +127,7 @@ absl::StatusOr<JobRecord> JobOf(const Row& row) {
   } else {
     MOTLEY_ASSIGN_OR_RETURN(std::tie(job.data, job.validation), DataFromJson(TextAt(row, 23)));
   }
+  job.initial_digest = TextAt(row, 24);
   return job;
 }
 

@@ -92,6 +92,7 @@ declare_suites() {
   suite prometheus compute "- promtool" "Prometheus rules" $check/check_rules.sh
   suite install compute all "installed tree" $check/check_install.sh
   suite oracle compute "all oracle" "same numbers as PyTorch" "$oracle" tests/oracle/check_plans.py
+  suite weights compute "all oracle" "from HuggingFace folders and back" "$oracle" tests/oracle/check_weights.py
   suite tokenizer compute "all oracle" "tokenizer of bytes" "$oracle" tests/oracle/check_tokenizer.py
   suite states compute "all oracle" "same states as PyTorch" "$oracle" tests/oracle/check_states.py
   suite records compute "all oracle" "step records" "$oracle" tests/oracle/check_step_records.py
@@ -110,6 +111,7 @@ declare_suites() {
 
   suite faults-long long all "faults at length" python3 $check/check_faults.py --long
   suite oracle-long long "all oracle" "all plans by hand as PyTorch" "$oracle" tests/oracle/check_plans.py --long
+  suite weights-long long "all oracle" "from every HuggingFace folder and back" "$oracle" tests/oracle/check_weights.py --long
   suite plans-long long all "all random plans" all_plans "$BUILD_DIR"
   for version in "${TORCH_VERSIONS[@]:1}"; do
     suite "plans-long-$version" long all "all random plans with libtorch $version" all_plans "$(build_folder_of "$version")"

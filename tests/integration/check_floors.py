@@ -11,7 +11,7 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 FLOORS = {
-    "common": ["base", "tls", "data", "device", "model", "program", "checkpoint", "job", "session", "metrics", "rpc", "wire"],
+    "common": ["base", "tls", "data", "device", "model", "program", "weights", "checkpoint", "job", "session", "metrics", "rpc", "wire"],
     "planner": ["util", "cluster", "cluster/presets", "plan", "simulator", "costs", "setting", "lowering", "scheduling", "split", "groups", "pricing",
                 "search", "strategies", "strategies/megatron", "strategies/hexiscale", "strategies/poplar", "strategies/baton",
                 "strategies/zorse", "strategies/auto", "answers", "live"],

@@ -57,6 +57,19 @@ class ExactRotary(torch.nn.Module):
         return angles.cos().to(hidden.dtype), angles.sin().to(hidden.dtype)
 
 
+def make_exact(model, mixed=False):
+    """The parts of a Llama or Qwen 2 that transformers computes in float32 in the model's own type; attention is to be sdpa."""
+    for module in model.modules():
+        # In a half type the norm's statistics are float32, as transformers has them.
+        if type(module).__name__.endswith("RMSNorm") and not mixed:
+            module.forward = types.MethodType(exact_rms_norm, module)
+    config = model.config
+    if hasattr(model.base_model, "rotary_emb"):
+        head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+        model.base_model.rotary_emb = ExactRotary(head_dim, config.rope_parameters["rope_theta"], config)
+    return model
+
+
 def load_model(folder, dtype, mixed=False):
     with open(os.path.join(folder, "config.json"), encoding="utf-8") as file:
         values = json.load(file)
@@ -69,14 +82,7 @@ def load_model(folder, dtype, mixed=False):
     if set(missing) - tied or unexpected:
         raise SystemExit(f"the exported model does not fit transformers': missing {missing}, unexpected {unexpected}")
     model.tie_weights()
-    for module in model.modules():
-        # In a half type the norm's statistics are float32, as transformers has them.
-        if type(module).__name__.endswith("RMSNorm") and not mixed:
-            module.forward = types.MethodType(exact_rms_norm, module)
-    if hasattr(model.base_model, "rotary_emb"):
-        theta = values.get("rope_theta") or values["rope_parameters"]["rope_theta"]
-        model.base_model.rotary_emb = ExactRotary(values["head_dim"], theta, config)
-    return model
+    return make_exact(model, mixed)
 
 
 def learning_rate(job, step):

@@ -13,6 +13,7 @@
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/data/dataset.h"
+#include "worker/daemon/initial_check.h"
 
 namespace motley::worker {
 namespace {
@@ -53,7 +54,6 @@ absl::Status CheckNamed(const StorageCheckCommand& check, const FileRoots& roots
   // They become parts of a file's name.
   MOTLEY_RETURN_IF_ERROR(CheckName("job_id", check.job.value()));
   if (!check.job_uid.empty() && !IsJobUid(check.job_uid.value())) return absl::InvalidArgumentError("job_uid is no uid");
-  if (!check.initial.empty()) MOTLEY_RETURN_IF_ERROR(roots.Open("checkpoint.initial", check.initial).status());
   if (check.checkpoint_folder.empty()) return absl::OkStatus();
   const absl::Status folder = roots.Open(kFolderKey, check.checkpoint_folder).status();
   return absl::IsNotFound(folder) ? absl::OkStatus() : folder;
@@ -115,7 +115,9 @@ StorageReport CheckStorage(const StorageCheckCommand& check, const FileRoots& ro
     report.error_code = verified.code();
     return report;
   }
-  if (const absl::Status checked = Check(check, roots, report); !checked.ok()) {
+  absl::Status checked = CheckInitial(check.initial, roots, &report);
+  if (checked.ok()) checked = Check(check, roots, report);
+  if (!checked.ok()) {
     report.error = CleanLine(std::string(checked.message()));  // file names are any bytes
     report.error_code = checked.code();
     return report;

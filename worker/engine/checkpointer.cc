@@ -51,6 +51,19 @@ CheckpointManifest MakeManifest(const RankAssignment& assignment, int64_t step, 
   return manifest;
 }
 
+// Without its base a checkpoint is whole, only its exports are not as the folder was that the job began from.
+absl::Status AddBase(JobBase& base, const std::string& root, RankHost& host, CheckpointManifest* manifest) {
+  absl::StatusOr<std::string> name = base.Keep(root, manifest->epoch);
+  if (!name.ok() && FaultOf(name.status()) == Fault::kStorage) return name.status();
+  if (!name.ok()) {
+    host.OnLog(
+        absl::StrCat("the checkpoint is without the files of the weights that the job began from, and so are its exports: ",
+                     name.status().message()));
+  }
+  if (name.ok()) manifest->base = *std::move(name);
+  return absl::OkStatus();
+}
+
 // By rank 0. What stays would be adopted by the next job of the id; this one is not the worse for it.
 void UseUpAdopt(const std::string& root, const CheckpointFence& fence, RankHost& host) {
   const absl::Status used = PutAdoptAside(root, fence);
@@ -58,7 +71,7 @@ void UseUpAdopt(const std::string& root, const CheckpointFence& fence, RankHost&
 }
 
 // Rank 0's part, once all ranks have written and seen the token. Returns the published folder.
-absl::StatusOr<std::string> Publish(const RankAssignment& assignment, CheckpointManifest manifest,
+absl::StatusOr<std::string> Publish(const RankAssignment& assignment, JobBase& base, CheckpointManifest manifest,
                                     const std::vector<std::string>& entries, absl::Duration patience,
                                     const std::string& temporary, RankHost& host, int64_t* bytes) {
   const int64_t step = manifest.step;
@@ -71,6 +84,7 @@ absl::StatusOr<std::string> Publish(const RankAssignment& assignment, Checkpoint
   MOTLEY_RETURN_IF_ERROR(RemoveToken(temporary));
   const CheckpointFence fence = MakeFence(assignment, step, host);
   const CheckpointSection& config = assignment.config.checkpoint;
+  MOTLEY_RETURN_IF_ERROR(AddBase(base, config.folder, host, &manifest));
   MOTLEY_ASSIGN_OR_RETURN(const std::string folder, PublishCheckpoint(config.folder, manifest, fence));
   const std::set<std::string> spared(assignment.spared_checkpoints.begin(), assignment.spared_checkpoints.end());
   const absl::Status pruned = PruneCheckpoints(config.folder, config.keep_latest_k, step, fence, spared);
@@ -122,8 +136,8 @@ absl::Status WriteAndPublish(const RankAssignment& assignment, const ShardedStat
   if (assignment.rank == 0) {
     int64_t bytes = 0;
     if (all_written.ok()) {
-      published = Publish(assignment, MakeManifest(assignment, step, dtype, state.loss_scale()), entries, patience, temporary,
-                          host, &bytes);
+      published = Publish(assignment, state.base(), MakeManifest(assignment, step, dtype, state.loss_scale()), entries, patience,
+                          temporary, host, &bytes);
     }
     if (all_written.ok() && published.ok()) {
       host.OnCheckpoint(step, *published, bytes, (MonotonicNs() - begin_ns) * 1e-9);

@@ -134,8 +134,8 @@ absl::Status Trainer::Prepare() {
     MOTLEY_RETURN_IF_ERROR(Rehearse(assignment_, precision, backend_, lanes_->all()));
     library_bytes_ = std::max<int64_t>(0, backend_.CurrentBytes() - before);
   }
-  MOTLEY_ASSIGN_OR_RETURN(ShardedState state,
-                          ShardedState::Create(assignment_, backend_.tensors(), [this] { progress_.Beat("restoring"); }));
+  MOTLEY_ASSIGN_OR_RETURN(ShardedState state, ShardedState::Create(assignment_, backend_.tensors(), options_.roots,
+                                                                   [this] { progress_.Beat("restoring"); }));
   state_ = std::make_unique<ShardedState>(std::move(state));
   for (const Program* program : {&assignment_.program, &assignment_.evaluation}) {
     MOTLEY_RETURN_IF_ERROR(ReserveTransfers(assignment_, *program, precision, communicator_));

@@ -1,13 +1,18 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 
 #include "common/checkpoint/byte_tokenizer.h"
 #include "common/checkpoint/checkpoint.h"
+#include "common/checkpoint/checkpoint_manifest.h"
+#include "common/weights/base_model.h"
 #include "nlohmann/json.hpp"
 #include "tests/common/base/temp_folder.h"
 #include "tests/common/checkpoint/checkpoint_fixture.h"
+#include "tests/common/weights/weights_fixture.h"
 
 namespace motley {
 namespace {
@@ -91,6 +96,112 @@ TEST(ExportHuggingFaceTest, RefusesToOverwriteAndDamagedCheckpoints) {
   root.Write("step-00000040-gen-3/rank-0.bin", "short");
   EXPECT_EQ(ExportHuggingFace(folder, root / "other").code(), absl::StatusCode::kDataLoss);
   EXPECT_EQ(ExportHuggingFace(root / "absent", root / "other").code(), absl::StatusCode::kNotFound);
+}
+
+// A checkpoint whose base is that of `weights`, with the parameters of its folder.
+std::string WriteImported(const TempFolder& root, const TestWeights& weights, const std::vector<SmallFile>& files) {
+  const TempFolder folder;
+  WriteWhole(folder, weights.model, TensorsOfTest(weights));
+  auto source = HuggingFaceWeights::Open(folder.path(), weights.model, DType::kFloat32, OpenAnywhere);
+  EXPECT_TRUE(source.ok()) << source.status();
+  BaseModel base = BaseOf(*source);
+  base.files = files;
+  CheckpointManifest manifest{.job = "job-1", .epoch = 3, .step = 0, .model = weights.model};
+  manifest.base = *KeepBase(base, root.path(), 3);
+  std::vector<std::vector<float>> arrays;
+  for (int unit = 0; unit < NumUnits(weights.model); ++unit) {
+    arrays.emplace_back(static_cast<size_t>(ParameterLayout(weights.model)[unit].num_elements));
+    EXPECT_TRUE(source->Read(unit, 0, static_cast<int64_t>(arrays[unit].size()), arrays[unit].data()).ok());
+  }
+  std::vector<PieceData> pieces;
+  for (int unit = 0; unit < NumUnits(weights.model); ++unit) {
+    for (int t = 0; t < kNumStateTensors; ++t) {
+      pieces.push_back({unit, static_cast<StateTensor>(t), 0, static_cast<int64_t>(arrays[unit].size()),
+                        [&arrays, unit] { return arrays[unit].data(); }});
+    }
+  }
+  const std::string temporary = root / TemporaryCheckpointFolderName(0, 3);
+  manifest.files.push_back(*WriteCheckpointFile(temporary, "rank-0.bin", DType::kFloat32, pieces));
+  const auto published = PublishCheckpoint(root.path(), manifest, NewestEpoch());
+  EXPECT_TRUE(published.ok()) << published.status();
+  return *published;
+}
+
+void ExpectSameTensors(const std::string& out, const std::vector<TestTensor>& tensors) {
+  const auto folder = OpenWeightsFolder(out, OpenAnywhere);
+  ASSERT_TRUE(folder.ok()) << folder.status();
+  size_t found = 0;
+  for (const SafetensorsFile& file : folder->files) {
+    const std::string bytes = TempFolder::Read(file.path);
+    for (const StoredTensor& tensor : file.tensors) {
+      const auto same =
+          std::find_if(tensors.begin(), tensors.end(), [&](const TestTensor& each) { return each.name == tensor.name; });
+      ASSERT_NE(same, tensors.end()) << tensor.name;
+      EXPECT_EQ(tensor.type, same->type) << tensor.name;
+      EXPECT_EQ(tensor.shape, same->shape) << tensor.name;
+      EXPECT_TRUE(bytes.substr(static_cast<size_t>(tensor.begin), static_cast<size_t>(tensor.end - tensor.begin)) == same->bytes)
+          << tensor.name;
+      ++found;
+    }
+  }
+  EXPECT_EQ(found, tensors.size());
+}
+
+TEST(ExportHuggingFaceTest, AnUntouchedImportComesOutAsItWas) {
+  const std::function<DType(const std::string&)> types[] = {
+      [](const std::string&) { return DType::kBFloat16; }, [](const std::string&) { return DType::kFloat16; },
+      [](const std::string&) { return DType::kFloat32; },
+      [](const std::string& name) { return name.find("norm") == std::string::npos ? DType::kFloat16 : DType::kFloat64; }};
+  for (const ModelShape& model : {TinyModel(true), TinyModel(false), TinyLlama(), TinyQwen2()}) {
+    for (size_t type = 0; type < std::size(types); ++type) {
+      const TempFolder root;
+      const TestWeights weights{model, types[type], type % 2 == 1};
+      const std::string config = ToHfConfig(model) + "\n";
+      const std::string folder = WriteImported(root, weights, {{"config.json", config}, {"tokenizer.json", "{}"}});
+      ASSERT_TRUE(ExportHuggingFace(folder + (type == 0 ? "/" : ""), root / "out").ok());
+      ExpectSameTensors(root / "out", TensorsOfTest(weights));
+      EXPECT_EQ(TempFolder::Read(root / "out/config.json"), config);
+      EXPECT_EQ(TempFolder::Read(root / "out/tokenizer.json"), "{}");
+      EXPECT_FALSE(std::filesystem::exists(root / "out/generation_config.json")) << "the folder had none";
+      EXPECT_FALSE(std::filesystem::exists(root / "out/model.safetensors.index.json"));
+    }
+  }
+}
+
+TEST(ExportHuggingFaceTest, LargerModelsAreInShards) {
+  const TempFolder root;
+  const std::string folder = WriteImported(root, {TinyLlama()}, {{"config.json", ToHfConfig(TinyLlama())}});
+  ASSERT_TRUE(ExportHuggingFace(folder, root / "out", 3000).ok());
+  EXPECT_TRUE(std::filesystem::exists(root / "out/model.safetensors.index.json"));
+  EXPECT_FALSE(std::filesystem::exists(root / "out/model.safetensors"));
+  ExpectSameTensors(root / "out", TensorsOfTest({TinyLlama()}));
+  EXPECT_EQ(ExportHuggingFace(folder, root / "out").code(), absl::StatusCode::kAlreadyExists);
+}
+
+TEST(ExportHuggingFaceTest, WithoutItsBaseACheckpointIsNotExported) {
+  const TempFolder root, other;
+  const std::string folder = WriteImported(root, {TinyLlama()}, {{"config.json", ToHfConfig(TinyLlama())}});
+  const std::string copy = other / NameOf(0);
+  std::filesystem::copy(folder, copy, std::filesystem::copy_options::recursive);
+  const absl::Status status = ExportHuggingFace(copy, root / "out");
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_NE(Message(status).find("goes with the folder base-"), std::string::npos) << status;
+  EXPECT_FALSE(std::filesystem::exists(root / "out"));
+}
+
+// Tokens of another program's tokenizer, and weights from the seed.
+TEST(ExportHuggingFaceTest, ATokenizerThatCameWithTheTokensStandsForTheBytes) {
+  const TempFolder root;
+  ASSERT_TRUE(WriteTestCheckpoint(root.path(), 40, TinyLlama(), 0.3).ok());
+  auto manifest = ReadManifest(root / NameOf(40));
+  ASSERT_TRUE(manifest.ok());
+  manifest->base = *KeepBase({{}, {{"tokenizer.json", "{}"}}}, root.path(), 3);
+  root.Write(NameOf(40) + "/manifest.json", ManifestToJson(*manifest));
+  ASSERT_TRUE(ExportHuggingFace(root / NameOf(40), root / "out").ok());
+  EXPECT_EQ(TempFolder::Read(root / "out/tokenizer.json"), "{}");
+  EXPECT_FALSE(std::filesystem::exists(root / "out/tokenizer_config.json"));
+  EXPECT_EQ(*ParseHfConfig(TempFolder::Read(root / "out/config.json"), "c"), TinyLlama());
+  EXPECT_EQ(Parse(TempFolder::Read(root / "out/model.safetensors")).header["lm_head.weight"]["dtype"], "F32");
 }
 
 }  // namespace

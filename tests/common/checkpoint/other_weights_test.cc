@@ -17,11 +17,11 @@ TEST(OtherWeightsTest, WhatIsTakenForACheckpointIsNamed) {
       {"model.safetensors", "holds HuggingFace weights"},
       {"model-00001-of-00004.safetensors", "holds HuggingFace weights"},
       {"model.safetensors.index.json", "holds HuggingFace weights"},
-      {"pytorch_model.bin", "holds HuggingFace weights"},
+      {"pytorch_model.bin", "holds weights of PyTorch (.bin), which cannot be a start; give a HuggingFace folder of safetensors"},
       {"config.json", "config.json and no checkpoint"},
       {"snapshots/abc/model.safetensors", "is a download of HuggingFace's hub"},
-      {"llama-q4.gguf", "holds weights of llama.cpp"},
-      {"consolidated.00.pth", "holds weights of another program"},
+      {"llama-q4.gguf", "holds weights of llama.cpp, which cannot be a start; give a HuggingFace folder of safetensors, a job"},
+      {"consolidated.00.pth", "holds weights of another program, which cannot be a start"},
   };
   for (const auto& [file, what] : rows) {
     TempFolder folder;
@@ -30,10 +30,9 @@ TEST(OtherWeightsTest, WhatIsTakenForACheckpointIsNamed) {
     EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
     EXPECT_THAT(std::string(status.message()), testing::StartsWith(folder.path() + " ")) << file;
     EXPECT_THAT(std::string(status.message()), HasSubstr(what)) << file;
-    EXPECT_THAT(std::string(status.message()), HasSubstr("give a job of Motley or its checkpoint folder")) << file;
   }
   TempFolder folder;
-  EXPECT_THAT(OtherWeightsIn(folder.Write("a.safetensors", "x")), HasSubstr("is a file of HuggingFace weights"));
+  EXPECT_THAT(OtherWeightsIn(folder.Write("a.safetensors", "x")), HasSubstr("is a file of HuggingFace weights; give the folder"));
 }
 
 TEST(OtherWeightsTest, AllElseIsAsItWas) {

@@ -254,6 +254,50 @@ TEST(JobFileTest, EachReasonAgainstAModelIsALine) {
                              testing::HasSubstr("\n" + file + ": rope_scaling with rope_type \"yarn\"")));
 }
 
+TEST(JobFileTest, TheModelOfAHuggingFaceFolderIsItsOwn) {
+  TempFolder folder;
+  ModelShape shape = *ModelFlavor("llama3", "debug");
+  shape.num_layers = 3;
+  folder.Write("base/config.json", ToHfConfig(shape));
+  const std::string begin = "[training]\nseq_len = 64\n[checkpoint]\ninitial = \"base/\"\nfolder = \"/c\"\n";
+  const std::string path = folder.Write("a.toml", begin + "[data]\npath = \"/data/text\"\n");
+  auto file = LoadJobFile(path, {});
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(*ResolveModel(file->config), shape);
+  EXPECT_EQ(file->config.checkpoint.initial, folder / "base");
+  EXPECT_EQ(file->config.model.config, folder / "base/config.json");
+  EXPECT_EQ(file->origins["model.config"], path + ":4");
+  // The same, said twice; and another one.
+  folder.Write("same.json", ToHfConfig(shape));
+  EXPECT_TRUE(LoadJobFile(path, {"model.config=" + (folder / "same.json")}).ok());
+  absl::Status status = LoadJobFile(path, {"model.name=llama3", "model.flavor=debug"}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()),
+              testing::AllOf(testing::StartsWith(path + ":4: checkpoint.initial: " + (folder / "base/config.json") +
+                                                 " is of another model, with "),
+                             testing::HasSubstr("leave out [model]")));
+  // What is wrong with the folder's model is said of the key.
+  folder.Write("base/config.json", R"({"model_type": "gemma3", "text_config": {}})");
+  EXPECT_THAT(std::string(LoadJobFile(path, {}).status().message()),
+              testing::StartsWith(path + ":4: checkpoint.initial: " + (folder / "base/config.json") + " has a text_config"));
+  folder.Write("base/config.json", kPhi3Config);
+  EXPECT_THAT(std::string(LoadJobFile(path, {}).status().message()), testing::StartsWith(path + ":4: model.config "));
+}
+
+TEST(JobFileTest, FoldersThatAreNotSeenHereAndCheckpointsSayNoModel) {
+  TempFolder folder;
+  folder.Write("job/step-00000040-gen-3/manifest.json", "{}");
+  folder.Write("job/config.json", "{}");
+  for (const std::string& initial : {std::string("/nowhere/base"), folder / "job", folder / "job/step-00000040-gen-3"}) {
+    const auto file = ParseJobFile(kPaths, "job.toml", {"checkpoint.initial=" + initial});
+    ASSERT_TRUE(file.ok()) << file.status();
+    EXPECT_EQ(file->config.model, ModelSection());
+  }
+  folder.Write("hub/blobs/a", "x"), folder.Write("hub/snapshots/one/config.json", "{}");
+  folder.Write("hub/snapshots/two/config.json", "{}");
+  EXPECT_THAT(Error("", {"checkpoint.initial=" + (folder / "hub")}), testing::HasSubstr("holds 2 revisions of one model"));
+}
+
 TEST(JobFileTest, MissingFileIsNamed) {
   const absl::Status status = LoadJobFile("/nowhere/job.toml", {}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);

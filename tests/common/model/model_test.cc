@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "absl/strings/str_cat.h"
 
 namespace motley {
@@ -155,6 +157,35 @@ TEST(ModelTest, Qwen2AndMistralWithoutWindowAreTrained) {
   EXPECT_EQ(*mistral, *ParseHfConfig(With("llama", ""), "c"));
 }
 
+// As transformers 5.23 reads them: each row was looked up there.
+TEST(ModelTest, OfSeveralRotaryKeysOneWins) {
+  const RopeScaling scaled = {.factor = 8, .low_freq_factor = 1, .high_freq_factor = 4, .original_max_positions = 64};
+  const std::string factors = R"("factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0)";
+  const std::string llama3 = R"({"rope_type": "llama3", "original_max_position_embeddings": 64, )" + factors + "}";
+  const std::string plain = R"({"rope_type": "default", "rope_theta": 5.0})";
+  RopeScaling of_model = scaled, of_default = scaled, beside = scaled;
+  of_model.original_max_positions = 512, of_default.original_max_positions = 2048, beside.original_max_positions = 32;
+  const std::string without = R"({"rope_type": "llama3", )" + factors + "}";
+  const std::tuple<std::string, double, RopeScaling> rows[] = {
+      {R"(, "rope_theta": 7.0, "rope_scaling": )" + llama3 + R"(, "rope_parameters": )" + plain, 7, scaled},
+      {R"(, "rope_scaling": )" + llama3 + R"(, "rope_parameters": )" + plain, 10000, scaled},
+      {R"(, "rope_theta": 7.0, "rope_scaling": null, "rope_parameters": )" + plain, 5, {}},
+      {R"(, "rope_theta": 7.0, "rope_scaling": {}, "rope_parameters": )" + plain, 5, {}},
+      {R"(, "rope_theta": 7.0, "rope_parameters": )" + llama3, 7, scaled},
+      {R"(, "rope_scaling": {"type": "llama3", "original_max_position_embeddings": 64, )" + factors + "}", 10000, scaled},
+      {R"(, "rope_scaling": {"type": "llama3", "rope_type": "default", "original_max_position_embeddings": 64})", 10000, {}},
+      {R"(, "max_position_embeddings": 512, "rope_scaling": )" + without, 10000, of_model},
+      {R"(, "rope_scaling": )" + without, 10000, of_default},
+      {R"(, "original_max_position_embeddings": 32, "rope_scaling": )" + llama3, 10000, beside},
+  };
+  for (const auto& [keys, theta, scaling] : rows) {
+    const auto shape = ParseHfConfig(LlamaWith(keys), "c");
+    ASSERT_TRUE(shape.ok()) << keys << shape.status();
+    EXPECT_EQ(shape->rope_theta, theta) << keys;
+    EXPECT_EQ(shape->rope_scaling, scaling) << keys;
+  }
+}
+
 TEST(ModelTest, WhatIsNotSupportedIsRefusedByKey) {
   const std::pair<std::string, const char*> cases[] = {
       {"", "my.json: is not JSON: it is empty; download it again"},
@@ -201,8 +232,6 @@ TEST(ModelTest, WhatIsNotSupportedIsRefusedByKey) {
        "rope_scaling: factor must be at least 1, got 0.5\nmy.json: rope_scaling: high_freq_factor must be above low_freq_factor "
        "4, "
        "got 4"},
-      {LlamaWith(R"(, "rope_scaling": {"rope_type": "llama3", "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4})"),
-       "rope_scaling: original_max_position_embeddings is missing"},
       {LlamaWith(R"(, "rope_scaling": {"factor": 8.0, "low_freq_factor": 1.0, "original_max_position_embeddings": 1024})"),
        "my.json: rope_scaling has factor, low_freq_factor, original_max_position_embeddings and no rope_type; add the rope_type"},
       {LlamaWith(R"(, "rope_parameters": {"rope_type": null, "rope_theta": 1e4, "factor": 2})"),

@@ -137,6 +137,7 @@ void FakeWorker::Handle(const v1::CoordinatorMessage& message) {
     result->set_epoch(message.storage_check().epoch());
     result->set_data_bytes(100000);
     result->set_data_digest(options_.data_digest);
+    if (!message.storage_check().initial().empty()) result->set_initial_digest(options_.initial_digest);
     result->set_token_seen(options_.sees_token);
     result->set_error(options_.storage_error);
     result->set_error_code(options_.storage_error_code);

@@ -26,6 +26,7 @@ class FakeWorker {
     int64_t incarnation = 1;
     int protocol = kSessionProtocol;
     std::string data_digest = "digest";
+    std::string initial_digest;  // of what a job begins with, where it is asked for that
     bool answer_storage = true;
     bool sees_token = true;
     std::string storage_error;

@@ -114,7 +114,8 @@ TEST_F(Initial, AFolderOfAnotherModelOrWithoutCheckpointsFailsTheJobBeforeItsRan
   EXPECT_EQ(job.error_code(), static_cast<int>(absl::StatusCode::kNotFound));
 }
 
-TEST_F(Initial, WeightsOfHuggingFaceAreSaidToBeSo) {
+// Written by programs that workers of an older build do not know, who report no digest.
+TEST_F(Initial, WeightsOfHuggingFaceThatNoNodeReadsAreSaidToBeSo) {
   TrainOld();
   for (const char* file : {"config.json", "model.safetensors"}) {
     const std::string folder = folder_ + "/export-" + file;
@@ -126,10 +127,45 @@ TEST_F(Initial, WeightsOfHuggingFaceAreSaidToBeSo) {
     ASSERT_TRUE(Submit(id, config).ok());
     const v1::Job job = WaitForState(id, v1::JOB_STATE_FAILED);
     EXPECT_EQ(job.reason().rfind("checkpoint.initial: " + folder + " holds ", 0), 0u) << job.reason();
-    EXPECT_NE(job.reason().find("which cannot be a start yet; give a job of Motley or its checkpoint folder"), std::string::npos)
+    EXPECT_NE(job.reason().find("the workers must be of a build that reads safetensors: upgrade them"), std::string::npos)
         << job.reason();
     EXPECT_EQ(job.error_code(), static_cast<int>(absl::StatusCode::kNotFound));
   }
+}
+
+// The folder is on the nodes alone.
+TEST_F(Initial, AJobBeginsWithWeightsThatTheNodesSee) {
+  FakeWorker::Options options;
+  options.initial_digest = "base";
+  auto one = Join("n1", options), two = Join("n2", options);
+  options.initial_digest = "instruct";
+  auto other = Join("n3", options);
+  JobConfig config = MakeConfig(5);
+  config.checkpoint.initial = "/models/base";
+  ASSERT_TRUE(Submit("new", config).ok());
+  const auto ranks = one->WaitForStart();
+  ASSERT_FALSE(ranks.empty());
+  EXPECT_EQ(ranks[0].resume_from(), "/models/base");
+  EXPECT_EQ(ranks[0].start_step(), 0);
+  EXPECT_EQ(GetJob("new").newest_checkpoint(), "");
+  for (const std::string& device : ranks[0].device_ids()) EXPECT_NE(device.substr(0, 3), "n3/") << "it holds other weights";
+}
+
+TEST_F(Initial, AFolderThatTheCoordinatorSeesIsComparedWithTheJobsModel) {
+  FakeWorker::Options options;
+  options.initial_digest = "base";
+  auto worker = Join("n1", options);
+  const std::string folder = folder_ + "/model";
+  ASSERT_TRUE(MakeFolders(folder).ok());
+  ModelShape model = *ModelFlavor("llama3", "debug");
+  model.num_layers = 3;
+  ASSERT_TRUE(WriteFileDurably(folder + "/config.json", ToHfConfig(model)).ok());
+  JobConfig config = MakeConfig(5);
+  config.checkpoint.initial = folder;
+  ASSERT_TRUE(Submit("new", config).ok());
+  const v1::Job job = WaitForState("new", v1::JOB_STATE_FAILED);
+  EXPECT_NE(job.reason().find("checkpoint.initial " + folder + " is of another model, with "), std::string::npos) << job.reason();
+  EXPECT_NE(job.reason().find("leave out [model]"), std::string::npos) << job.reason();
 }
 
 }  // namespace

@@ -181,5 +181,33 @@ TEST_F(DecideTest, DataThatIsTooShortFailsBeforeAnythingIsMeasured) {
   EXPECT_NE(decision.reason.find("/data/short.txt"), std::string::npos) << decision.reason;
 }
 
+// Base and Instruct of one model have one path, one shape and one size.
+TEST_F(StorageTest, TheFewWithOtherWeightsAreLeftOut) {
+  job().config.checkpoint.initial = "/models/base";
+  Answer("n1", "d").initial_digest = "instruct";
+  for (const char* name : {"n2", "n3", "n4"}) Answer(name, "d").initial_digest = "base";
+  Answer("n5", "d");  // its folder holds checkpoints, or its worker is of an older build
+  EXPECT_EQ(LeftOut(), "n1 n5 ");
+  EXPECT_EQ(
+      reason_.find("node n1 is left out: checkpoint.initial '/models/base' holds weights of digest instruct, and on node n2 it "
+                   "holds weights of digest base; copy the same folder there; node n5 is left out: checkpoint.initial "
+                   "'/models/base' holds no weights of HuggingFace, and"),
+      0u)
+      << reason_;
+  job().newest_checkpoint = "/checkpoints/step-00000001-gen-1";
+  EXPECT_EQ(LeftOut(), "") << "nobody reads them any more";
+  EXPECT_FALSE(failed_);
+}
+
+TEST_F(StorageTest, WhatTheJobBeganWithCountsUntilItHasACheckpoint) {
+  job().config.checkpoint.initial = "/models/base";
+  job().initial_digest = "base";
+  Answer("n1", "d").initial_digest = "instruct", Answer("n2", "d").initial_digest = "instruct";
+  Answer("n3", "d").initial_digest = "base";
+  run().has_run = true;
+  EXPECT_EQ(LeftOut(), "n1 n2 ");
+  EXPECT_NE(reason_.find("and it held weights of digest base when the job began"), std::string::npos) << reason_;
+}
+
 }  // namespace
 }  // namespace motley::coordinator

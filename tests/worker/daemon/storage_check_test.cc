@@ -12,9 +12,12 @@
 #include <thread>
 
 #include "common/base/sha256.h"
+#include "common/checkpoint/byte_tokenizer.h"
+#include "common/weights/weights_sample.h"
 #include "tests/common/base/temp_folder.h"
 #include "tests/common/checkpoint/checkpoint_fixture.h"
 #include "tests/common/data/token_data.h"
+#include "tests/common/weights/weights_fixture.h"
 
 namespace motley::worker {
 namespace {
@@ -112,6 +115,26 @@ TEST_F(StorageCheckTest, TheInitialWeightsAreThereAndBeneathARoot) {
   EXPECT_EQ(Check(check_).error_code, absl::StatusCode::kNotFound);
   check_.initial = "/elsewhere";
   EXPECT_THAT(Check(check_).error, HasSubstr("checkpoint.initial: '/elsewhere' lies beneath none of"));
+}
+
+TEST_F(StorageCheckTest, OfAHuggingFaceFolderItReportsWhatItHolds) {
+  std::filesystem::create_directories(folder_ + "/models");
+  const TempFolder models{folder_ + "/models"};
+  WriteShards(models, TinyLlama(), TensorsOfTest({TinyLlama()}), 3);
+  models.Write("tokenizer.json", "{}");
+  check_.initial = models.path();
+  const StorageReport report = Check(check_);
+  EXPECT_EQ(report.error, "");
+  EXPECT_EQ(report.initial_digest, SampleWeights(models.path(), OpenAnywhere)->digest);
+  EXPECT_EQ(report.initial_tokenizer, Sha256Hex("{}"));
+  models.Write("tokenizer.json", ByteTokenizer());
+  EXPECT_EQ(Check(check_).initial_tokenizer, "") << "bytes";
+  check_.initial = folder_;
+  EXPECT_EQ(Check(check_).initial_digest, "") << "no weights of HuggingFace";
+  check_.initial = models.path();
+  std::filesystem::remove(models / "model-00002-of-00003.safetensors");
+  EXPECT_THAT(Check(check_).error, HasSubstr("checkpoint.initial: " + models.path() + " lacks model-00002-of-00003.safetensors"));
+  EXPECT_EQ(Check(check_).error_code, absl::StatusCode::kNotFound);
 }
 
 TEST_F(StorageCheckTest, DataOfValidationsAreReadToo) {

@@ -3,13 +3,15 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
-#include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/fault.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/model/parameters.h"
+#include "common/weights/huggingface_weights.h"
 #include "worker/engine/base/scalar_type.h"
 #include "worker/engine/model/unit_model.h"
 
@@ -41,19 +43,71 @@ absl::Status CheckFits(const CheckpointManifest& manifest, const RankAssignment&
   return absl::OkStatus();
 }
 
-absl::Status Restore(CheckpointReader& reader, bool only_weights, RangeState& state) {
+absl::Status RestoreAll(CheckpointReader& reader, RangeState& state) {
   for (const auto& [kind, tensor] :
        {std::pair{StateTensor::kParameter, &state.parameter}, std::pair{StateTensor::kExpAvg, &state.exp_avg},
         std::pair{StateTensor::kExpAvgSq, &state.exp_avg_sq}}) {
-    if (only_weights && kind != StateTensor::kParameter) continue;
     MOTLEY_RETURN_IF_ERROR(reader.Read(state.block, kind, state.begin, state.end, tensor->mutable_data_ptr()));
   }
   return absl::OkStatus();
 }
 
+// The storage check saw the folder a moment ago: what is not seen now, or is cut off, proves nothing about it.
+absl::Status OfWeights(const absl::Status& status) {
+  if (status.ok() || FaultOf(status) == Fault::kStorage) return status;
+  const std::string text = absl::StrCat("checkpoint.initial: ", std::string(status.message()));
+  if (absl::IsNotFound(status)) return WithFault(absl::UnavailableError(text), Fault::kStorage);
+  return absl::Status(absl::IsDataLoss(status) ? absl::StatusCode::kFailedPrecondition : status.code(), text);
+}
+
+// What the ranges are read from; none: from the seed.
+struct Sources {
+  std::unique_ptr<CheckpointReader> checkpoint;
+  std::unique_ptr<HuggingFaceWeights> weights;
+  // Before the first step: the parameters alone.
+  WeightSource* ForInitial(const RankAssignment& assignment) const {
+    if (weights) return weights.get();
+    return IsInitial(assignment) ? checkpoint.get() : nullptr;
+  }
+};
+
+absl::StatusOr<Sources> OpenSources(const RankAssignment& assignment, const OpenPath& open, DType dtype) {
+  Sources sources;
+  const std::string& from = assignment.resume_from;
+  if (from.empty()) return sources;
+  if (IsInitial(assignment)) {
+    const absl::StatusOr<std::string> folder = FindWeightsFolder(from, open);
+    if (!folder.ok()) return OfWeights(folder.status());
+    if (!folder->empty()) {
+      absl::StatusOr<HuggingFaceWeights> weights = HuggingFaceWeights::Open(*folder, assignment.model, dtype, open);
+      if (!weights.ok()) return OfWeights(weights.status());
+      sources.weights = std::make_unique<HuggingFaceWeights>(*std::move(weights));
+      return sources;
+    }
+  }
+  MOTLEY_ASSIGN_OR_RETURN(CheckpointReader reader, CheckpointReader::Open(from));
+  MOTLEY_RETURN_IF_ERROR(CheckFits(reader.manifest(), assignment, dtype));
+  sources.checkpoint = std::make_unique<CheckpointReader>(std::move(reader));
+  return sources;
+}
+
+std::unique_ptr<JobBase> BaseOfJob(const Sources& sources, const RankAssignment& assignment, const OpenPath& open) {
+  auto base = std::make_unique<JobBase>(assignment.config.data.path, open);
+  if (sources.weights) base->BeginWith(BaseOf(*sources.weights), sources.weights->folder().path);
+  if (sources.checkpoint) {
+    base->GoOn(std::filesystem::path(assignment.resume_from).parent_path().string(), sources.checkpoint->manifest().base);
+  }
+  return base;
+}
+
+OpenPath OpenerOf(const FileRoots* roots) {
+  if (roots == nullptr) return OpenAnywhere;
+  return [roots](const std::string& path) { return roots->OpenForRead("checkpoint.initial", path); };
+}
+
 }  // namespace
 
-absl::StatusOr<ShardedState> ShardedState::Create(const RankAssignment& assignment, c10::Device device,
+absl::StatusOr<ShardedState> ShardedState::Create(const RankAssignment& assignment, c10::Device device, const FileRoots* roots,
                                                   const std::function<void()>& progress) {
   const std::vector<UnitSpec> layout = ParameterLayout(assignment.model);
   std::vector<int64_t> elements;
@@ -64,15 +118,13 @@ absl::StatusOr<ShardedState> ShardedState::Create(const RankAssignment& assignme
     return absl::FailedPreconditionError(
         absl::StrCat("the epoch starts at step ", assignment.start_step, " but names no checkpoint"));
   }
-  std::optional<CheckpointReader> reader;
-  if (!assignment.resume_from.empty()) {
-    MOTLEY_ASSIGN_OR_RETURN(reader, CheckpointReader::Open(assignment.resume_from));
-    MOTLEY_RETURN_IF_ERROR(CheckFits(reader->manifest(), assignment, precision.master));
-  }
+  const OpenPath open = OpenerOf(roots);
+  MOTLEY_ASSIGN_OR_RETURN(const Sources sources, OpenSources(assignment, open, precision.master));
   const auto options = at::TensorOptions().dtype(ScalarTypeOf(precision.master));
   ShardedState result(precision.compute);
-  if (reader && !IsInitial(assignment)) {
-    const CheckpointManifest& manifest = reader->manifest();
+  result.base_ = BaseOfJob(sources, assignment, open);
+  if (sources.checkpoint && !IsInitial(assignment)) {
+    const CheckpointManifest& manifest = sources.checkpoint->manifest();
     result.loss_scale_.Restore(manifest.loss_scale, manifest.steps_at_loss_scale, manifest.skipped_steps);
   }
   for (int32_t block = 0; block < assignment.ownership.num_blocks(); ++block) {
@@ -84,12 +136,15 @@ absl::StatusOr<ShardedState> ShardedState::Create(const RankAssignment& assignme
       state.end = range.end;
       const auto tensors = {&state.parameter, &state.gradient, &state.exp_avg, &state.exp_avg_sq};
       for (at::Tensor* tensor : tensors) *tensor = at::zeros({state.size()}, options);
-      if (!reader) {
+      if (WeightSource* const source = sources.ForInitial(assignment); source != nullptr) {
+        const absl::Status read = source->Read(state.block, state.begin, state.end, state.parameter.mutable_data_ptr());
+        MOTLEY_RETURN_IF_ERROR(sources.weights ? OfWeights(read) : read);
+      } else if (sources.checkpoint) {
+        MOTLEY_RETURN_IF_ERROR(RestoreAll(*sources.checkpoint, state));
+      } else {
         const UnitSpec& spec = layout[static_cast<size_t>(block)];
         InitializeRange(spec, assignment.config.training.seed, state.begin, state.end, state.parameter,
                         assignment.device.threads);
-      } else {
-        MOTLEY_RETURN_IF_ERROR(Restore(*reader, IsInitial(assignment), state));
       }
       for (at::Tensor* tensor : tensors) *tensor = tensor->to(device);
       result.ranges_.push_back(std::move(state));

@@ -6,13 +6,16 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/base/beneath.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/session/assignment.h"
 #include "worker/engine/base/loss_scale.h"
+#include "worker/engine/model/job_base.h"
 
 namespace motley::engine {
 
@@ -26,10 +29,10 @@ struct RangeState {
 
 class ShardedState {
  public:
-  // Restores assignment.resume_from, or initialises by the seed when it is empty. `progress` is called between blocks.
-  // FAILED_PRECONDITION: the checkpoint is of another step, model or dtype; DATA_LOSS and others from reading it. May throw
-  // c10::Error (out of memory).
-  static absl::StatusOr<ShardedState> Create(const RankAssignment& assignment, c10::Device device,
+  // Restores assignment.resume_from, a checkpoint or a folder of HuggingFace's (that beneath `roots`; null: wherever it lies), or
+  // initialises by the seed when it is empty. `progress` is called between blocks. FAILED_PRECONDITION: the checkpoint is of
+  // another step, model or dtype; DATA_LOSS and others from reading it. May throw c10::Error (out of memory).
+  static absl::StatusOr<ShardedState> Create(const RankAssignment& assignment, c10::Device device, const FileRoots* roots,
                                              const std::function<void()>& progress);
 
   // Of all blocks, in their order; of one.
@@ -40,6 +43,8 @@ class ShardedState {
   // The same on every rank.
   LossScale& loss_scale() { return loss_scale_; }
   const LossScale& loss_scale() const { return loss_scale_; }
+  // What the exports of its checkpoints need of the weights that the job began with.
+  JobBase& base() const { return *base_; }
   // What a checkpoint holds of it, to be read while the state lives and nothing runs on the device. Pieces of a device with a
   // memory of its own are copied to the host as they are read.
   std::vector<PieceData> Pieces() const;
@@ -48,6 +53,7 @@ class ShardedState {
   explicit ShardedState(DType compute) : loss_scale_(compute) {}
   std::vector<RangeState> ranges_;
   LossScale loss_scale_;
+  std::unique_ptr<JobBase> base_;
 };
 
 }  // namespace motley::engine

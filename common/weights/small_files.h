@@ -1,0 +1,23 @@
+// Which files beside the weights belong to a published model: its texts, of which an export has the same bytes.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/weights/weights_folder.h"
+
+namespace motley {
+
+// Tokenizer, templates, how to generate, config.json, and under what terms; not its README, which is about other weights.
+bool IsSmallFile(std::string_view name);
+
+struct SmallFile {
+  std::string name;  // "tokenizer.json", "additional_chat_templates/tool_use.jinja"
+  std::string text;
+};
+// Those of a folder, sorted by name. INVALID_ARGUMENT names one that is too large to be one.
+absl::StatusOr<std::vector<SmallFile>> ReadSmallFiles(const std::string& folder, const OpenPath& open);
+
+}  // namespace motley

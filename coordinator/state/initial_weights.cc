@@ -1,0 +1,41 @@
+#include "coordinator/state/initial_weights.h"
+
+#include <map>
+
+#include "absl/strings/str_cat.h"
+
+namespace motley::coordinator {
+namespace {
+
+constexpr size_t kShownDigits = 12;
+
+std::string WhatIsHeld(const std::string& digest) {
+  return digest.empty() ? "no weights of HuggingFace" : absl::StrCat("weights of digest ", digest.substr(0, kShownDigits));
+}
+
+}  // namespace
+
+std::string InitialFolder(const JobRecord& job) { return job.newest_checkpoint.empty() ? job.config.checkpoint.initial : ""; }
+
+WeightsReference ReferenceOfWeights(const JobRecord& job, const std::vector<std::pair<NodeName, std::string>>& digests) {
+  if (!job.initial_digest.empty())
+    return {job.initial_digest, absl::StrCat("it held ", WhatIsHeld(job.initial_digest), " when the job began")};
+  std::map<std::string, int> count;
+  for (const auto& [node, digest] : digests) ++count[digest];
+  WeightsReference most = {"", absl::StrCat("on the other nodes it holds ", WhatIsHeld(""))};
+  int times = 0;
+  for (const auto& [node, digest] : digests) {
+    if (count[digest] <= times) continue;
+    times = count[digest];
+    most = {digest, absl::StrCat("on node ", node.value(), " it holds ", WhatIsHeld(digest))};
+  }
+  return most;
+}
+
+std::string WeightsComplaint(const JobRecord& job, const WeightsReference& reference, const StorageReport& report) {
+  if (InitialFolder(job).empty() || report.initial_digest == reference.digest) return "";
+  return absl::StrCat("checkpoint.initial '", job.config.checkpoint.initial, "' holds ", WhatIsHeld(report.initial_digest),
+                      ", and ", reference.where, "; copy the same folder there");
+}
+
+}  // namespace motley::coordinator

@@ -1,0 +1,43 @@
+#include "worker/engine/model/job_base.h"
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+
+namespace motley::engine {
+
+absl::StatusOr<std::string> JobBase::Keep(const std::string& root, int64_t epoch) {
+  if (kept_ || (!name_.empty() && root_ == root)) return name_;
+  MOTLEY_RETURN_IF_ERROR(ReadFiles());
+  if (!base_.tensors.empty() || !base_.files.empty()) {
+    MOTLEY_ASSIGN_OR_RETURN(name_, KeepBase(base_, root, epoch));
+  }
+  root_ = root;
+  kept_ = true;
+  base_ = BaseModel();
+  return name_;
+}
+
+absl::Status JobBase::ReadFiles() {
+  if (!weights_folder_.empty()) {
+    MOTLEY_ASSIGN_OR_RETURN(base_.files, ReadSmallFiles(weights_folder_, open_));
+  } else if (!name_.empty()) {
+    MOTLEY_ASSIGN_OR_RETURN(base_, ReadBase(root_, name_));
+  }
+  return base_.Find(kTokenizerName) == nullptr ? AddTokenizerOfData() : absl::OkStatus();
+}
+
+absl::Status JobBase::AddTokenizerOfData() {
+  const absl::Status tokens = open_(absl::StrCat(data_path_, "/tokens.json")).status();
+  if (absl::IsNotFound(tokens)) return absl::OkStatus();  // text
+  MOTLEY_RETURN_IF_ERROR(tokens);
+  absl::StatusOr<std::vector<SmallFile>> files = ReadSmallFiles(absl::StrCat(data_path_, "/tokenizer"), open_);
+  if (absl::IsNotFound(files.status())) return absl::OkStatus();
+  MOTLEY_RETURN_IF_ERROR(files.status());
+  for (SmallFile& file : *files) {
+    // Its config.json is of the model that the tokenizer came with.
+    if (file.name != kModelConfigName && base_.Find(file.name) == nullptr) base_.files.push_back(std::move(file));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace motley::engine
