@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 
+from . import environment
 from .errors import SOFTWARE, USAGE, Refused, from_os
 from .masks import ASSISTANT, TRAINS
 
@@ -74,6 +75,8 @@ def parser():
 
 def run(words):
     options = parser().parse_args(words)
+    if options.command != "setup":
+        environment.check()
     if options.command == "prepare":
         from . import prepare   # late: setup runs in a Python that has nothing yet
         options.template_arguments = dict(options.template_args)

@@ -88,7 +88,7 @@ def report(path, manifest, tally):
     lines = [f"{path}: {manifest['tokens']} tokens of {manifest['documents']} documents, {size(manifest['source_bytes'])} of text"]
     if manifest["kind"] == "rows":
         room = manifest["rows"] * manifest["seq_len"]
-        lines.append(f"  {manifest['rows']} rows of {manifest['seq_len']} tokens, {share(manifest['tokens'], room)} full; "
+        lines.append(f"  {manifest['rows']} rows of up to {manifest['seq_len']} tokens, {share(manifest['tokens'], room)} full; "
                      f"{manifest['trained_tokens']} tokens are trained on, {share(manifest['trained_tokens'], manifest['tokens'])}")
         how = {"tags": "masks by the template's tags", "prefix": "masks by prefix", "turns": "a document for each answer, as the template rewrites "
                "earlier turns", "whole": "trained on whole", "last": "the last answer of each chat", "each": "a document for each answer",

@@ -46,7 +46,7 @@ class Progress:
 
     def stage(self, text):
         """What comes behind the reading, where that takes a while."""
-        if time.monotonic() - self._begin >= QUIET_SECONDS:
+        if self._is_terminal and time.monotonic() - self._begin >= QUIET_SECONDS:
             self._write(text)
 
     def _write(self, text):

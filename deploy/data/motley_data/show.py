@@ -5,7 +5,6 @@ import struct
 
 import numpy
 
-from . import environment
 from .errors import DATA, NO_INPUT, USAGE, Refused
 from .out_folder import MANIFEST
 from .progress import size
@@ -132,7 +131,6 @@ def run(options):
         return
     if not 0 <= options.row < folder.rows:
         raise Refused(USAGE, f"--row {options.row}: {options.folder} has {folder.rows} of them, 0 to {folder.rows - 1}")
-    environment.check()
     tokenizer = Tokenizer(os.path.join(options.folder, "tokenizer"))
     documents = documents_of(folder, options.row, tokenizer)
     if options.json:

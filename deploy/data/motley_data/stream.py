@@ -12,7 +12,7 @@ from .records import records_of
 from .token_files import PartedFile, dtype_of, write_index
 from .tokenizer import Tokenizer
 
-BATCH = 1 << 18   # characters
+BATCH = 1 << 16   # characters
 
 
 class Work:
