@@ -79,7 +79,7 @@ class ChatWork:
         text = chat["prompt"] + chat["completion"]
         begin = 0 if self._train == masks.ALL else len(chat["prompt"])
         frame = (self._tokenizer.prefix, self._tokenizer.suffix + self._eos)
-        return masks.Document(text, [(begin, len(text))], frame=frame)
+        return masks.Document(text, [(begin, len(text))], exact=True, frame=frame)
 
     def _count_dropped(self, messages, tools, text, counts):
         for message in messages:

@@ -12,8 +12,9 @@ THOUGHT_END = "</think>"
 
 
 class Document:
-    def __init__(self, text, spans, by_tags=False, frame=((), ())):
-        self.text, self.spans, self.by_tags = text, spans, by_tags
+    def __init__(self, text, spans, exact=False, frame=((), ())):
+        self.text, self.spans = text, spans
+        self.exact = exact   # to the character; else a span may end with what a template writes behind an end token
         self.frame = frame   # tokens before and behind the text
 
 
@@ -28,7 +29,7 @@ class Masks:
             raise BadRecord("no turn is the assistant's")
         if self._train == ALL:
             text = self._template.render(messages, tools)
-            return [Document(text, [(0, len(text))])], "whole"
+            return [Document(text, [(0, len(text))], exact=True)], "whole"
         if self._template.has_tags(tools):
             return self._by_tags(messages, tools, answers, not answers_from)
         return self._by_prefix(messages, tools, answers)
@@ -37,11 +38,11 @@ class Masks:
         if self._train == ASSISTANT:
             text, spans = self._template.render_tags(messages, tools)
             spans = spans if all_answers else spans[-len(answers):]
-            return [self._checked(Document(text, spans, by_tags=True), messages, answers)], "tags"
+            return [self._checked(Document(text, spans, exact=True), messages, answers)], "tags"
         documents = []
         for answer in answers[-1:] if self._train == LAST else answers:
             text, spans = self._template.render_tags(messages[:answer + 1], tools)
-            documents.append(self._checked(Document(text, spans[-1:], by_tags=True), messages, [answer]))
+            documents.append(self._checked(Document(text, spans[-1:], exact=True), messages, [answer]))
         return documents, self._train
 
     def _by_prefix(self, messages, tools, answers):
@@ -93,7 +94,7 @@ def trained_tokens(document, encoding, added):
         while at < len(ids) and offsets[at][0] < end:
             trained[at] = True
             at += 1
-        if not document.by_tags:
+        if not document.exact:
             _end_with_added(document.text, (first, at), end, encoding, trained, added)
         at = max(first, at - 1)   # a token may lie in two spans
     return trained

@@ -73,12 +73,15 @@ class Template:
 
     def _render(self, messages, tools, prompt, tags):
         import jinja2
-        from transformers.utils.chat_template_utils import render_jinja_template
-        arguments = {**self._fast.special_tokens_map, **self._arguments, "strftime_now": self._today}
+        from transformers.utils import chat_template_utils
+        arguments = {**self._fast.special_tokens_map, **self._arguments}
         try:
             with time_limit(MOST_SECONDS):
-                return render_jinja_template(conversations=[messages], tools=tools, chat_template=self.text_for(tools),
-                                             return_assistant_tokens_mask=tags, add_generation_prompt=prompt, **arguments)
+                # Compiled once and kept there; as an argument the function would be made text of.
+                chat_template_utils._compile_jinja_template(self.text_for(tools)).globals["strftime_now"] = self._today
+                return chat_template_utils.render_jinja_template(
+                    conversations=[messages], tools=tools, chat_template=self.text_for(tools), return_assistant_tokens_mask=tags,
+                    add_generation_prompt=prompt, **arguments)
         except Endless as error:
             raise Refused(DATA, f"the chat template of {self.name} had no end within {MOST_SECONDS} s; give another by --chat-template FILE") from error
         except jinja2.TemplateSyntaxError as error:
