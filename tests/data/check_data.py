@@ -13,6 +13,7 @@ os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORME
 
 import chats  # noqa: E402
 import forms  # noqa: E402
+import refusals  # noqa: E402
 import streams  # noqa: E402
 import templates  # noqa: E402
 from harness import Results  # noqa: E402
@@ -29,6 +30,7 @@ def main():
         for test in (streams.forms_of_text, streams.ends_of_documents, streams.keeps_the_small_files, streams.shows_a_stream):
             results.run(test.__name__.replace("_", " "), test, top)
         check_chats(results, top, is_long)
+        refusals.run_all(results, top)
     results.exit()
 
 
