@@ -93,6 +93,7 @@ declare_suites() {
   suite install compute all "installed tree" $check/check_install.sh
   suite oracle compute "all oracle" "same numbers as PyTorch" "$oracle" tests/oracle/check_plans.py
   suite tokenizer compute "all oracle" "tokenizer of bytes" "$oracle" tests/oracle/check_tokenizer.py
+  suite data compute "- oracle" "tokens of text and chats" "$oracle" -B tests/data/check_data.py
   suite states compute "all oracle" "same states as PyTorch" "$oracle" tests/oracle/check_states.py
   suite records compute "all oracle" "step records" "$oracle" tests/oracle/check_step_records.py
   suite gpu-bench compute "all oracle" "bench of cards, without one" python3 $check/check_gpu_bench.py "$oracle" "$TORCH_DIR"
@@ -110,6 +111,7 @@ declare_suites() {
 
   suite faults-long long all "faults at length" python3 $check/check_faults.py --long
   suite oracle-long long "all oracle" "all plans by hand as PyTorch" "$oracle" tests/oracle/check_plans.py --long
+  suite data-long long "- oracle" "tokens of text and chats at length" "$oracle" -B tests/data/check_data.py --long
   suite plans-long long all "all random plans" all_plans "$BUILD_DIR"
   for version in "${TORCH_VERSIONS[@]:1}"; do
     suite "plans-long-$version" long all "all random plans with libtorch $version" all_plans "$(build_folder_of "$version")"

@@ -13,6 +13,7 @@ os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRANSFORME
 
 import chats  # noqa: E402
 import forms  # noqa: E402
+import interrupted  # noqa: E402
 import refusals  # noqa: E402
 import streams  # noqa: E402
 import templates  # noqa: E402
@@ -25,12 +26,14 @@ def main():
     results = Results("data-long" if is_long else "data")
     with tempfile.TemporaryDirectory() as top:
         for kind in NAMES:
-            results.prepare(f"{kind}: text is the loop's", streams.equals_the_loop, top, kind, 5_000_000 if is_long else 200_000)
+            results.prepare(f"{kind}: text is the loop's", streams.equals_the_loop, top, kind, 5_000_000 if is_long else 200_000,
+                            is_long or kind in ("gpt2", "fallback"))
             results.run(f"{kind}: a long file", streams.long_file_equals_the_whole, top, kind, 2_000_000 if is_long else 300_000)
         for test in (streams.forms_of_text, streams.ends_of_documents, streams.keeps_the_small_files, streams.shows_a_stream):
             results.run(test.__name__.replace("_", " "), test, top)
         check_chats(results, top, is_long)
         refusals.run_all(results, top)
+        interrupted.run_all(results, top)
     results.exit()
 
 

@@ -33,12 +33,14 @@ def expect_same(folder, wanted):
     expect(folder.lengths.tolist() == [len(document) for document in wanted], "lengths of documents")
 
 
-def equals_the_loop(top, kind, size):
-    """With one process here and three of its own; both folders have the same bytes."""
+def equals_the_loop(top, kind, size, with_three):
+    """With one process here; and three of its own, where asked for: both folders have the same bytes."""
     tokenizer, documents = make(kind, top), corpus(size)
     path = write_lines(os.path.join(top, kind + ".jsonl"), ({"text": document} for document in documents))
     folder = prepare(tokenizer, os.path.join(top, kind + "-one"), "--processes", 1, path)
     expect_same(folder, loop(tokenizer, documents))
+    if not with_three:
+        return
     process = start("prepare", "--tokenizer", tokenizer, "--out", os.path.join(top, kind + "-three"), "--processes", 3, path)
     err = process.communicate()[1]
     expect(process.returncode == 0, err)

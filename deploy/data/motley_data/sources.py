@@ -51,7 +51,8 @@ class Source:
             if self.packed == ".zst" and type(error).__name__ == "ZstdError":
                 raise Refused(DATA, f"{self.path} is no whole zstd file: {one_line(error)}") from error
             raise
-        self.done = self._raw.tell()
+        if self._raw.seekable():   # a pipe does not say how far it is
+            self.done = self._raw.tell()
         return data
 
     def text_blocks(self):
