@@ -6,11 +6,9 @@ import os
 import signal
 import sys
 
-from . import environment
+from . import environment, stopping
 from .errors import SOFTWARE, USAGE, Refused, from_os
 from .masks import ASSISTANT, TRAINS
-
-STOPPED = 128   # and the signal's number
 
 
 class Parser(argparse.ArgumentParser):
@@ -75,6 +73,8 @@ def parser():
 
 def run(words):
     options = parser().parse_args(words)
+    if options.command == "prepare":
+        stopping.install()   # first: threads that libraries start have its mask then
     if options.command != "setup":
         environment.check()
     if options.command == "prepare":
@@ -89,17 +89,8 @@ def run(words):
         installing.run(options)
 
 
-class Stopped(BaseException):
-    """SIGTERM: what is half written goes."""
-
-
-def stop(number, frame):
-    raise Stopped
-
-
 def main(words):
     """The exit code."""
-    signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)   # a file that may not grow is an error that names it
     try:
         run(words)
@@ -114,10 +105,6 @@ def main(words):
         return complain(from_os(error, "a file"))
     except MemoryError:
         return complain(Refused(SOFTWARE, "there is not enough memory; --processes 1 needs the least"))
-    except (KeyboardInterrupt, Stopped) as error:
-        number = signal.SIGTERM if isinstance(error, Stopped) else signal.SIGINT
-        sys.stderr.write("motley: stopped; nothing was written\n")
-        return STOPPED + number
 
 
 def complain(error):

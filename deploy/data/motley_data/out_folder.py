@@ -5,8 +5,10 @@ import os
 import shutil
 
 from .errors import CANNOT_CREATE, NO_INPUT, TRY_AGAIN, Refused
+from .stopping import before_stop, forget
 
 MANIFEST = "tokens.json"
+TRIES = 5   # to remove it while a file is still written there
 
 
 class OutFolder:
@@ -22,6 +24,7 @@ class OutFolder:
         except BaseException:
             os.close(self._lock)
             raise
+        before_stop(self.abandon)
 
     def _check_place(self):
         parent = os.path.dirname(self.path)
@@ -70,6 +73,7 @@ class OutFolder:
             os.rename(self.partial, self.path)
         except OSError as error:
             raise Refused(CANNOT_CREATE, f"{self.path}: {error.strerror}; somebody else made it meanwhile") from error
+        forget(self.abandon)
         self._sync_parent()
         os.close(self._lock)
         self._lock = None
@@ -85,6 +89,10 @@ class OutFolder:
         """After an error: nothing of it stays."""
         if self._lock is None:
             return
-        shutil.rmtree(self.partial, ignore_errors=True)
+        forget(self.abandon)
+        for _ in range(TRIES):
+            shutil.rmtree(self.partial, ignore_errors=True)
+            if not os.path.exists(self.partial):
+                break
         os.close(self._lock)
         self._lock = None

@@ -4,10 +4,10 @@ import concurrent.futures
 import concurrent.futures.process
 import multiprocessing
 import os
-import signal
 import threading
 
 from .errors import SOFTWARE, Refused
+from .stopping import leave_to_parent
 
 AHEAD = 2   # batches for each process
 
@@ -17,10 +17,9 @@ def count_processes():
 
 
 def _begin(make, arguments):
-    """In a new process: it ends with its parent, and leaves Ctrl-C to it."""
+    """In a new process: it ends with its parent."""
     global _work
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    leave_to_parent()
     parent = multiprocessing.parent_process()
 
     def follow():
