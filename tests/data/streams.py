@@ -56,7 +56,7 @@ def same_bytes(one, other):
 def long_file_equals_the_whole(top, kind, size):
     """A file of text is one document, though it is encoded in windows."""
     tokenizer = os.path.join(top, kind)
-    text = english(size, 7) + "\n".join(hostile(200, 8)) + "x" * 3000 + "\n" + "".join(code(300, 9)) + english(size, 10).replace("\n", " ")
+    text = english(size, 7) + "\n".join(hostile(200, 8)) + "x" * 3000 + " " * 5000 + "\n" + "".join(code(300, 9)) + english(size, 10).replace("\n", " ")
     path = os.path.join(top, kind + ".txt")
     with open(path, "w", encoding="utf-8", newline="") as file:
         file.write(text)
@@ -121,3 +121,21 @@ def shows_a_stream(top):
     document, = json.loads(run("show", out, "--row", 1, "--json")[1])["documents"]
     folder = TokenFolder(out)
     expect(document["tokens"] == list(folder.documents())[1][0].tolist(), document)
+
+
+def a_run_without_seams(top):
+    """Where windows have nothing in common they are encoded as one, up to a limit. The tokens here are of two signs each, and the run
+    begins at an odd place: no window begins where a token does."""
+    import motley_data.windows as windows
+    tokenizer = os.path.join(top, "gpt2")
+    path = os.path.join(top, "run.txt")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(english(windows.WINDOW)[:windows.WINDOW - 3001] + "=" * (2 * windows.WINDOW + 1) + english(windows.WINDOW))
+    with open(path, encoding="utf-8") as file:
+        expect_same(prepare(tokenizer, os.path.join(top, "run"), path), loop(tokenizer, [file.read()]))
+    most, windows.MOST_JOINED = windows.MOST_JOINED, 2
+    try:
+        code_, _, err = run("prepare", "--tokenizer", tokenizer, "--out", os.path.join(top, "run-refused"), path)
+        expect(code_ == 65 and "no place where the tokens of the text could be told apart" in err, err)
+    finally:
+        windows.MOST_JOINED = most

@@ -24,7 +24,7 @@ class Work:
     def __call__(self, task):
         kind, texts, begin, is_last, _ = task
         if kind == "window":
-            return windows.encode_window(self._tokenizer, texts, begin, begin > 0, not is_last)
+            return windows.Window(self._tokenizer, texts, is_last)
         ids = self._tokenizer.encode_documents(texts)
         lengths = numpy.fromiter(map(len, ids), numpy.int32, len(ids))
         return numpy.fromiter(itertools.chain.from_iterable(ids), numpy.int32, int(lengths.sum())), lengths

@@ -4,6 +4,8 @@ import json
 import os
 import shutil
 
+import numpy
+
 from .errors import DATA, NO_INPUT, Refused, one_line
 
 FILE = "tokenizer.json"
@@ -78,8 +80,12 @@ class Tokenizer:
         """Lists of ids, each with what the tokenizer puts around a text."""
         return [encoding.ids for encoding in self.backend.encode_batch_fast(texts, add_special_tokens=True)]
 
+    def ids_of(self, text):
+        """Of a part of a text."""
+        return numpy.asarray(self.backend.encode_batch_fast([text], add_special_tokens=False)[0].ids, numpy.int32)
+
     def encode(self, text):
-        """A text that has its special tokens already, or is a part of one: ids and places."""
+        """A text that has its special tokens already: ids and places."""
         return self.backend.encode(text, add_special_tokens=False)
 
 
