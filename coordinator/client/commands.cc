@@ -2,6 +2,7 @@
 #include "coordinator/client/cards_command.h"
 #include "coordinator/client/command.h"
 #include "coordinator/client/config_command.h"
+#include "coordinator/client/data_command.h"
 #include "coordinator/client/delete_command.h"
 #include "coordinator/client/doctor_command.h"
 #include "coordinator/client/estimate_command.h"
@@ -49,6 +50,7 @@ const std::vector<Command>& Commands() {
       {"clusters", "the clusters that are known by name", AddClusters},
       {"models", "the models that are known by name", AddModels},
       {"cards", "the cards that are known by name: their rates, their memory, and who says so", AddCards},
+      {"data", "tokens to train on, made from text and chats with a model's tokenizer", AddData},
       {"config", "check a job file, or show every value and where it came from", AddConfig},
       {"help", "what a command does and takes", AddHelp},
       {"man", "the man page", AddMan},

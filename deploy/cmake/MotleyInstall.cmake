@@ -58,6 +58,8 @@ install(DIRECTORY deploy/prometheus deploy/grafana deploy/examples proto DESTINA
         PATTERN "CMakeLists.txt" EXCLUDE PATTERN "slurm" EXCLUDE PATTERN "README.md" EXCLUDE)
 install(PROGRAMS deploy/examples/slurm/node.sh deploy/examples/slurm/workers.sbatch DESTINATION share/motley/examples/slurm
         COMPONENT client)
+# What `motley data` starts; it finds it there from its own place.
+install(DIRECTORY deploy/data DESTINATION share/motley COMPONENT client PATTERN "__pycache__" EXCLUDE)
 install(CODE "set(MOTLEY_SOURCE_DIR \"${CMAKE_SOURCE_DIR}\")" COMPONENT client)
 install(SCRIPT ${CMAKE_CURRENT_LIST_DIR}/install_documents.cmake COMPONENT client)
 install(FILES LICENSE NOTICE DESTINATION share/doc/motley COMPONENT client)

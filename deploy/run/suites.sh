@@ -94,6 +94,7 @@ declare_suites() {
   suite oracle compute "all oracle" "same numbers as PyTorch" "$oracle" tests/oracle/check_plans.py
   suite weights compute "all oracle" "from HuggingFace folders and back" "$oracle" tests/oracle/check_weights.py
   suite tokenizer compute "all oracle" "tokenizer of bytes" "$oracle" tests/oracle/check_tokenizer.py
+  suite data compute "- oracle" "tokens of text and chats" "$oracle" -B tests/data/check_data.py
   suite states compute "all oracle" "same states as PyTorch" "$oracle" tests/oracle/check_states.py
   suite records compute "all oracle" "step records" "$oracle" tests/oracle/check_step_records.py
   suite gpu-bench compute "all oracle" "bench of cards, without one" python3 $check/check_gpu_bench.py "$oracle" "$TORCH_DIR"
@@ -112,6 +113,7 @@ declare_suites() {
   suite faults-long long all "faults at length" python3 $check/check_faults.py --long
   suite oracle-long long "all oracle" "all plans by hand as PyTorch" "$oracle" tests/oracle/check_plans.py --long
   suite weights-long long "all oracle" "from every HuggingFace folder and back" "$oracle" tests/oracle/check_weights.py --long
+  suite data-long long "- oracle" "tokens of text and chats at length" "$oracle" -B tests/data/check_data.py --long
   suite plans-long long all "all random plans" all_plans "$BUILD_DIR"
   for version in "${TORCH_VERSIONS[@]:1}"; do
     suite "plans-long-$version" long all "all random plans with libtorch $version" all_plans "$(build_folder_of "$version")"

@@ -3,6 +3,8 @@
 source deploy/run/setup.sh
 
 TENSORBOARD=tensorboard==2.20.0
+# What `motley data` reads packed files with, as pinned in deploy/data.
+DATA_READERS=(zstandard==0.25.0 pyarrow==26.0.1)
 
 fetch_oracle() {
   local partial=$ORACLE_DIR.partial.$$
@@ -10,7 +12,7 @@ fetch_oracle() {
   rm -rf "$ORACLE_DIR".partial.*
   python3 -m venv "$partial" || return
   "$partial/bin/python" -m pip install --no-input --no-cache-dir --disable-pip-version-check --progress-bar off \
-    "torch==$MAIN_TORCH" transformers==5.23.0 safetensors numpy "$TENSORBOARD" || return
+    "torch==$MAIN_TORCH" transformers==5.23.0 safetensors numpy "$TENSORBOARD" "${DATA_READERS[@]}" || return
   mv "$partial" "$ORACLE_DIR"
 }
 
@@ -18,6 +20,12 @@ fetch_oracle() {
 add_tensorboard() {
   [[ -e $ORACLE_DIR/bin/tensorboard ]] && return 0
   "$ORACLE_DIR/bin/python" -m pip install --no-input --no-cache-dir --disable-pip-version-check --progress-bar off "$TENSORBOARD"
+}
+
+# And into one from before `motley data`.
+add_data_readers() {
+  "$ORACLE_DIR/bin/python" -c 'import pyarrow, zstandard' 2>/dev/null && return 0
+  "$ORACLE_DIR/bin/python" -m pip install --no-input --no-cache-dir --disable-pip-version-check --progress-bar off "${DATA_READERS[@]}"
 }
 
 # pypi_tool NAME VERSION: into a folder of its own. From PyPI: Debian's has another version for each release.
@@ -89,6 +97,9 @@ setup_tools() {
   fi
   if [[ -d $ORACLE_DIR && ! -e $ORACLE_DIR/bin/tensorboard ]]; then
     with_lock "$lock" step "add TensorBoard to the oracle" add_tensorboard || true
+  fi
+  if [[ -d $ORACLE_DIR ]] && ! "$ORACLE_DIR/bin/python" -c 'import pyarrow, zstandard' 2>/dev/null; then
+    with_lock "$lock" step "add what reads Parquet and zstd to the oracle" add_data_readers || true
   fi
   if ! command -v promtool >/dev/null || ! command -v prometheus >/dev/null; then
     [[ -x $TOOLS_DIR/promtool ]] || with_lock "$lock" step "fetch promtool and prometheus" fetch_prometheus || true

@@ -78,7 +78,7 @@ absl::Status CheckDevices(const Setting& setting, Plan& plan) {
       remedy = absl::StrCat("; did you mean ", nearest, "?");
     }
     status = absl::InvalidArgumentError(absl::StrCat(
-        "plan: rank ", number, " (", r.device.value(), "): ", ClusterText(setting.cluster), " has no such device",
+        "plan: rank ", number, " (", r.device.value(), "): ", ClusterInWords(setting.cluster), " has no such device",
         plan.cluster.empty() || plan.cluster == setting.cluster.name ? ""
                                                                      : absl::StrCat(", the plan was made for ", plan.cluster),
         remedy));

@@ -284,7 +284,7 @@ Cluster Restrict(const Cluster& cluster, const std::vector<int>& devices) {
   return result;
 }
 
-std::string ClusterText(const Cluster& cluster) {
+std::string ClusterInWords(const Cluster& cluster) {
   const std::string prefix = kClusterOfJob;
   if (!cluster.name.starts_with(prefix)) return absl::StrCat("cluster ", cluster.name);
   return absl::StrCat("cluster of job ", cluster.name.substr(prefix.size()));

@@ -109,6 +109,6 @@ Cluster Restrict(const Cluster& cluster, const std::vector<int>& devices);
 // For people who would buy one: "L4", and of those measured apart "L4 like n2/gpu0".
 std::string KindText(const Cluster& cluster, int kind);
 // In a sentence: "cluster mixed", "cluster of job j".
-std::string ClusterText(const Cluster& cluster);
+std::string ClusterInWords(const Cluster& cluster);
 
 }  // namespace motley::planner

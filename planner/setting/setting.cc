@@ -16,7 +16,7 @@ absl::Status NoSuchDevice(const Cluster& cluster, const std::string& what, const
   for (const ClusterNode& node : cluster.nodes) known.push_back(node.name.value());
   for (const ClusterDevice& device : cluster.devices) known.push_back(device.id.value());
   const std::string nearest = NearestWord(name, known);
-  return absl::NotFoundError(absl::StrCat(what, " '", name, "': the ", ClusterText(cluster), " has no such node or device",
+  return absl::NotFoundError(absl::StrCat(what, " '", name, "': the ", ClusterInWords(cluster), " has no such node or device",
                                           nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
 }
 

@@ -95,10 +95,12 @@ check "NVIDIA's libraries, where they were fetched" installs_cards
 for file in usr/etc/motley/coordinator.toml usr/etc/motley/worker.toml usr/share/motley/prometheus/alerts.yml \
             usr/share/motley/grafana/dashboards/job.json usr/share/motley/examples/gpt-text.toml \
             usr/share/motley/proto/motley/v1/worker.proto usr/share/motley/config/worker.toml \
+            usr/share/motley/data/__main__.py usr/share/motley/data/requirements.lock \
             usr/lib/sysusers.d/motley-worker.conf usr/share/doc/motley/LICENSE usr/share/doc/motley/NOTICE \
             usr/share/doc/motley/README.md usr/share/doc/motley/inside/design.md; do
   check "$file" test -s "$folder/$file"
 done
+check "motley data finds its program" bash -c "'$folder/usr/bin/motley' data show --python echo T | grep -qxF -- '-B $folder/usr/share/motley/data show -- T'"
 check "links of the installed pages" python3 tests/integration/check_links.py --installed "$folder/usr"
 for file in man/man1/motley.1 bash-completion/completions/motley zsh/site-functions/_motley fish/vendor_completions.d/motley.fish; do
   check "share/$file" grep -q undrain "$folder/usr/share/$file"

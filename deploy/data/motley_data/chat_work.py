@@ -1,0 +1,102 @@
+"""What each process does with a batch of chats: mends them, writes them by the template, encodes them, says what is trained on."""
+import collections
+
+import numpy
+
+from . import masks
+from .errors import BadRecord
+from .mending import mend
+from .template import Template
+from .tokenizer import Tokenizer
+
+
+class Result:
+    def __init__(self):
+        self.tokens, self.lengths = [], []      # id * 2 + trained, of one document after another
+        self.bad = []                           # (place, why)
+        self.texts = []                         # (text, ids), where they were asked for
+        self.counts = collections.Counter()
+        self.documents_of = collections.Counter()   # by how their masks were found
+        self.source_bytes = 0
+        self.asked_for_day = False
+
+
+class ChatWork:
+    def __init__(self, folder, recipe, train, seq_len, eos_id):
+        self._tokenizer = Tokenizer(folder)
+        self._template = Template(self._tokenizer.fast, *recipe)
+        self._masks = masks.Masks(self._template, train)
+        self._train, self._seq_len = train, seq_len
+        self._eos = [] if eos_id is None else [eos_id]
+
+    def __call__(self, task):
+        batch, wants_texts = task
+        result, tokens = Result(), []
+        for place, chat in batch:
+            try:
+                documents = self._documents(chat, wants_texts, result)
+            except BadRecord as error:
+                result.bad.append((place, str(error)))
+                continue
+            for document, ids, trained in documents:
+                result.source_bytes += len(document.text.encode("utf-8"))
+                self._take(ids, trained, tokens, result)
+        result.tokens = numpy.concatenate(tokens) if tokens else numpy.empty(0, numpy.int32)
+        result.lengths = numpy.asarray(result.lengths, numpy.int32)
+        result.asked_for_day = self._template.asked_for_day
+        return result
+
+    def _documents(self, chat, wants_texts, result):
+        """(document, ids, trained) of each; BAD where none has anything to train on."""
+        counts = collections.Counter()
+        if "prompt" in chat:
+            documents, how = [self._completion(chat)], "completion"
+        else:
+            messages, tools = mend(chat["messages"], chat["tools"], chat["from_parquet"], counts)
+            documents, how = self._masks.documents(messages, tools, chat.get("answers_from", 0))
+            self._count_dropped(messages, tools, documents[-1].text, counts)
+        encoded = []
+        for document in documents:
+            try:
+                encoding = self._tokenizer.encode(document.text)
+            except (UnicodeError, TypeError) as error:
+                raise BadRecord("its text holds half a character (a surrogate, \\ud800 to \\udfff)") from error
+            if wants_texts:
+                result.texts.append((document.text, encoding.ids))
+            before, behind = document.frame
+            ids = [*before, *encoding.ids, *behind]
+            trained = masks.trained_tokens(document, encoding, self._tokenizer.added)
+            trained = [self._train == masks.ALL] * len(before) + trained + [True] * len(behind)
+            if any(trained[1:]):
+                encoded.append((document, ids, trained))
+        if not encoded:
+            raise BadRecord("nothing in it is trained on")
+        result.counts.update(counts)
+        result.documents_of[how] += len(encoded)
+        return encoded
+
+    def _completion(self, chat):
+        text = chat["prompt"] + chat["completion"]
+        begin = 0 if self._train == masks.ALL else len(chat["prompt"])
+        frame = (self._tokenizer.prefix, self._tokenizer.suffix + self._eos)
+        return masks.Document(text, [(begin, len(text))], exact=True, frame=frame)
+
+    def _count_dropped(self, messages, tools, text, counts):
+        for message in messages:
+            thought = message.get("reasoning_content")
+            if isinstance(thought, str) and thought.strip() and thought.strip() not in text:
+                counts["reasoning_content that the template leaves out"] += 1
+        for tool in tools or ():
+            name = (tool.get("function") or tool).get("name", "")
+            if name not in text:
+                counts["tools that the template leaves out"] += 1
+
+    def _take(self, ids, trained, tokens, result):
+        if len(ids) > self._seq_len:
+            result.counts["documents longer than a row, cut"] += 1
+            ids, trained = ids[:self._seq_len], trained[:self._seq_len]
+            if not any(trained[1:]):
+                result.counts["documents left out: what is trained on lay behind the cut"] += 1
+                return
+        tokens.append(numpy.asarray(ids, numpy.int32) * 2 + numpy.asarray(trained, numpy.int32))
+        result.lengths.append(len(ids))
