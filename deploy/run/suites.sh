@@ -92,6 +92,7 @@ declare_suites() {
   suite prometheus compute "- promtool" "Prometheus rules" $check/check_rules.sh
   suite install compute all "installed tree" $check/check_install.sh
   suite oracle compute "all oracle" "same numbers as PyTorch" "$oracle" tests/oracle/check_plans.py
+  suite rows compute "all oracle" "packed rows as PyTorch" "$oracle" tests/oracle/check_rows.py
   suite tokenizer compute "all oracle" "tokenizer of bytes" "$oracle" tests/oracle/check_tokenizer.py
   suite states compute "all oracle" "same states as PyTorch" "$oracle" tests/oracle/check_states.py
   suite records compute "all oracle" "step records" "$oracle" tests/oracle/check_step_records.py
