@@ -93,6 +93,7 @@ declare_suites() {
   suite install compute all "installed tree" $check/check_install.sh
   suite oracle compute "all oracle" "same numbers as PyTorch" "$oracle" tests/oracle/check_plans.py
   suite weights compute "all oracle" "from HuggingFace folders and back" "$oracle" tests/oracle/check_weights.py
+  suite rows compute "all oracle" "packed rows as PyTorch" "$oracle" tests/oracle/check_rows.py
   suite tokenizer compute "all oracle" "tokenizer of bytes" "$oracle" tests/oracle/check_tokenizer.py
   suite data compute "- oracle" "tokens of text and chats" "$oracle" -B tests/data/check_data.py
   suite states compute "all oracle" "same states as PyTorch" "$oracle" tests/oracle/check_states.py

@@ -2,7 +2,7 @@
 // devices. All rows are measured over a bound, medians of several steps. docs/inside/pipelines.md, "Measured".
 //   engine_bench [--json F] [--text FILE] [--only SECTION]
 //     --text   to train on; without it, a text of its own
-//     --only   overhead, layered, pipelines, groups, handovers, sums, waits or codes
+//     --only   overhead, layered, pipelines, groups, handovers, sums, waits, codes or rows
 #include <unistd.h>
 
 #include <filesystem>
@@ -16,6 +16,7 @@
 #include "tests/bench/engine_links.h"
 #include "tests/bench/engine_overhead.h"
 #include "tests/bench/engine_pipelines.h"
+#include "tests/bench/engine_rows.h"
 #include "tests/bench/engine_sums.h"
 #include "tests/bench/engine_waits.h"
 
@@ -28,7 +29,7 @@ struct Section {
 };
 constexpr Section kSections[] = {{"overhead", MeasureOverhead}, {"layered", MeasureLayered},     {"pipelines", MeasurePipelines},
                                  {"groups", MeasureGroups},     {"handovers", MeasureHandOvers}, {"sums", MeasureSums},
-                                 {"waits", MeasureWaits},       {"codes", MeasureCodes}};
+                                 {"waits", MeasureWaits},       {"codes", MeasureCodes},         {"rows", MeasureRows}};
 
 void WriteText(const std::filesystem::path& file) {
   std::ofstream text(file);

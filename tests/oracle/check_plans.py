@@ -46,25 +46,27 @@ OWN_CONFIGS = {
 
 
 class Oracle:
-    """Initial weights as Motley exports them, and what PyTorch makes of them."""
+    """Initial weights as Motley exports them, and what PyTorch makes of them: of text, or of `rows` in a folder."""
 
-    def __init__(self, cluster, model, dtype):
+    def __init__(self, cluster, model, dtype, steps=None, rows=None, rows_folder=None):
         self.cluster, self.model, self.dtype = cluster, model, dtype
         self.half = dtype in HALF_CASES
         self.steps, self.limit = {**CASES, **HALF_CASES}[dtype]
+        self.steps = steps or self.steps
+        self.data = {"data__path": rows_folder} if rows else {}
         job_id = f"initial-{model}-{dtype}"
-        sections = self.sections(training__steps=1, optimizer__lr=SMALLEST_LR, lr_scheduler__warmup_steps=0)
+        sections = self.sections(training__steps=1, optimizer__lr=SMALLEST_LR, lr_scheduler__warmup_steps=0, data__path=cluster.text)
         cluster.submit_job(job_id, sections)
         cluster.wait_for_state(job_id, "SUCCEEDED")
         self.template = cluster.motley("plan", job_id)["plan"]
         self.folder = export(cluster, job_id)
         self.trained = reference.load_model(self.folder, "float32" if self.half else dtype, self.half)
-        self.records = list(reference.train(self.trained, self.sections()))
+        self.records = list(reference.train(self.trained, self.sections(), losses=rows))
 
     def sections(self, **changes):
         precision = {"training__mixed_precision_param" if self.half else "training__dtype": self.dtype}
         model = {"model__config_json": json.dumps(OWN_CONFIGS[self.model])} if self.model in OWN_CONFIGS else {}
-        return job_sections(self.cluster, self.model, **{"training__steps": self.steps, "data__validation_interval": 5, **model, **precision, **changes})
+        return job_sections(self.cluster, self.model, **{"training__steps": self.steps, "data__validation_interval": 5, **self.data, **model, **precision, **changes})
 
     def compare(self, job_id):
         """Raises with the worst relative difference when it is above the limit."""

@@ -19,6 +19,7 @@ import torch  # noqa: E402
 
 import reference  # noqa: E402
 from harness import Results, expect  # noqa: E402
+from rows import read  # noqa: E402
 
 # By the type that is computed in: of the step's numbers; of arrays, by the norm of their unit.
 LIMITS = {"float64": (1e-10, 1e-10), "float32": (1e-5, 1e-4), "bfloat16": (2e-2, 1e-1), "float16": (2e-2, 1e-1)}
@@ -63,7 +64,10 @@ def compare(folder):
     model = reference.load_model(os.path.join(folder, "model"), dtype, mixed)
     optimizer = reference.optimizer_of(model, job)
     numbers, arrays = Worst(), Worst()
-    for theirs, ours in zip(reference.train(model, job, optimizer=optimizer), job["steps"], strict=True):
+    path, rows = job["data"]["path"], None
+    if os.path.isdir(path):
+        rows = read(path, job["data"]["validation_fraction"])
+    for theirs, ours in zip(reference.train(model, job, optimizer=optimizer, losses=rows), job["steps"], strict=True):
         step = theirs["step"]
         expect(ours["step"] == step and abs(ours["lr"] - theirs["lr"]) <= 1e-12 * theirs["lr"], f"step {step}: learning rate {ours['lr']}, PyTorch {theirs['lr']}")
         expect(ours.keys() == theirs.keys(), f"step {step} has {sorted(ours)}, PyTorch {sorted(theirs)}")
@@ -85,7 +89,7 @@ def main():
         top = sys.argv[1] if len(sys.argv) > 1 else written
         if top == written:
             subprocess.run([os.path.join(os.environ["MOTLEY_BIN"], "equivalence_bench"), "--references", top], check=True)
-        folders = sorted(name for name in os.listdir(top) if os.path.isdir(os.path.join(top, name)))
+        folders = sorted(name for name in os.listdir(top) if os.path.isfile(os.path.join(top, name, "job.json")))
         results.run("there are jobs", expect, len(folders) > 0, f"{top} is empty")
         for name in folders:
             results.run(name, compare, os.path.join(top, name))

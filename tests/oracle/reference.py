@@ -115,9 +115,18 @@ def mean_loss(model, tokens, half=None):
     return torch.nn.functional.cross_entropy(logits.reshape(-1, logits.shape[-1]), tokens[:, 1:].reshape(-1))
 
 
-def validation_loss(model, text, samples, half):
-    with torch.no_grad():
-        return mean_loss(model, tokens_of([text.validation_sample(i) for i in range(samples)]), half).item()
+class TextLoss:
+    """What a job on text computes: of rows of tokens tests/oracle/rows.py has the same."""
+
+    def __init__(self, job):
+        self.text = Text(job["data"]["path"], job["training"]["seq_len"], job["data"]["validation_fraction"])
+        self.digest, self.num_train_samples = self.text.digest, self.text.num_train_samples
+
+    def train_loss(self, model, indices, half):
+        return mean_loss(model, tokens_of([self.text.train_sample(i) for i in indices]), half)
+
+    def validation_loss(self, model, samples, half):
+        return mean_loss(model, tokens_of([self.text.validation_sample(i) for i in range(samples)]), half)
 
 
 def optimizer_of(model, job):
@@ -126,11 +135,11 @@ def optimizer_of(model, job):
                              weight_decay=settings["weight_decay"])
 
 
-def train(model, job, steps=None, optimizer=None):
+def train(model, job, steps=None, optimizer=None, losses=None):
     """Yields {step, loss, grad_norm, lr[, validation_loss]} for each step of the job (a dict of the job file's sections)."""
     training, data = job["training"], job["data"]
-    text = Text(data["path"], training["seq_len"], data["validation_fraction"])
-    order = SampleOrder(training["seed"], text.digest, training["seq_len"], text.num_train_samples)
+    losses = losses or TextLoss(job)
+    order = SampleOrder(training["seed"], losses.digest, training["seq_len"], losses.num_train_samples)
     parameters = list(model.parameters())
     optimizer = optimizer or optimizer_of(model, job)
     half = half_of(job)
@@ -138,9 +147,8 @@ def train(model, job, steps=None, optimizer=None):
     for step in range(steps or training["steps"]):
         for group in optimizer.param_groups:
             group["lr"] = learning_rate(job, step)
-        tokens = tokens_of([text.train_sample(i) for i in order.samples(step, training["global_batch_size"])])
         optimizer.zero_grad()
-        loss = mean_loss(model, tokens, half)
+        loss = losses.train_loss(model, order.samples(step, training["global_batch_size"]), half)
         scaler.scale(loss).backward()
         scaler.unscale_(optimizer)
         norm = torch.nn.utils.clip_grad_norm_(parameters, training["max_norm"] or math.inf)
@@ -149,5 +157,6 @@ def train(model, job, steps=None, optimizer=None):
         record = {"step": step + 1, "loss": loss.item(), "grad_norm": norm.item(), "lr": learning_rate(job, step)}
         interval = data["validation_interval"]
         if data["validation_samples"] and (step + 1 == training["steps"] or (interval and (step + 1) % interval == 0)):
-            record["validation_loss"] = validation_loss(model, text, data["validation_samples"], half)
+            with torch.no_grad():
+                record["validation_loss"] = losses.validation_loss(model, data["validation_samples"], half).item()
         yield record

@@ -29,30 +29,44 @@ class BatchLoader {
   // All must outlive the loader. To be made while the device is idle: it may wait for that. An error: the host has no pinned
   // memory.
   static absl::StatusOr<std::unique_ptr<BatchLoader>> Make(const Dataset& data, const Program& program, int64_t seq_len,
-                                                           DeviceBackend& backend, SamplesOfStep samples_of);
+                                                           int64_t global_batch, DeviceBackend& backend,
+                                                           SamplesOfStep samples_of);
   ~BatchLoader();
   BatchLoader(const BatchLoader&) = delete;
   BatchLoader& operator=(const BatchLoader&) = delete;
 
   // For work on the compute lane: tensors may be written only when its stream gets there. The batch after it is begun; it is
-  // thrown away, and its error too, where another step is asked for next. Throws what `samples_of` throws.
+  // thrown away, and its error too, where another step is asked for next. Errors of Dataset; throws what `samples_of` throws.
   absl::StatusOr<Batch> Load(int64_t step);
 
  private:
   using PinnedRoom = std::unique_ptr<int64_t, std::function<void(int64_t*)>>;
 
-  BatchLoader(const Dataset& data, const Program& program, int64_t seq_len, DeviceBackend& backend, SamplesOfStep samples_of)
-      : data_(data), program_(program), seq_len_(seq_len), backend_(backend), samples_of_(std::move(samples_of)) {}
+  // What is written, and the targets of all ranks' samples of the step that count.
+  struct Written {
+    WrittenBatch batch;
+    int64_t trained_tokens = 0;
+  };
+
+  BatchLoader(const Dataset& data, const Program& program, int64_t seq_len, int64_t global_batch, DeviceBackend& backend,
+              SamplesOfStep samples_of)
+      : data_(data),
+        program_(program),
+        seq_len_(seq_len),
+        global_batch_(global_batch),
+        backend_(backend),
+        samples_of_(std::move(samples_of)) {}
 
   SamplesOf SamplesIn(int64_t step) const;
   // Into the pinned room, once what lies there is copied.
-  absl::Status Write(int64_t step);
-  absl::StatusOr<at::Tensor> CopyToDevice();
+  absl::StatusOr<Written> Write(int64_t step);
+  absl::StatusOr<int64_t> CountTrained(int64_t step) const;
+  absl::StatusOr<at::Tensor> CopyToDevice(int64_t numbers);
   absl::Status AwaitCopy();
 
   const Dataset& data_;
   const Program& program_;
-  const int64_t seq_len_;
+  const int64_t seq_len_, global_batch_;
   DeviceBackend& backend_;
   const SamplesOfStep samples_of_;
   PinnedRoom room_;  // null: batches are made when they are asked for
@@ -61,7 +75,7 @@ class BatchLoader {
   StreamMarkPtr copied_;
   at::Tensor copy_;
   int64_t next_step_ = 0;
-  std::future<absl::Status> next_;  // whose thread has written next_step_'s
+  std::future<absl::StatusOr<Written>> next_;  // whose thread has written next_step_'s
 };
 
 }  // namespace motley::engine

@@ -30,6 +30,7 @@ struct StepInput {
   int64_t step = 0;     // optimizer steps done before this one
   int64_t skipped = 0;  // of those, without an update
   double lr = 0;
+  int64_t trained_tokens = 0;       // of all ranks: the loss is their mean
   double loss_scale = 1;            // gradients are those of the loss times this
   bool may_skip = false;            // what is not finite skips the step instead of failing it
   bool stop = false, save = false;  // this rank's wish, agreed upon with the scalars

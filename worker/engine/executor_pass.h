@@ -110,6 +110,11 @@ class Executor::Pass : public ProgramWork {
   // (docs/inside/operators.md).
   const UnitArray& HeadsSum(UnitArray& sum, int unit) const;
   double LossWeight() const;
+  // Of a microbatch's samples; null where they have no borders.
+  const Borders* BordersOf(int32_t microbatch) const { return input_.batch.BordersOf(microbatch); }
+  // The same with what layers need; of the microbatch that asked last.
+  const Documents* DocumentsOf(int32_t microbatch);
+  const at::Tensor& TrainedOf(int32_t microbatch) const { return input_.batch.trained[static_cast<size_t>(microbatch)]; }
   // Of a training step alone.
   void NoteFinite(const at::Tensor& made, int64_t position, int32_t microbatch);
   // What another lane made.
@@ -137,6 +142,8 @@ class Executor::Pass : public ProgramWork {
   at::Tensor loss_sum_;  // read by ReduceScalars after the last loss
   FiniteCheck finite_;   // the same
   double tokens_ = 0;    // the same
+  Documents documents_;
+  int32_t documents_of_ = -1;  // microbatch
   // By microbatch: what its last unit or segment made, then the gradient with respect to it. The collective lane sums it in place
   // between two instructions of the compute lane.
   std::vector<at::Tensor> activations_;

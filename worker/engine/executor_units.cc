@@ -32,30 +32,31 @@ void Executor::Pass::Carry(const Op& op, const at::Tensor& past) {
 
 at::Tensor Executor::Pass::RunUnit(const Forward& op, const at::Tensor& input) {
   const UnitArray& parameters = e_.parameter_buffers_[op.buffer];
-  if (op.unit == 0) return e_.model_.EmbeddingForward(parameters, input_.batch.tokens[op.microbatch]);
+  if (op.unit == 0) return e_.model_.EmbeddingForward(parameters, input_.batch.tokens[op.microbatch], BordersOf(op.microbatch));
   Carry(op, input);
   Saved& saved = saved_[op.unit][op.microbatch];
   const OpSet recomputed = op.keep == Keep::kBoundary ? OpSet::OfProgram(op.operators) : OpSet::None();
   const ValueSet kept = op.keep == Keep::kNothing ? ValueSet() : e_.model_.KeptFor(recomputed);
-  at::Tensor output = e_.model_.LayerForward(op.segment, parameters, input, saved, kept);
+  at::Tensor output = e_.model_.LayerForward(op.segment, parameters, input, saved, kept, DocumentsOf(op.microbatch));
   if (op.keep == Keep::kNothing && op.segment != UnitSegment::kAttention) saved = {};
   return output;
 }
 
 void Executor::Pass::RunHead(const Forward& op, at::Tensor& activation) {
   const UnitArray &parameters = e_.parameter_buffers_[op.buffer], &tied = Tied(op.tied_buffer);
-  const at::Tensor& targets = input_.batch.targets[op.microbatch];
+  const at::Tensor &targets = input_.batch.targets[op.microbatch], &trained = TrainedOf(op.microbatch);
   Saved& saved = saved_[op.unit][op.microbatch];
   switch (op.segment) {
     case UnitSegment::kLogits:
-      activation = e_.model_.HeadLogits(parameters, tied, activation, targets, op.keep, saved);
+      activation = e_.model_.HeadLogits(parameters, tied, activation, targets, op.keep, saved, trained);
       return;
     case UnitSegment::kLoss:
-      CountLoss(op, e_.model_.HeadLoss(Taken(activation), op.keep, saved));
+      CountLoss(op, e_.model_.HeadLoss(Taken(activation), op.keep, saved, trained));
       break;
     default:
       if (op.keep == Keep::kBoundary) saved.tensors = {activation};
-      CountLoss(op, e_.model_.HeadForward(parameters, tied, activation, targets, op.keep == Keep::kAll ? &saved : nullptr));
+      CountLoss(op,
+                e_.model_.HeadForward(parameters, tied, activation, targets, op.keep == Keep::kAll ? &saved : nullptr, trained));
   }
   activation = at::Tensor();
 }
@@ -64,7 +65,7 @@ void Executor::Pass::CountLoss(const Forward& op, const at::Tensor& loss) {
   NoteFinite(loss, ForwardPosition(op.unit), op.microbatch);
   if (!assignment().slice.leads()) return;  // the same loss of the same tokens
   loss_sum_.add_(loss);
-  tokens_ += static_cast<double>(input_.batch.targets[op.microbatch].numel());
+  tokens_ += static_cast<double>(input_.batch.TrainedTokens(op.microbatch));
 }
 
 absl::Status Executor::Pass::Do(const Recompute& op) {
@@ -75,10 +76,11 @@ absl::Status Executor::Pass::Do(const Recompute& op) {
       e_.model_.HeadRecompute(parameters, Tied(op.tied_buffer), saved);
     } else {
       const at::Tensor input = std::move(saved.tensors.front());
-      e_.model_.HeadForward(parameters, Tied(op.tied_buffer), input, input_.batch.targets[op.microbatch], &saved);
+      e_.model_.HeadForward(parameters, Tied(op.tied_buffer), input, input_.batch.targets[op.microbatch], &saved,
+                            TrainedOf(op.microbatch));
     }
   } else if (op.unit > 0) {
-    e_.model_.LayerRecompute(parameters, saved, OpSet::OfProgram(op.operators));
+    e_.model_.LayerRecompute(parameters, saved, OpSet::OfProgram(op.operators), DocumentsOf(op.microbatch));
   }
   return absl::OkStatus();
 }
@@ -106,13 +108,13 @@ absl::Status Executor::Pass::Do(const Backward& op) {
   if (op.unit == Head()) {
     const UnitArray& tied_gradients = op.tied_grad >= 0 ? GradientBuffer(op.tied_grad, 0) : none_;
     gradient = e_.model_.HeadBackward(parameters, Tied(op.tied_buffer), saved, input_.batch.targets[op.microbatch], LossWeight(),
-                                      gradients, tied_gradients);
+                                      gradients, tied_gradients, TrainedOf(op.microbatch));
   } else if (op.unit == 0) {
-    e_.model_.EmbeddingBackward(input_.batch.tokens[op.microbatch], gradient, gradients);
+    e_.model_.EmbeddingBackward(input_.batch.tokens[op.microbatch], gradient, gradients, BordersOf(op.microbatch));
     gradient = at::Tensor();
   } else {
     Carry(op, gradient);
-    gradient = e_.model_.LayerBackward(parameters, saved, gradient, gradients, op.segment);
+    gradient = e_.model_.LayerBackward(parameters, saved, gradient, gradients, op.segment, DocumentsOf(op.microbatch));
   }
   HandOverGradient(op, gradient);
   return absl::OkStatus();
@@ -125,12 +127,12 @@ absl::Status Executor::Pass::Do(const BackwardInput& op) {
   if (op.unit == Head()) {
     const UnitArray &sum = HeadsSum(head_sum_, op.unit), &tied_sum = op.tied_buffer >= 0 ? HeadsSum(tied_sum_, 0) : none_;
     gradient = e_.model_.HeadBackward(parameters, Tied(op.tied_buffer), saved, input_.batch.targets[op.microbatch], LossWeight(),
-                                      sum, tied_sum);
+                                      sum, tied_sum, TrainedOf(op.microbatch));
   } else if (op.unit == 0) {
     saved.gradients = {std::exchange(gradient, at::Tensor())};
   } else {
     Carry(op, gradient);
-    gradient = e_.model_.LayerBackwardInput(parameters, saved, gradient, op.segment);
+    gradient = e_.model_.LayerBackwardInput(parameters, saved, gradient, op.segment, DocumentsOf(op.microbatch));
   }
   HandOverGradient(op, gradient);
   return absl::OkStatus();
@@ -148,7 +150,7 @@ absl::Status Executor::Pass::Do(const BackwardWeight& op) {
     head_sum_ = tied_sum_ = UnitArray();
     saved = {};
   } else if (op.unit == 0) {
-    e_.model_.EmbeddingBackward(input_.batch.tokens[op.microbatch], saved.gradients.front(), gradients);
+    e_.model_.EmbeddingBackward(input_.batch.tokens[op.microbatch], saved.gradients.front(), gradients, BordersOf(op.microbatch));
     saved = {};
   } else {
     e_.model_.LayerBackwardWeight(saved, gradients, op.segment);
@@ -180,10 +182,14 @@ const UnitArray& Executor::Pass::HeadsSum(UnitArray& sum, int unit) const {
   return sum;
 }
 
-// Every token of a text sample is valid: the step's global count is known beforehand.
-double Executor::Pass::LossWeight() const {
-  const TrainingSection& training = assignment().config.training;
-  return input_.loss_scale / (static_cast<double>(training.global_batch_size) * static_cast<double>(training.seq_len));
+// The step's count is known before it starts, so no microbatch waits for another's.
+double Executor::Pass::LossWeight() const { return input_.loss_scale / static_cast<double>(input_.trained_tokens); }
+
+const Documents* Executor::Pass::DocumentsOf(int32_t microbatch) {
+  const Borders* const borders = BordersOf(microbatch);
+  if (borders == nullptr) return nullptr;
+  if (std::exchange(documents_of_, microbatch) != microbatch) documents_ = e_.model_.DocumentsOf(*borders);
+  return &documents_;
 }
 
 void Executor::Pass::NoteFinite(const at::Tensor& made, int64_t position, int32_t microbatch) {

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/model/parameters.h"
@@ -33,24 +34,29 @@ std::array<std::set<int64_t>, 3> SamplesByKind(const RankAssignment& assignment)
   return samples;
 }
 
-void RehearseUnit(UnitModel& model, const RankAssignment& assignment, Precision precision, c10::Device device, UnitKind kind,
-                  const std::set<int64_t>& samples) {
+void RehearseUnit(UnitModel& model, const RankAssignment& assignment, Precision precision, bool rows, c10::Device device,
+                  UnitKind kind, const std::set<int64_t>& samples) {
   UnitBench bench(model, model.shape(), assignment.config.training.seq_len, precision, device, kind);
+  // Rows of one document are samples to attention.
+  std::vector<SamplesKind> kinds = {SamplesKind::kWhole};
+  if (rows) kinds.push_back(SamplesKind::kRows);
   for (const int64_t count : samples) {
-    bench.Prepare(count);
-    bench.Forward();
-    bench.Backward();
-    bench.Clear();
+    for (const SamplesKind of : kinds) {
+      bench.Prepare(count, of);
+      bench.Forward();
+      bench.Backward();
+      bench.Clear();
+    }
   }
 }
 
 // Units, the search for what is not finite, and the optimizer.
-void RehearseCompute(const RankAssignment& assignment, Precision precision, c10::Device device) {
+void RehearseCompute(const RankAssignment& assignment, Precision precision, bool rows, c10::Device device) {
   const auto samples = SamplesByKind(assignment);
   UnitModel model(assignment.model, assignment.config.training.seq_len, precision.compute, device, assignment.slice);
   for (const UnitKind kind : {UnitKind::kEmbedding, UnitKind::kLayer, UnitKind::kHead}) {
     const std::set<int64_t>& of_kind = samples[static_cast<size_t>(kind)];
-    if (!of_kind.empty()) RehearseUnit(model, assignment, precision, device, kind, of_kind);
+    if (!of_kind.empty()) RehearseUnit(model, assignment, precision, rows, device, kind, of_kind);
   }
   const at::TensorOptions options = at::TensorOptions().device(device);
   const at::Tensor compute = at::zeros({kElements}, options.dtype(ScalarTypeOf(precision.compute)));
@@ -96,7 +102,7 @@ LaneWork Rehearsed(const RankAssignment& assignment, std::function<void()> work,
 
 }  // namespace
 
-absl::Status Rehearse(const RankAssignment& assignment, Precision precision, DeviceBackend& backend,
+absl::Status Rehearse(const RankAssignment& assignment, Precision precision, bool rows, DeviceBackend& backend,
                       const std::array<DeviceLane*, kNumEngineLanes>& lanes) {
   if (backend.StreamOf(Lane::kCompute) == nullptr) return absl::OkStatus();
   const c10::Device device = backend.tensors();
@@ -105,7 +111,7 @@ absl::Status Rehearse(const RankAssignment& assignment, Precision precision, Dev
   compute.Begin();
   collective.Begin();
   compute.Run(Rehearsed(
-      assignment, [&] { RehearseCompute(assignment, precision, device); }, /*reads_back=*/false));
+      assignment, [&] { RehearseCompute(assignment, precision, rows, device); }, /*reads_back=*/false));
   collective.Run(Rehearsed(
       assignment, [&] { RehearseCollective(precision, device); }, /*reads_back=*/true));
   absl::Status status = compute.Finish();

@@ -32,6 +32,12 @@ constexpr absl::Duration kFirstPause = absl::Seconds(1), kLongestPause = absl::S
 // A driver does not give the same to the byte each time. What the plan leaves free of a device has room for it.
 constexpr int64_t kContextMarginBytes = int64_t{32} << 20;
 
+std::vector<int64_t> ValidationSamples(const Microbatch& microbatch) {
+  std::vector<int64_t> samples(static_cast<size_t>(microbatch.samples));
+  std::iota(samples.begin(), samples.end(), microbatch.first);
+  return samples;
+}
+
 }  // namespace
 
 Trainer::Trainer(const RankAssignment& assignment, const EngineOptions& options, DeviceBackend& backend, RankHost& host,
@@ -98,10 +104,24 @@ absl::Status Trainer::AwaitProof() {
   return prover_->Await();
 }
 
+// A mean over nothing is none.
+absl::Status Trainer::NothingToTrain(const std::string& rows, const std::string& remedy) const {
+  return absl::FailedPreconditionError(absl::StrCat(rows, " have no token that is trained on, so there is no loss; ", remedy));
+}
+
+absl::Status Trainer::CheckValidationCounts() const {
+  const int64_t samples = assignment_.config.data.validation_samples;
+  if (samples == 0 || !ValidationData().has_rows()) return absl::OkStatus();
+  MOTLEY_ASSIGN_OR_RETURN(const int64_t trained,
+                          CountTrained(ValidationData(), Split::kValidation, ValidationSamples({samples, 0})));
+  if (trained > 0) return absl::OkStatus();
+  return NothingToTrain(absl::StrCat("the ", samples, " validation rows"), "raise data.validation_samples, or give other rows");
+}
+
 absl::Status Trainer::CheckValidationData() const {
   const DataSection& section = assignment_.config.data;
   const int64_t samples = ValidationData().num_samples(Split::kValidation);
-  if (section.validation_samples <= samples) return absl::OkStatus();
+  if (section.validation_samples <= samples) return CheckValidationCounts();
   const bool own = validation_data_ != nullptr;
   return absl::FailedPreconditionError(absl::StrCat("data.validation_samples is ", section.validation_samples, ", ",
                                                     own ? absl::StrCat("data.validation_path ", section.validation_path)
@@ -131,7 +151,8 @@ absl::Status Trainer::Prepare() {
     const Heartbeat heartbeat(
         kStartBeat, [this] { progress_.Beat("rehearsing the model's units"); }, kLongestStart);
     const int64_t before = backend_.CurrentBytes();
-    MOTLEY_RETURN_IF_ERROR(Rehearse(assignment_, precision, backend_, lanes_->all()));
+    const bool rows = data_->has_rows() || ValidationData().has_rows();
+    MOTLEY_RETURN_IF_ERROR(Rehearse(assignment_, precision, rows, backend_, lanes_->all()));
     library_bytes_ = std::max<int64_t>(0, backend_.CurrentBytes() - before);
   }
   MOTLEY_ASSIGN_OR_RETURN(ShardedState state, ShardedState::Create(assignment_, backend_.tensors(), options_.roots,
@@ -141,10 +162,11 @@ absl::Status Trainer::Prepare() {
     MOTLEY_RETURN_IF_ERROR(ReserveTransfers(assignment_, *program, precision, communicator_));
   }
   MOTLEY_ASSIGN_OR_RETURN(
-      batches_, BatchLoader::Make(
-                    *data_, assignment_.program, config.training.seq_len, backend_, [this](int64_t step, const Microbatch& m) {
-                      return order_->Samples(step, assignment_.config.training.global_batch_size, m.first, m.samples);
-                    }));
+      batches_, BatchLoader::Make(*data_, assignment_.program, config.training.seq_len, config.training.global_batch_size,
+                                  backend_, [this](int64_t step, const Microbatch& m) {
+                                    return order_->Samples(step, assignment_.config.training.global_batch_size, m.first,
+                                                           m.samples);
+                                  }));
   executor_ = std::make_unique<Executor>(assignment_, precision, backend_, *state_, communicator_, *lanes_);
   executor_->set_progress([this](int64_t instruction, const Operation& op) {
     progress_.Begin(instruction, op);
@@ -233,6 +255,12 @@ absl::StatusOr<StepOutcome> Trainer::Step(int64_t step, StepResult& result) {
   if (prover_ != nullptr) MOTLEY_RETURN_IF_ERROR(prover_->Found());
   StepInput input;
   MOTLEY_ASSIGN_OR_RETURN(input.batch, batches_->Load(step));
+  input.trained_tokens = input.batch.trained_tokens;
+  if (input.trained_tokens == 0) {
+    return NothingToTrain(
+        absl::StrCat("the ", config.training.global_batch_size, " rows of ", config.data.path, " in step ", step + 1),
+        "raise training.global_batch_size, or prepare the data with more that is trained on");
+  }
   input.step = step;
   input.lr = LearningRate(config, step);
   LossScale& loss_scale = state_->loss_scale();
@@ -284,13 +312,8 @@ void Trainer::TakeVerdict(const StepOutcome& outcome, StepResult& result) {
 absl::Status Trainer::Evaluate(int64_t steps_done, StepResult& result) {
   const Program& program = assignment_.evaluation;
   StepInput input;
-  const auto samples_of = [](const Microbatch& m) {
-    std::vector<int64_t> samples(m.samples);
-    std::iota(samples.begin(), samples.end(), m.first);
-    return samples;
-  };
   MOTLEY_ASSIGN_OR_RETURN(input.batch, MakeBatch(ValidationData(), Split::kValidation, program,
-                                                 assignment_.config.training.seq_len, backend_.tensors(), samples_of));
+                                                 assignment_.config.training.seq_len, backend_.tensors(), ValidationSamples));
   input.step = steps_done - 1;
   MOTLEY_ASSIGN_OR_RETURN(const StepOutcome outcome, executor_->Run(program, input));
   result.has_validation_loss = true;

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
@@ -34,8 +35,9 @@ class Trainer {
   Trainer(const RankAssignment& assignment, const EngineOptions& options, DeviceBackend& backend, RankHost& host,
           Communicator& communicator, const StopRequest& stop);
 
-  // Opens the data, restores the state, reports ready, trains. Errors: those of Dataset::Open, ShardedState::Create,
-  // Executor::Run and SaveCheckpoint; FAILED_PRECONDITION, of Fault::kNode, when the data is not the assignment's.
+  // Opens the data, restores the state, reports ready, trains. Errors: those of Dataset, ShardedState::Create, Executor::Run and
+  // SaveCheckpoint; FAILED_PRECONDITION when no token of a step counts and, of Fault::kNode, when the data is not the
+  // assignment's.
   absl::StatusOr<RunEnd> Run();
 
  private:
@@ -49,7 +51,10 @@ class Trainer {
   absl::StatusOr<std::unique_ptr<Dataset>> OpenJobData(const JobsData& which);
   absl::Status ReadData();
   const Dataset& ValidationData() const { return validation_data_ != nullptr ? *validation_data_ : *data_; }
+  // That there are as many validation samples as the job asks for, and that something of them counts.
   absl::Status CheckValidationData() const;
+  absl::Status CheckValidationCounts() const;
+  absl::Status NothingToTrain(const std::string& rows, const std::string& remedy) const;
   // A job does not succeed on data that nobody has compared.
   absl::Status AwaitProof();
   // That all ranks were given programs of one plan.

@@ -21,7 +21,7 @@
 namespace motley::engine {
 namespace {
 
-constexpr int64_t kSeqLen = 5;
+constexpr int64_t kSeqLen = 5, kGlobalBatch = 8;
 
 class BatchLoaderTest : public testing::Test {
  protected:
@@ -50,8 +50,8 @@ class BatchLoaderTest : public testing::Test {
     return Samples(step, microbatch);
   }
   std::unique_ptr<BatchLoader> Make(DeviceBackend& backend) {
-    auto loader =
-        BatchLoader::Make(*data_, program_, kSeqLen, backend, [this](int64_t step, const Microbatch& m) { return Say(step, m); });
+    auto loader = BatchLoader::Make(*data_, program_, kSeqLen, kGlobalBatch, backend,
+                                    [this](int64_t step, const Microbatch& m) { return Say(step, m); });
     EXPECT_TRUE(loader.ok()) << loader.status();
     return *std::move(loader);
   }

@@ -10,6 +10,7 @@
 #include "tests/worker/engine/engine_fixture.h"
 #include "tests/worker/engine/equivalence/sliced_job.h"
 #include "tests/worker/engine/fake_card.h"
+#include "tests/worker/engine/rows_folder.h"
 #include "worker/engine/lanes/stream_lane.h"
 
 namespace motley::engine {
@@ -70,6 +71,23 @@ TEST_F(RehearsalTest, StepsCallNothingNew) {
   }
 }
 
+TEST_F(RehearsalTest, StepsOfRowsCallNothingNew) {
+  WriteRowsFolder(folder_ / "rows", config_.training.seq_len, DrawRows(1, 100, config_.training.seq_len));
+  config_.data.path = (folder_ / "rows").string();
+  config_.training.dtype = "float32";
+  for (const char* type : {"float32", "bfloat16"}) {
+    config_.training.mixed_precision_param = type;
+    for (const ModelShape& model : {Gpt2(), Llama()}) {
+      EXPECT_EQ(NewInSteps(Assign(model, {{{3, 2}, 0.7}, {{3}, 0.3}})), std::set<std::string>())
+          << type << " " << static_cast<int>(model.family);
+    }
+  }
+  SlicedJob job{.model = Llama(), .config = config_};
+  job.stages = {{0, static_cast<int32_t>(NumUnits(job.model)) - 1, {0.5, 0.5}}};
+  job.recomputed = "full";
+  EXPECT_EQ(NewInSteps(AssignmentsOf(job)), std::set<std::string>());
+}
+
 TEST_F(RehearsalTest, StepsOfSlicesCallNothingNew) {
   config_.training.dtype = "float32";
   for (const char* type : {"float32", "bfloat16"}) {
@@ -87,7 +105,7 @@ TEST_F(RehearsalTest, WithoutStreamsThereIsNothingToLoad) {
   const std::vector<RankAssignment> assignments = Assign(Gpt2(), {{{8}, 1.0}});
   HostBackend host;
   CalledOperators operators;
-  EXPECT_EQ(Rehearse(assignments[0], {}, host, {}), absl::OkStatus());
+  EXPECT_EQ(Rehearse(assignments[0], {}, /*rows=*/false, host, {}), absl::OkStatus());
   EXPECT_EQ(operators.Take(), std::set<std::string>());
 }
 
@@ -101,7 +119,7 @@ TEST_F(RehearsalTest, AUnitBeyondTheCardsMemoryIsNamed) {
   std::array<DeviceLane*, kNumEngineLanes> lanes{};
   lanes[static_cast<size_t>(Lane::kCompute)] = &compute;
   lanes[static_cast<size_t>(Lane::kCollective)] = &collective;
-  const absl::Status status = Rehearse(assignments[0], {}, card, lanes);
+  const absl::Status status = Rehearse(assignments[0], {}, /*rows=*/false, card, lanes);
   card.SetMemoryCap(0, "n0/gpu0");
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
   EXPECT_NE(status.message().find("n0/gpu0: a unit of the model"), std::string::npos) << status;

@@ -22,9 +22,10 @@ inline at::Tensor AsRows(const at::Tensor& t) { return t.reshape({-1, t.size(-1)
 struct LayerFrame {
   const ModelShape& shape;
   const FamilyTraits& traits;
-  const RotaryTables& rotary;
+  const RotaryTables& rotary;  // of the samples' positions
   int64_t samples = 0, seq_len = 0;
   bool adds_carried = true;                // residuals; else who sums up a group's terms adds them behind the sum
+  const Borders* borders = nullptr;        // null: each sample is one document
   LayerTensors weights, weight_gradients;  // as far as the pass needs them
   // By LayerValue; undefined: not there. Each [samples * seq_len, columns].
   std::vector<at::Tensor> values = std::vector<at::Tensor>(kNumLayerValues);

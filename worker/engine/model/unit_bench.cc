@@ -12,6 +12,12 @@ namespace {
 constexpr double kWeightBound = 0.05;
 constexpr double kActivationBound = 1.0;
 
+// Of two documents, where there is room for two.
+DocumentLengths TwoDocuments(int64_t seq_len) {
+  const auto first = static_cast<int32_t>((3 * seq_len + 3) / 4), rest = static_cast<int32_t>(seq_len) - first;
+  return rest > 0 ? DocumentLengths{first, rest} : DocumentLengths{first};
+}
+
 int64_t Bytes(const at::Tensor& t) { return t.defined() ? static_cast<int64_t>(t.nbytes()) : 0; }
 
 }  // namespace
@@ -35,25 +41,29 @@ UnitBench::UnitBench(UnitModel& model, const ModelShape& shape, int64_t seq_len,
   }
 }
 
-void UnitBench::Prepare(int64_t samples) {
+void UnitBench::Prepare(int64_t samples, SamplesKind kind) {
   const auto labels = [&] { return at::randint(model_.vocab_size(), {samples, seq_len_}, options_.dtype(at::kLong)); };
   const auto activation = [&] { return Uniform({samples, seq_len_, shape_.hidden_size}, kActivationBound); };
   if (kind_ != UnitKind::kLayer) targets_ = labels();
   if (kind_ == UnitKind::kEmbedding) tokens_ = labels();
   if (kind_ != UnitKind::kEmbedding) input_ = activation();
   if (kind_ != UnitKind::kHead) grad_output_ = activation();
+  if (kind == SamplesKind::kWhole) return;
+  if (kind_ == UnitKind::kHead) trained_ = at::arange(0, samples * seq_len_, 2, options_.dtype(at::kLong));
+  borders_ = MakeBorders(std::vector<DocumentLengths>(static_cast<size_t>(samples), TwoDocuments(seq_len_)), options_.device());
+  if (kind_ == UnitKind::kLayer) documents_ = model_.DocumentsOf(*borders_);
 }
 
 void UnitBench::Forward(UnitSegment segment) {
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   switch (kind_) {
     case UnitKind::kEmbedding:
-      output_ = model_.EmbeddingForward(params_, tokens_);
+      output_ = model_.EmbeddingForward(params_, tokens_, borders());
       NoteFinite(output_);
       break;
     case UnitKind::kLayer: {
       const at::Tensor& input = segment == UnitSegment::kMlp ? output_ : input_;
-      output_ = model_.LayerForward(segment, params_, input, saved_, model_.KeptFor(OpSet::None()));
+      output_ = model_.LayerForward(segment, params_, input, saved_, model_.KeptFor(OpSet::None()), documents());
       NoteFinite(output_);
       break;
     }
@@ -66,14 +76,14 @@ void UnitBench::Forward(UnitSegment segment) {
 void UnitBench::ForwardHead(UnitSegment segment) {
   switch (segment) {
     case UnitSegment::kLogits:
-      head_rows_ = model_.HeadLogits(params_, embedding_params_, input_, targets_, Keep::kAll, saved_);
+      head_rows_ = model_.HeadLogits(params_, embedding_params_, input_, targets_, Keep::kAll, saved_, trained_);
       break;
     case UnitSegment::kLoss:
-      NoteFinite(model_.HeadLoss(std::exchange(head_rows_, at::Tensor()), Keep::kAll, saved_));
+      NoteFinite(model_.HeadLoss(std::exchange(head_rows_, at::Tensor()), Keep::kAll, saved_, trained_));
       break;
     default:
       if (model_.whole()) {
-        NoteFinite(model_.HeadForward(params_, embedding_params_, input_, targets_, &saved_));
+        NoteFinite(model_.HeadForward(params_, embedding_params_, input_, targets_, &saved_, trained_));
       } else {
         ForwardHead(UnitSegment::kLogits);
         ForwardHead(UnitSegment::kLoss);
@@ -85,16 +95,16 @@ void UnitBench::Backward(UnitSegment segment) {
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   switch (kind_) {
     case UnitKind::kEmbedding:
-      model_.EmbeddingBackward(tokens_, grad_output_, grads_);
+      model_.EmbeddingBackward(tokens_, grad_output_, grads_, borders());
       break;
     case UnitKind::kLayer: {
       const at::Tensor& grad_output = segment == UnitSegment::kAttention ? grad_input_ : grad_output_;
-      grad_input_ = model_.LayerBackward(params_, saved_, grad_output, grads_, segment);
+      grad_input_ = model_.LayerBackward(params_, saved_, grad_output, grads_, segment, documents());
       NoteFinite(grad_input_);
       break;
     }
     case UnitKind::kHead:
-      grad_input_ = model_.HeadBackward(params_, embedding_params_, saved_, targets_, 1.0, grads_, embedding_grads_);
+      grad_input_ = model_.HeadBackward(params_, embedding_params_, saved_, targets_, 1.0, grads_, embedding_grads_, trained_);
       NoteFinite(grad_input_);
       break;
   }
@@ -107,13 +117,13 @@ void UnitBench::BackwardInput() {
       saved_.gradients = {std::exchange(grad_output_, at::Tensor())};
       break;
     case UnitKind::kLayer:
-      grad_input_ = model_.LayerBackwardInput(params_, saved_, grad_output_);
+      grad_input_ = model_.LayerBackwardInput(params_, saved_, grad_output_, UnitSegment::kWhole, documents());
       NoteFinite(grad_input_);
       break;
     case UnitKind::kHead:
       head_sum_ = at::zeros_like(grads_.flat());
       if (embedding_grads_.defined()) tied_sum_ = at::zeros_like(embedding_grads_.flat());
-      grad_input_ = model_.HeadBackward(params_, embedding_params_, saved_, targets_, 1.0, head_sum_, tied_sum_);
+      grad_input_ = model_.HeadBackward(params_, embedding_params_, saved_, targets_, 1.0, head_sum_, tied_sum_, trained_);
       NoteFinite(grad_input_);
       break;
   }
@@ -123,7 +133,7 @@ void UnitBench::BackwardWeight() {
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   switch (kind_) {
     case UnitKind::kEmbedding:
-      model_.EmbeddingBackward(tokens_, saved_.gradients.front(), grads_);
+      model_.EmbeddingBackward(tokens_, saved_.gradients.front(), grads_, borders());
       break;
     case UnitKind::kLayer:
       model_.LayerBackwardWeight(saved_, grads_);
@@ -139,7 +149,9 @@ void UnitBench::BackwardWeight() {
 
 void UnitBench::Clear() {
   saved_ = {};
-  tokens_ = targets_ = input_ = output_ = grad_output_ = grad_input_ = at::Tensor();
+  borders_.reset();
+  documents_.reset();
+  tokens_ = targets_ = trained_ = input_ = output_ = grad_output_ = grad_input_ = at::Tensor();
   head_rows_ = at::Tensor();
   head_sum_ = tied_sum_ = UnitArray();
 }

@@ -6,6 +6,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <optional>
 
 #include "common/job/job.h"
 #include "common/program/operation_traits.h"
@@ -16,13 +17,16 @@
 
 namespace motley::engine {
 
+// Whole samples that all count, or rows of two documents of which half does.
+enum class SamplesKind { kWhole, kRows };
+
 class UnitBench {
  public:
   // `model` must outlive the bench; `shape` is that of its slice.
   UnitBench(UnitModel& model, const ModelShape& shape, int64_t seq_len, Precision precision, c10::Device device, UnitKind kind);
 
   // Makes the inputs for `samples` sequences.
-  void Prepare(int64_t samples);
+  void Prepare(int64_t samples, SamplesKind kind = SamplesKind::kWhole);
   // Segments in the order of a program's; a head has none backward.
   void Forward(UnitSegment segment = UnitSegment::kWhole);
   void Backward(UnitSegment segment = UnitSegment::kWhole);
@@ -38,6 +42,8 @@ class UnitBench {
 
  private:
   at::Tensor Uniform(at::IntArrayRef shape, double bound) const;
+  const Borders* borders() const { return borders_ ? &*borders_ : nullptr; }
+  const Documents* documents() const { return documents_ ? &*documents_ : nullptr; }
   void ForwardHead(UnitSegment segment);
   void NoteFinite(const at::Tensor& made);
 
@@ -47,10 +53,12 @@ class UnitBench {
   const UnitKind kind_;
   const at::TensorOptions options_;
   UnitArray params_, grads_, embedding_params_, embedding_grads_;
-  at::Tensor tokens_, targets_, input_, output_, grad_output_, grad_input_;
-  at::Tensor head_rows_;           // between a head's segments
-  UnitArray head_sum_, tied_sum_;  // between its halves
-  FiniteCheck finite_;             // nobody reads it
+  at::Tensor tokens_, targets_, trained_, input_, output_, grad_output_, grad_input_;
+  std::optional<Borders> borders_;      // of rows
+  std::optional<Documents> documents_;  // of a layer
+  at::Tensor head_rows_;                // between a head's segments
+  UnitArray head_sum_, tied_sum_;       // between its halves
+  FiniteCheck finite_;                  // nobody reads it
   Saved saved_;
 };
 

@@ -46,16 +46,22 @@ const EmbeddingTensors& UnitModel::EmbeddingOf(const UnitArray& array) const {
   return *tables;
 }
 
-at::Tensor UnitModel::EmbeddingForward(const UnitArray& params, const at::Tensor& tokens) {
-  const EmbeddingTensors& tables = EmbeddingOf(params);
-  if (whole()) return EmbedForward(tokens, tables.tokens, tables.positions);
-  return EmbedPartForward(tokens, tables.tokens, tables.positions, first_token_);
+Documents UnitModel::DocumentsOf(const Borders& borders) const {
+  if (!rotary_.cos.defined() || AreSamples(&borders)) return {&borders, rotary_};
+  return {&borders, TablesAt(rotary_, borders.positions, static_cast<int64_t>(borders.lengths.size()))};
 }
 
-void UnitModel::EmbeddingBackward(const at::Tensor& tokens, const at::Tensor& grad_output, const UnitArray& grads) {
+at::Tensor UnitModel::EmbeddingForward(const UnitArray& params, const at::Tensor& tokens, const Borders* borders) {
+  const EmbeddingTensors& tables = EmbeddingOf(params);
+  if (whole()) return EmbedForward(tokens, tables.tokens, tables.positions, borders);
+  return EmbedPartForward(tokens, tables.tokens, tables.positions, first_token_, borders);
+}
+
+void UnitModel::EmbeddingBackward(const at::Tensor& tokens, const at::Tensor& grad_output, const UnitArray& grads,
+                                  const Borders* borders) {
   EmbeddingTensors tables = EmbeddingOf(grads);
-  if (whole()) return EmbedBackward(tokens, grad_output, tables.tokens, tables.positions);
-  EmbedPartBackward(tokens, grad_output, tables.tokens, tables.positions, first_token_);
+  if (whole()) return EmbedBackward(tokens, grad_output, tables.tokens, tables.positions, borders);
+  EmbedPartBackward(tokens, grad_output, tables.tokens, tables.positions, first_token_, borders);
 }
 
 }  // namespace motley::engine

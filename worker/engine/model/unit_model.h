@@ -22,6 +22,7 @@
 #include "worker/engine/model/layer_frame.h"
 #include "worker/engine/model/layer_walk.h"
 #include "worker/engine/model/unit_array.h"
+#include "worker/engine/operators/borders.h"
 #include "worker/engine/operators/rotary.h"
 
 namespace motley::engine {
@@ -31,6 +32,12 @@ struct Saved {
   std::vector<at::Tensor> tensors;    // of the forward; a layer's by LayerValue
   std::vector<at::Tensor> gradients;  // the same of a backward by input, for the weights
   int64_t Bytes() const;
+};
+
+// What the layers are told of a microbatch whose samples have borders; null: each sample is one document.
+struct Documents {
+  const Borders* borders = nullptr;
+  RotaryTables rotary;  // by position of the samples
 };
 
 class UnitModel {
@@ -44,55 +51,63 @@ class UnitModel {
   bool whole() const { return slice_.whole(); }
   int64_t vocab_size() const { return vocab_size_; }  // of the whole model: of tokens
 
+  // Once a microbatch: gathers the tables of positions. `borders` must outlive what is made.
+  Documents DocumentsOf(const Borders& borders) const;
+
   // tokens: [samples, seq_len] int64, of the whole vocabulary.
-  at::Tensor EmbeddingForward(const UnitArray& params, const at::Tensor& tokens);
-  void EmbeddingBackward(const at::Tensor& tokens, const at::Tensor& grad_output, const UnitArray& grads);
+  at::Tensor EmbeddingForward(const UnitArray& params, const at::Tensor& tokens, const Borders* borders = nullptr);
+  void EmbeddingBackward(const at::Tensor& tokens, const at::Tensor& grad_output, const UnitArray& grads,
+                         const Borders* borders = nullptr);
 
   // `saved` null: keep nothing. Else what the operators of `recomputed` do not make, the input at least. Same layer weights for
   // every layer index; the caller passes that layer's params.
-  at::Tensor LayerForward(const UnitArray& params, const at::Tensor& input, Saved* saved, OpSet recomputed = OpSet::None());
+  at::Tensor LayerForward(const UnitArray& params, const at::Tensor& input, Saved* saved, OpSet recomputed = OpSet::None(),
+                          const Documents* documents = nullptr);
   // One segment of it, or all; `kept`: values that stay. Between the segments `saved` has what the second one needs, and the
   // tensor that the first one returned is the value in it: whoever sums it in place sums the value that stays. The second
   // segment takes no input.
-  at::Tensor LayerForward(UnitSegment segment, const UnitArray& params, const at::Tensor& input, Saved& saved, ValueSet kept);
+  at::Tensor LayerForward(UnitSegment segment, const UnitArray& params, const at::Tensor& input, Saved& saved, ValueSet kept,
+                          const Documents* documents = nullptr);
   // What stays where these operators are recomputed.
   ValueSet KeptFor(OpSet recomputed) const;
   // Makes what a forward of the same `recomputed` did not keep.
-  void LayerRecompute(const UnitArray& params, Saved& saved, OpSet recomputed);
+  void LayerRecompute(const UnitArray& params, Saved& saved, OpSet recomputed, const Documents* documents = nullptr);
   // Frees `saved` as it goes, and leaves it empty. Returns the gradient of the input. Of a segment `grad_output` is that of what
   // the segment makes, and what is returned is a term of that of what it reads.
   at::Tensor LayerBackward(const UnitArray& params, Saved& saved, const at::Tensor& grad_output, const UnitArray& grads,
-                           UnitSegment segment = UnitSegment::kWhole);
+                           UnitSegment segment = UnitSegment::kWhole, const Documents* documents = nullptr);
   // Its two halves. The first leaves in `saved` what the second needs, `grad_output` among it.
   at::Tensor LayerBackwardInput(const UnitArray& params, Saved& saved, const at::Tensor& grad_output,
-                                UnitSegment segment = UnitSegment::kWhole);
+                                UnitSegment segment = UnitSegment::kWhole, const Documents* documents = nullptr);
   void LayerBackwardWeight(Saved& saved, const UnitArray& grads, UnitSegment segment = UnitSegment::kWhole);
 
-  // Sum (not mean) of the cross entropy over all tokens: a float64 scalar, left on the device. `embedding_params` is used when
-  // tied (else undefined). The projection runs over chunks of kHeadChunkTokens rows and keeps no logits; backward computes them
+  // Sum (not mean) of the cross entropy over the trained tokens: a float64 scalar, left on the device. `trained`: their places
+  // among samples * seq_len, ascending, int64; undefined: all. The others have no logits. `embedding_params` is used when tied
+  // (else undefined). The projection runs over chunks of kHeadChunkTokens rows and keeps no logits; backward computes them
   // again. Of the whole vocabulary.
   at::Tensor HeadForward(const UnitArray& params, const UnitArray& embedding_params, const at::Tensor& input,
-                         const at::Tensor& targets, Saved* saved);
-  // The same in two segments, of any slice. What the loss must know of the slice's logits: [3, tokens], for each token the
-  // maximum, the sum of exponentials of what lies below it, and the target's logit, 0 where another slice has it.
+                         const at::Tensor& targets, Saved* saved, const at::Tensor& trained = {});
+  // The same in two segments, of any slice. What the loss must know of the slice's logits: [2, tokens], for each token the
+  // logarithm of the sum of exponentials, and the target's logit, 0 where another slice has it. Zeros where it is not trained.
   at::Tensor HeadLogits(const UnitArray& params, const UnitArray& embedding_params, const at::Tensor& input,
-                        const at::Tensor& targets, Keep keep, Saved& saved);
+                        const at::Tensor& targets, Keep keep, Saved& saved, const at::Tensor& trained = {});
   // `rows`: of all slices one after the other, in their order. The sum, the same for each of them.
-  at::Tensor HeadLoss(const at::Tensor& rows, Keep keep, Saved& saved);
+  at::Tensor HeadLoss(const at::Tensor& rows, Keep keep, Saved& saved, const at::Tensor& trained = {});
   // What HeadLogits with Keep::kBoundary did not keep.
   void HeadRecompute(const UnitArray& params, const UnitArray& embedding_params, Saved& saved);
   // Gradient of scale * sum. Adds to `grads`, and to `embedding_grads` when tied.
   at::Tensor HeadBackward(const UnitArray& params, const UnitArray& embedding_params, Saved& saved, const at::Tensor& targets,
-                          double scale, const UnitArray& grads, const UnitArray& embedding_grads);
+                          double scale, const UnitArray& grads, const UnitArray& embedding_grads, const at::Tensor& trained = {});
 
  private:
   // Their tensors, without those that another rank adds.
   const EmbeddingTensors& EmbeddingOf(const UnitArray& array) const;
   const LayerTensors& LayerOf(const UnitArray& array) const;
   HeadTensors HeadOf(const UnitArray& array, const UnitArray& embedding) const;
-  LayerFrame FrameOf(int64_t samples, int64_t seq_len) const;
+  LayerFrame FrameOf(int64_t samples, int64_t seq_len, const Documents* documents) const;
   // Takes what was saved.
-  LayerFrame BackwardFrame(const UnitArray& params, Saved& saved, const at::Tensor& grad_output, UnitSegment segment) const;
+  LayerFrame BackwardFrame(const UnitArray& params, Saved& saved, const at::Tensor& grad_output, UnitSegment segment,
+                           const Documents* documents) const;
 
   const ModelSlice slice_;
   const ModelShape shape_;      // of the slice

@@ -23,6 +23,32 @@ void ForEachChunk(int64_t rows, const Body& body) {
   for (int64_t begin = 0; begin < rows; begin += kHeadChunkTokens) body(begin, std::min(kHeadChunkTokens, rows - begin));
 }
 
+// The rows that are trained, chunk by chunk: of all rows views, of some copies, one chunk's at a time.
+class TrainedRows {
+ public:
+  // `trained` undefined: all of `rows`.
+  TrainedRows(int64_t rows, const at::Tensor& trained) : rows_(trained.defined() ? trained.numel() : rows), trained_(trained) {}
+
+  int64_t size() const { return rows_; }
+  // Of a tensor that has all rows in `dim`.
+  at::Tensor In(const at::Tensor& all, int64_t dim, int64_t begin, int64_t rows) const {
+    return trained_.defined() ? all.index_select(dim, trained_.narrow(0, begin, rows)) : all.narrow(dim, begin, rows);
+  }
+  void Write(const at::Tensor& made, int64_t dim, int64_t begin, at::Tensor& all) const {
+    if (trained_.defined()) {
+      all.index_copy_(dim, trained_.narrow(0, begin, made.size(dim)), made);
+    } else {
+      all.narrow(dim, begin, made.size(dim)).copy_(made);
+    }
+  }
+  // Where Write leaves rows untouched.
+  at::Tensor RoomLike(const at::Tensor& all) const { return trained_.defined() ? at::zeros_like(all) : at::empty_like(all); }
+
+ private:
+  const int64_t rows_;
+  const at::Tensor trained_;
+};
+
 }  // namespace
 
 HeadTensors UnitModel::HeadOf(const UnitArray& array, const UnitArray& embedding) const {
@@ -34,30 +60,34 @@ HeadTensors UnitModel::HeadOf(const UnitArray& array, const UnitArray& embedding
 }
 
 at::Tensor UnitModel::HeadForward(const UnitArray& params, const UnitArray& embedding_params, const at::Tensor& input,
-                                  const at::Tensor& targets, Saved* saved) {
+                                  const at::Tensor& targets, Saved* saved, const at::Tensor& trained) {
   const HeadTensors w = HeadOf(params, embedding_params);
   const at::Tensor x = input.reshape({-1, input.size(-1)}), labels = targets.reshape({-1});
   NormStats stats;
   const at::Tensor normed = NormForward(traits_->norm, x, w.norm, w.norm_bias, shape_.norm_eps, stats);
   at::Tensor sum = at::zeros({}, x.options().dtype(at::kDouble));
-  ForEachChunk(x.size(0), [&](int64_t begin, int64_t rows) {
-    sum.add_(LmHeadLossForward(normed.narrow(0, begin, rows), w.projection, labels.narrow(0, begin, rows)));
+  const TrainedRows some(x.size(0), trained);
+  ForEachChunk(some.size(), [&](int64_t begin, int64_t rows) {
+    sum.add_(LmHeadLossForward(some.In(normed, 0, begin, rows), w.projection, some.In(labels, 0, begin, rows)));
   });
   if (saved != nullptr) saved->tensors = {x, stats.mean, stats.rstd, normed, at::Tensor()};
   return sum;
 }
 
 at::Tensor UnitModel::HeadLogits(const UnitArray& params, const UnitArray& embedding_params, const at::Tensor& input,
-                                 const at::Tensor& targets, Keep keep, Saved& saved) {
+                                 const at::Tensor& targets, Keep keep, Saved& saved, const at::Tensor& trained) {
   const HeadTensors w = HeadOf(params, embedding_params);
   const at::Tensor x = input.reshape({-1, input.size(-1)}), labels = targets.reshape({-1});
   NormStats stats;
   const at::Tensor normed = NormForward(traits_->norm, x, w.norm, w.norm_bias, shape_.norm_eps, stats);
-  const at::Tensor rows =
-      at::empty({kNumbersOfALogitsRow, x.size(0)}, x.options().dtype(IsHalf(x) ? at::kFloat : x.scalar_type()));
-  ForEachChunk(x.size(0), [&](int64_t begin, int64_t count) {
-    LmHeadRows(normed.narrow(0, begin, count), w.projection, labels.narrow(0, begin, count), first_token_,
-               rows.narrow(1, begin, count));
+  const auto numbers = x.options().dtype(IsHalf(x) ? at::kFloat : x.scalar_type());
+  at::Tensor rows = trained.defined() ? at::zeros({kNumbersOfALogitsRow, x.size(0)}, numbers)
+                                      : at::empty({kNumbersOfALogitsRow, x.size(0)}, numbers);
+  const TrainedRows some(x.size(0), trained);
+  ForEachChunk(some.size(), [&](int64_t begin, int64_t count) {
+    const at::Tensor made = trained.defined() ? at::empty({kNumbersOfALogitsRow, count}, numbers) : rows.narrow(1, begin, count);
+    LmHeadRows(some.In(normed, 0, begin, count), w.projection, some.In(labels, 0, begin, count), first_token_, made);
+    if (trained.defined()) some.Write(made, 1, begin, rows);
   });
   saved = {};
   switch (keep) {
@@ -73,8 +103,9 @@ at::Tensor UnitModel::HeadLogits(const UnitArray& params, const UnitArray& embed
   return rows;
 }
 
-at::Tensor UnitModel::HeadLoss(const at::Tensor& rows, Keep keep, Saved& saved) {
-  const RowsOfAll all = CombineRows(rows.view({-1, kNumbersOfALogitsRow, rows.size(-1)}));
+at::Tensor UnitModel::HeadLoss(const at::Tensor& rows, Keep keep, Saved& saved, const at::Tensor& trained) {
+  const at::Tensor parts = rows.view({-1, kNumbersOfALogitsRow, rows.size(-1)});
+  const RowsOfAll all = CombineRows(trained.defined() ? parts.index_select(2, trained) : parts);
   if (keep != Keep::kNothing) saved.tensors.at(kHeadLogsumexp) = all.logsumexp;
   return all.loss;
 }
@@ -90,20 +121,21 @@ void UnitModel::HeadRecompute(const UnitArray& params, const UnitArray& embeddin
 
 at::Tensor UnitModel::HeadBackward(const UnitArray& params, const UnitArray& embedding_params, Saved& saved,
                                    const at::Tensor& targets, double scale, const UnitArray& grads,
-                                   const UnitArray& embedding_grads) {
+                                   const UnitArray& embedding_grads, const at::Tensor& trained) {
   TORCH_CHECK(saved.tensors.size() == kNumSavedOfHead, "backward of a head whose forward kept nothing");
   const HeadTensors w = HeadOf(params, embedding_params);
   HeadTensors g = HeadOf(grads, embedding_grads);
   const at::Tensor labels = targets.reshape({-1});
   const at::Tensor normed = std::exchange(saved.tensors[kHeadNormed], at::Tensor());
-  at::Tensor grad = at::empty_like(normed);
+  const TrainedRows some(normed.size(0), trained);
+  at::Tensor grad = some.RoomLike(normed);
   const at::Tensor logsumexp = std::exchange(saved.tensors[kHeadLogsumexp], at::Tensor());
-  ForEachChunk(normed.size(0), [&](int64_t begin, int64_t rows) {
-    const at::Tensor of_chunk = normed.narrow(0, begin, rows), label = labels.narrow(0, begin, rows);
-    grad.narrow(0, begin, rows)
-        .copy_(logsumexp.defined() ? LmHeadPartBackward(of_chunk, w.projection, label, first_token_,
+  ForEachChunk(some.size(), [&](int64_t begin, int64_t rows) {
+    const at::Tensor of_chunk = some.In(normed, 0, begin, rows), label = some.In(labels, 0, begin, rows);
+    some.Write(logsumexp.defined() ? LmHeadPartBackward(of_chunk, w.projection, label, first_token_,
                                                         logsumexp.narrow(0, begin, rows), scale, g.projection)
-                                   : LmHeadLossBackward(of_chunk, w.projection, label, scale, g.projection));
+                                   : LmHeadLossBackward(of_chunk, w.projection, label, scale, g.projection),
+               0, begin, grad);
   });
   const at::Tensor input = std::exchange(saved.tensors[kHeadInput], at::Tensor());
   const NormStats stats{saved.tensors[kHeadMean], saved.tensors[kHeadRstd]};

@@ -19,26 +19,32 @@ const LayerTensors& UnitModel::LayerOf(const UnitArray& array) const {
   return *tensors;
 }
 
-LayerFrame UnitModel::FrameOf(int64_t samples, int64_t seq_len) const {
-  return {
-      .shape = shape_, .traits = *traits_, .rotary = rotary_, .samples = samples, .seq_len = seq_len, .adds_carried = whole()};
+LayerFrame UnitModel::FrameOf(int64_t samples, int64_t seq_len, const Documents* documents) const {
+  return {.shape = shape_,
+          .traits = *traits_,
+          .rotary = documents != nullptr ? documents->rotary : rotary_,
+          .samples = samples,
+          .seq_len = seq_len,
+          .adds_carried = whole(),
+          .borders = documents != nullptr ? documents->borders : nullptr};
 }
 
 ValueSet UnitModel::KeptFor(OpSet recomputed) const {
   return KeptValues().Without(MadeBy(whole() ? recomputed : WithoutSums(recomputed)));
 }
 
-at::Tensor UnitModel::LayerForward(const UnitArray& params, const at::Tensor& input, Saved* saved, OpSet recomputed) {
-  if (saved != nullptr) return LayerForward(UnitSegment::kWhole, params, input, *saved, KeptFor(recomputed));
+at::Tensor UnitModel::LayerForward(const UnitArray& params, const at::Tensor& input, Saved* saved, OpSet recomputed,
+                                   const Documents* documents) {
+  if (saved != nullptr) return LayerForward(UnitSegment::kWhole, params, input, *saved, KeptFor(recomputed), documents);
   Saved nothing;
-  return LayerForward(UnitSegment::kWhole, params, input, nothing, ValueSet());
+  return LayerForward(UnitSegment::kWhole, params, input, nothing, ValueSet(), documents);
 }
 
 at::Tensor UnitModel::LayerForward(UnitSegment segment, const UnitArray& params, const at::Tensor& input, Saved& saved,
-                                   ValueSet kept) {
+                                   ValueSet kept, const Documents* documents) {
   const bool second = segment == UnitSegment::kMlp;
   TORCH_CHECK(!second || saved.tensors.size() == kNumLayerValues, "the second segment of a layer whose first one did not run");
-  LayerFrame frame = FrameOf(input.size(0), input.size(1));
+  LayerFrame frame = FrameOf(input.size(0), input.size(1), documents);
   frame.weights = LayerOf(params);
   if (second) {
     frame.values = std::move(saved.tensors);
@@ -52,10 +58,10 @@ at::Tensor UnitModel::LayerForward(UnitSegment segment, const UnitArray& params,
   return output.view(input.sizes());
 }
 
-void UnitModel::LayerRecompute(const UnitArray& params, Saved& saved, OpSet recomputed) {
+void UnitModel::LayerRecompute(const UnitArray& params, Saved& saved, OpSet recomputed, const Documents* documents) {
   TORCH_CHECK(saved.tensors.size() == kNumLayerValues, "recomputation of a layer whose forward kept nothing");
   const int64_t rows = saved.tensors[static_cast<size_t>(LayerValue::kInput)].size(0);
-  LayerFrame frame = FrameOf(rows / seq_len_, seq_len_);
+  LayerFrame frame = FrameOf(rows / seq_len_, seq_len_, documents);
   frame.weights = LayerOf(params);
   frame.values = std::move(saved.tensors);
   walk_.Recompute(frame, whole() ? recomputed : WithoutSums(recomputed));
@@ -63,10 +69,10 @@ void UnitModel::LayerRecompute(const UnitArray& params, Saved& saved, OpSet reco
   saved.tensors = std::move(frame.values);
 }
 
-LayerFrame UnitModel::BackwardFrame(const UnitArray& params, Saved& saved, const at::Tensor& grad_output,
-                                    UnitSegment segment) const {
+LayerFrame UnitModel::BackwardFrame(const UnitArray& params, Saved& saved, const at::Tensor& grad_output, UnitSegment segment,
+                                    const Documents* documents) const {
   TORCH_CHECK(saved.tensors.size() == kNumLayerValues, "backward of a layer whose forward kept nothing");
-  LayerFrame frame = FrameOf(grad_output.size(0), grad_output.size(1));
+  LayerFrame frame = FrameOf(grad_output.size(0), grad_output.size(1), documents);
   frame.weights = LayerOf(params);
   frame.values = std::move(saved.tensors);
   if (segment == UnitSegment::kAttention) {
@@ -81,8 +87,8 @@ LayerFrame UnitModel::BackwardFrame(const UnitArray& params, Saved& saved, const
 }
 
 at::Tensor UnitModel::LayerBackward(const UnitArray& params, Saved& saved, const at::Tensor& grad_output, const UnitArray& grads,
-                                    UnitSegment segment) {
-  LayerFrame frame = BackwardFrame(params, saved, grad_output, segment);
+                                    UnitSegment segment, const Documents* documents) {
+  LayerFrame frame = BackwardFrame(params, saved, grad_output, segment, documents);
   frame.weight_gradients = LayerOf(grads);
   walk_.Backward(frame, segment);
   if (segment != UnitSegment::kMlp) return frame.Gradient(LayerValue::kInput).view(grad_output.sizes());
@@ -93,8 +99,8 @@ at::Tensor UnitModel::LayerBackward(const UnitArray& params, Saved& saved, const
 }
 
 at::Tensor UnitModel::LayerBackwardInput(const UnitArray& params, Saved& saved, const at::Tensor& grad_output,
-                                         UnitSegment segment) {
-  LayerFrame frame = BackwardFrame(params, saved, grad_output, segment);
+                                         UnitSegment segment, const Documents* documents) {
+  LayerFrame frame = BackwardFrame(params, saved, grad_output, segment, documents);
   walk_.BackwardInput(frame, segment);
   // What attention makes is waited with, too: its sum in place is that of the gradient which the weights need.
   const at::Tensor grad_input = segment == UnitSegment::kMlp ? frame.Gradient(LayerValue::kResidual)
@@ -106,7 +112,7 @@ at::Tensor UnitModel::LayerBackwardInput(const UnitArray& params, Saved& saved, 
 
 void UnitModel::LayerBackwardWeight(Saved& saved, const UnitArray& grads, UnitSegment segment) {
   TORCH_CHECK(saved.gradients.size() == kNumLayerValues, "weights' gradients of a layer whose input's were not computed");
-  LayerFrame frame = FrameOf(0, 0);
+  LayerFrame frame = FrameOf(0, 0, nullptr);
   frame.weight_gradients = LayerOf(grads);
   frame.values = std::move(saved.tensors);
   frame.gradients = std::move(saved.gradients);

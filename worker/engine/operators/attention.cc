@@ -20,17 +20,21 @@ at::Tensor HeadsView(const at::Tensor& qkv, const HeadLayout& layout, int64_t fi
   return qkv.narrow(-1, first * layout.head_dim, count * layout.head_dim).unflatten(-1, {count, layout.head_dim});
 }
 
-AttentionOutput AttentionForward(const at::Tensor& qkv, const HeadLayout& layout) {
+AttentionOutput AttentionForward(const at::Tensor& qkv, const HeadLayout& layout, const Borders* borders) {
   const AttentionHeads heads = Split(qkv, layout);
-  const AttentionResult result = KernelFor(heads).forward(heads);
+  const AttentionKernel& kernel = KernelFor(heads);
+  const AttentionResult result = AreSamples(borders) ? kernel.forward(heads) : kernel.forward_apart(heads, *borders);
   return {result.output.transpose(1, 2).reshape({qkv.size(0), qkv.size(1), layout.heads * layout.head_dim}), result.logsumexp};
 }
 
 at::Tensor AttentionBackward(const at::Tensor& grad_output, const at::Tensor& qkv, const AttentionOutput& saved,
-                             const HeadLayout& layout) {
+                             const HeadLayout& layout, const Borders* borders) {
   const AttentionHeads heads = Split(qkv, layout);
   const auto per_head = [&](const at::Tensor& t) { return t.unflatten(-1, {layout.heads, layout.head_dim}).transpose(1, 2); };
-  const AttentionHeads grads = KernelFor(heads).backward(per_head(grad_output), heads, {per_head(saved.output), saved.logsumexp});
+  const AttentionKernel& kernel = KernelFor(heads);
+  const AttentionResult made = {per_head(saved.output), saved.logsumexp};
+  const AttentionHeads grads = AreSamples(borders) ? kernel.backward(per_head(grad_output), heads, made)
+                                                   : kernel.backward_apart(per_head(grad_output), heads, made, *borders);
   at::Tensor grad = at::empty_like(qkv, at::MemoryFormat::Contiguous);
   at::Tensor all_heads = HeadsView(grad, layout, 0, layout.heads + 2 * layout.kv_heads);
   const std::array parts = {grads.q.transpose(1, 2), grads.k.transpose(1, 2), grads.v.transpose(1, 2)};

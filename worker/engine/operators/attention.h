@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "worker/engine/operators/borders.h"
+
 namespace motley::engine {
 
 // Where the heads lie in the fused projection [samples, seq_len, (heads + 2 kv_heads) * head_dim]: q, then k, then v.
@@ -15,15 +17,16 @@ struct HeadLayout {
 
 struct AttentionOutput {
   at::Tensor output;     // [samples, seq_len, heads * head_dim], contiguous
-  at::Tensor logsumexp;  // [samples, heads, seq_len]
+  at::Tensor logsumexp;  // a number for each sample, head and position, as its kernel has them
 };
 
 // The heads [first, first + count) of the fused projection as [samples, seq_len, count, head_dim], a view.
 at::Tensor HeadsView(const at::Tensor& qkv, const HeadLayout& layout, int64_t first, int64_t count);
 
-AttentionOutput AttentionForward(const at::Tensor& qkv, const HeadLayout& layout);
+// Inside each document of the borders, or of each sample where there are none (null). What another document holds changes no bit.
+AttentionOutput AttentionForward(const at::Tensor& qkv, const HeadLayout& layout, const Borders* borders = nullptr);
 // Gradient of the fused projection, contiguous.
 at::Tensor AttentionBackward(const at::Tensor& grad_output, const at::Tensor& qkv, const AttentionOutput& saved,
-                             const HeadLayout& layout);
+                             const HeadLayout& layout, const Borders* borders = nullptr);
 
 }  // namespace motley::engine

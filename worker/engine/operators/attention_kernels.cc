@@ -2,6 +2,7 @@
 
 #include <torch/version.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -29,6 +30,66 @@ AttentionHeads Summed(AttentionHeads grads, int64_t group) {
   for (at::Tensor* grad : {&grads.k, &grads.v}) *grad = grad->unflatten(1, {grad->size(1) / group, group}).sum(2);
   return grads;
 }
+
+// ---- documents, one call of a kernel for each ----
+
+// A place for each position of all heads, in memory [samples, seq_len, heads, columns]; as the kernels' tensors.
+at::Tensor RoomOf(const at::Tensor& heads, int64_t columns, const at::TensorOptions& options) {
+  return at::empty({heads.size(0), heads.size(2), heads.size(1), columns}, options).transpose(1, 2);
+}
+
+struct Document {
+  int64_t sample = 0, begin = 0, length = 0;
+  // Of [samples, heads, seq_len, ..], a view.
+  at::Tensor In(const at::Tensor& all) const { return all.narrow(0, sample, 1).narrow(2, begin, length); }
+  AttentionHeads In(const AttentionHeads& all) const { return {In(all.q), In(all.k), In(all.v)}; }
+};
+
+template <typename Body>
+void ForEachDocument(const Borders& borders, const Body& body) {
+  for (size_t sample = 0; sample < borders.lengths.size(); ++sample) {
+    int64_t begin = 0;
+    for (const int32_t length : borders.lengths[sample]) {
+      body(Document{static_cast<int64_t>(sample), begin, length});
+      begin += length;
+    }
+  }
+}
+
+// What the kernel makes of a document has as many numbers for a head as the document has positions.
+template <AttentionResult (*kForward)(const AttentionHeads& heads)>
+AttentionResult ForwardOfEach(const AttentionHeads& heads, const Borders& borders) {
+  const at::Tensor output = RoomOf(heads.q, heads.q.size(3), heads.q.options());
+  at::Tensor logsumexp;
+  ForEachDocument(borders, [&](const Document& document) {
+    const AttentionResult made = kForward(document.In(heads));
+    if (!logsumexp.defined()) logsumexp = RoomOf(heads.q, 1, made.logsumexp.options()).squeeze(3);
+    document.In(output).copy_(made.output);
+    document.In(logsumexp).copy_(made.logsumexp);
+  });
+  return {output, logsumexp};
+}
+
+template <AttentionHeads (*kBackward)(const at::Tensor& grad_output, const AttentionHeads& heads, const AttentionResult& saved)>
+AttentionHeads BackwardOfEach(const at::Tensor& grad_output, const AttentionHeads& heads, const AttentionResult& saved,
+                              const Borders& borders) {
+  const auto room = [](const at::Tensor& of) { return RoomOf(of, of.size(3), of.options()); };
+  const AttentionHeads grads = {room(heads.q), room(heads.k), room(heads.v)};
+  ForEachDocument(borders, [&](const Document& document) {
+    const AttentionHeads made =
+        kBackward(document.In(grad_output), document.In(heads), {document.In(saved.output), document.In(saved.logsumexp)});
+    document.In(grads.q).copy_(made.q);
+    document.In(grads.k).copy_(made.k);
+    document.In(grads.v).copy_(made.v);
+  });
+  return grads;
+}
+
+// ---- documents, one call for all: kernels that take [tokens, heads, head_dim] and where documents begin ----
+
+at::Tensor InOneRow(const at::Tensor& heads) { return heads.transpose(1, 2).flatten(0, 1); }
+AttentionHeads InOneRow(const AttentionHeads& heads) { return {InOneRow(heads.q), InOneRow(heads.k), InOneRow(heads.v)}; }
+at::Tensor BySample(const at::Tensor& row, int64_t samples) { return row.unflatten(0, {samples, -1}).transpose(1, 2); }
 
 // ---- of the host ----
 
@@ -65,6 +126,27 @@ AttentionHeads FlashBackward(const at::Tensor& grad_output, const AttentionHeads
   return {q, k, v};
 }
 
+// Where all documents have one token and heads share keys, the kernel would take another way, with a logsumexp of other shape.
+int64_t LongestForFlash(const Borders& borders) { return std::max<int64_t>(2, LongestDocument(borders)); }
+
+AttentionResult FlashForwardApart(const AttentionHeads& heads, const Borders& borders) {
+  const AttentionHeads rows = InOneRow(heads);
+  const int64_t longest = LongestForFlash(borders);
+  auto result = at::_flash_attention_forward(rows.q, rows.k, rows.v, borders.cu_seqlens, borders.cu_seqlens, longest, longest,
+                                             kNoDropout, kCausal, /*return_debug_mask=*/false);
+  return {BySample(std::get<0>(result), heads.q.size(0)), std::get<1>(result)};  // [heads, tokens]
+}
+AttentionHeads FlashBackwardApart(const at::Tensor& grad_output, const AttentionHeads& heads, const AttentionResult& saved,
+                                  const Borders& borders) {
+  const AttentionHeads rows = InOneRow(heads);
+  const int64_t longest = LongestForFlash(borders), samples = heads.q.size(0);
+  const at::Tensor no_seed = at::empty({2}, heads.q.options().dtype(at::kLong));  // never read
+  auto [q, k, v] = at::_flash_attention_backward(InOneRow(grad_output), rows.q, rows.k, rows.v, InOneRow(saved.output),
+                                                 saved.logsumexp, borders.cu_seqlens, borders.cu_seqlens, longest, longest,
+                                                 kNoDropout, kCausal, no_seed, no_seed);
+  return {BySample(q, samples), BySample(k, samples), BySample(v, samples)};
+}
+
 // ---- of NVIDIA cards: float32 and half types, sm_50 and newer ----
 
 AttentionResult EfficientForward(const AttentionHeads& heads) {
@@ -80,6 +162,67 @@ AttentionHeads EfficientBackward(const at::Tensor& grad_output, const AttentionH
                                                                               saved.output, saved.logsumexp, no_seed, no_seed,
                                                                               kNoDropout, {true, true, true, false}, kCausal);
   return Summed({q, k, v}, GroupOf(heads));
+}
+
+// Its logsumexp is [documents, heads, columns], with as many columns for each document as the longest has tokens, and infinite
+// ones behind a document's own. What is kept of it is [heads, tokens].
+constexpr int64_t kEfficientColumns = 32;
+int64_t EfficientColumns(int64_t tokens) { return (tokens + kEfficientColumns - 1) / kEfficientColumns * kEfficientColumns; }
+
+// Of many short documents beside a long one it would be as large as a square of scores: then each has a call of its own.
+constexpr int64_t kMostColumnsOfAToken = 8;
+bool FitsOneCall(const Borders& borders) {
+  return DocumentsIn(borders) * EfficientColumns(LongestDocument(borders)) <= kMostColumnsOfAToken * borders.positions.numel();
+}
+
+// [tokens]: a token's place among the documents' columns.
+at::Tensor ColumnsOf(const Borders& borders, int64_t columns) {
+  const at::Tensor document = borders.positions.eq(0).cumsum(0).sub_(1);
+  return document.mul_(columns).add_(borders.positions);
+}
+
+enum EfficientMask : int64_t { kEfficientCausal = 1 };
+
+AttentionHeads OfOneSample(const AttentionHeads& rows) { return {rows.q.unsqueeze(0), rows.k.unsqueeze(0), rows.v.unsqueeze(0)}; }
+
+AttentionResult EfficientForwardOfOne(const AttentionHeads& heads) {
+  const AttentionResult made = EfficientForward(heads);
+  return {made.output, made.logsumexp.narrow(2, 0, heads.q.size(2))};
+}
+AttentionHeads EfficientBackwardOfOne(const at::Tensor& grad_output, const AttentionHeads& heads, const AttentionResult& saved) {
+  const int64_t tokens = heads.q.size(2);
+  const at::Tensor logsumexp = at::full({1, heads.q.size(1), EfficientColumns(tokens)}, std::numeric_limits<double>::infinity(),
+                                        saved.logsumexp.options());
+  logsumexp.narrow(2, 0, tokens).copy_(saved.logsumexp);
+  return EfficientBackward(grad_output, heads, {saved.output, logsumexp});
+}
+
+AttentionResult EfficientForwardApart(const AttentionHeads& heads, const Borders& borders) {
+  if (!FitsOneCall(borders)) return ForwardOfEach<EfficientForwardOfOne>(heads, borders);
+  const AttentionHeads rows = OfOneSample(InOneRow(Expanded(heads)));
+  const int64_t longest = LongestDocument(borders);
+  auto result = at::_efficient_attention_forward(rows.q, rows.k, rows.v, std::nullopt, borders.cu_seqlens, borders.cu_seqlens,
+                                                 longest, longest, kNoDropout, kEfficientCausal, /*compute_log_sumexp=*/true);
+  const at::Tensor logsumexp = std::get<1>(result).transpose(0, 1).flatten(1);
+  return {BySample(std::get<0>(result).squeeze(0), heads.q.size(0)),
+          logsumexp.index_select(1, ColumnsOf(borders, EfficientColumns(longest)))};
+}
+AttentionHeads EfficientBackwardApart(const at::Tensor& grad_output, const AttentionHeads& heads, const AttentionResult& saved,
+                                      const Borders& borders) {
+  if (!FitsOneCall(borders)) return BackwardOfEach<EfficientBackwardOfOne>(grad_output, heads, saved, borders);
+  const AttentionHeads rows = OfOneSample(InOneRow(Expanded(heads)));
+  const int64_t longest = LongestDocument(borders), columns = EfficientColumns(longest), samples = heads.q.size(0);
+  const at::Tensor logsumexp = at::full({heads.q.size(1), DocumentsIn(borders) * columns},
+                                        std::numeric_limits<double>::infinity(), saved.logsumexp.options());
+  logsumexp.index_copy_(1, ColumnsOf(borders, columns), saved.logsumexp);
+  const at::Tensor by_document = logsumexp.unflatten(1, {-1, columns}).transpose(0, 1).contiguous();
+  const at::Tensor no_seed = at::zeros({}, heads.q.options().dtype(at::kLong));
+  auto [q, k, v, bias] = at::_efficient_attention_backward(
+      InOneRow(grad_output).unsqueeze(0), rows.q, rows.k, rows.v, std::nullopt, InOneRow(saved.output).unsqueeze(0),
+      borders.cu_seqlens, borders.cu_seqlens, longest, longest, by_document, kNoDropout, no_seed, no_seed, kEfficientCausal,
+      /*bias_requires_grad=*/false);
+  const auto by_sample = [&](const at::Tensor& grad) { return BySample(grad.squeeze(0), samples); };
+  return Summed({by_sample(q), by_sample(k), by_sample(v)}, GroupOf(heads));
 }
 
 // ---- of any device ----
@@ -124,10 +267,12 @@ AttentionHeads MathBackward(const at::Tensor& grad_output, const AttentionHeads&
   return {summed.q.to(type), summed.k.to(type), summed.v.to(type)};
 }
 
-constexpr AttentionKernel kHost = {"host flash", HostForward, HostBackward};
-constexpr AttentionKernel kFlash = {"flash", FlashForward, FlashBackward};
-constexpr AttentionKernel kEfficient = {"memory-efficient", EfficientForward, EfficientBackward};
-constexpr AttentionKernel kMath = {"math", MathForward, MathBackward};
+constexpr AttentionKernel kHost = {"host flash", HostForward, HostBackward, ForwardOfEach<HostForward>,
+                                   BackwardOfEach<HostBackward>};
+constexpr AttentionKernel kFlash = {"flash", FlashForward, FlashBackward, FlashForwardApart, FlashBackwardApart};
+constexpr AttentionKernel kEfficient = {"memory-efficient", EfficientForward, EfficientBackward, EfficientForwardApart,
+                                        EfficientBackwardApart};
+constexpr AttentionKernel kMath = {"math", MathForward, MathBackward, ForwardOfEach<MathForward>, BackwardOfEach<MathBackward>};
 
 // What ATen would choose: at::SDPBackend's numbers. cuDNN's runs where flash does.
 enum SdpBackend : int64_t { kSdpFlash = 1, kSdpEfficient = 2, kSdpCudnn = 3 };
@@ -158,5 +303,7 @@ const AttentionKernel& KernelFor(const AttentionHeads& heads) {
 bool HostKnowsGroups() { return kHostKnowsGroups; }
 
 const AttentionKernel& MathAttention() { return kMath; }
+const AttentionKernel& FlashAttention() { return kFlash; }
+const AttentionKernel& EfficientAttention() { return kEfficient; }
 
 }  // namespace motley::engine

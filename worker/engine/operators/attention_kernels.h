@@ -4,6 +4,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "worker/engine/operators/borders.h"
+
 namespace motley::engine {
 
 struct AttentionHeads {
@@ -11,7 +13,7 @@ struct AttentionHeads {
 };
 struct AttentionResult {
   at::Tensor output;     // as q
-  at::Tensor logsumexp;  // [samples, heads, seq_len or more]: of the kernel that made it, for its backward
+  at::Tensor logsumexp;  // a number for each head and position, or more: of the kernel that made it, for its backward
 };
 
 struct AttentionKernel {
@@ -19,9 +21,13 @@ struct AttentionKernel {
   AttentionResult (*forward)(const AttentionHeads& heads);
   // Gradients of q, k and v.
   AttentionHeads (*backward)(const at::Tensor& grad_output, const AttentionHeads& heads, const AttentionResult& saved);
+  // The same of each document by itself.
+  AttentionResult (*forward_apart)(const AttentionHeads& heads, const Borders& borders);
+  AttentionHeads (*backward_apart)(const at::Tensor& grad_output, const AttentionHeads& heads, const AttentionResult& saved,
+                                   const Borders& borders);
 };
 
-// By device, type and shape alone, so forward and backward choose the same.
+// By device, type and shape alone, so forward and backward choose the same. Borders change nothing of it.
 const AttentionKernel& KernelFor(const AttentionHeads& heads);
 
 // Whether the host's kernel knows heads that share keys and values. Else these are repeated for it, which takes room.
@@ -30,5 +36,8 @@ bool HostKnowsGroups();
 // The textbook's products, on any device and in any type; keeps no square, but has two in backward. For what no other kernel
 // takes: float64 on a card, heads of odd sizes.
 const AttentionKernel& MathAttention();
+// Those of NVIDIA's cards: of half types on newer ones, and of float32 and older ones.
+const AttentionKernel& FlashAttention();
+const AttentionKernel& EfficientAttention();
 
 }  // namespace motley::engine

@@ -11,7 +11,7 @@ namespace {
 void Rotate(const RotaryTables& tables, double sign, at::Tensor& heads) {
   const int64_t half = heads.size(-1) / 2;
   at::Tensor first = heads.narrow(-1, 0, half), second = heads.narrow(-1, half, half);
-  const at::Tensor cos = tables.cos.unsqueeze(1), sin = tables.sin.unsqueeze(1);  // [seq_len, 1, half]
+  const at::Tensor cos = tables.cos.unsqueeze(-2), sin = tables.sin.unsqueeze(-2);  // [.., seq_len, 1, half]
   const at::Tensor rotated = at::mul(second, cos).addcmul_(first, sin, sign);
   first.mul_(cos).addcmul_(second, sin, -sign);
   second.copy_(rotated);
@@ -35,6 +35,11 @@ RotaryTables MakeRotaryTables(int64_t seq_len, int64_t head_dim, double theta, a
   Scale(scaling, frequencies);
   const at::Tensor angles = at::outer(at::arange(seq_len, f64), frequencies);
   return {angles.cos().to(dtype), angles.sin().to(dtype)};
+}
+
+RotaryTables TablesAt(const RotaryTables& tables, const at::Tensor& positions, int64_t samples) {
+  const auto gathered = [&](const at::Tensor& table) { return table.index_select(0, positions).unflatten(0, {samples, -1}); };
+  return {gathered(tables.cos), gathered(tables.sin)};
 }
 
 void RotaryForward(const RotaryTables& tables, at::Tensor& heads) { Rotate(tables, 1.0, heads); }

@@ -11,12 +11,15 @@ namespace motley::engine {
 
 // One row per position; both halves of a head use the same angles, so only head_dim / 2 columns are kept.
 struct RotaryTables {
-  at::Tensor cos, sin;  // [seq_len, head_dim / 2]
+  at::Tensor cos, sin;  // [seq_len, head_dim / 2], or of rows with borders [samples, seq_len, head_dim / 2]
 };
 
 // Angles position * theta^(-2i / head_dim), or their scaled frequencies, computed in float64 and cast at the end.
 RotaryTables MakeRotaryTables(int64_t seq_len, int64_t head_dim, double theta, at::ScalarType dtype,
                               const RopeScaling& scaling = {});
+
+// Of positions that count from 0 in each document: [samples * seq_len] int32, rows of `tables`.
+RotaryTables TablesAt(const RotaryTables& tables, const at::Tensor& positions, int64_t samples);
 
 // In place on [samples, seq_len, heads, head_dim] (any strides).
 void RotaryForward(const RotaryTables& tables, at::Tensor& heads);

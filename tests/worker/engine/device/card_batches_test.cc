@@ -33,7 +33,7 @@ TEST_F(CardBatchesTest, EachStepFindsItsBatchBehindOtherWork) {
     for (int64_t i = 0; i < microbatch.samples; ++i) of_step.push_back((step * 17 + microbatch.first + i) % 200);
     return of_step;
   };
-  const auto loader = BatchLoader::Make(*data, program, kSeqLen, card(), samples);
+  const auto loader = BatchLoader::Make(*data, program, kSeqLen, /*global_batch=*/128, card(), samples);
   ASSERT_TRUE(loader.ok()) << loader.status();
 
   DeviceStream& compute = *card().StreamOf(Lane::kCompute);

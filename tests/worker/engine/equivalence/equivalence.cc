@@ -1,6 +1,7 @@
 #include "tests/worker/engine/equivalence/equivalence.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 #include <set>
@@ -85,6 +86,13 @@ PlannedJob DrawSeveralPipelinesJob(uint64_t seed, int64_t n, const std::filesyst
   TinyJob job = ToBeCut(DrawTinyJob(drawn, n, folder, half), n);
   return WithPlan(std::move(job), drawn, n % 3 == 0 ? UnitWidths::kOne : UnitWidths::kUpToFour,
                   2 + static_cast<int64_t>(drawn / 64 % 2));
+}
+
+PlannedJob DrawRowsJob(uint64_t seed, int64_t n, const std::filesystem::path& folder, bool half) {
+  constexpr std::array kKinds = {DrawPlannedJob, DrawTensorParallelJob, DrawSeveralPipelinesJob};
+  PlannedJob planned = kKinds[static_cast<size_t>(n) % kKinds.size()](seed, n, folder, half);
+  planned.job = OnRows(std::move(planned.job));
+  return planned;
 }
 
 PlannedJob DrawWideJob(uint64_t seed, int64_t n, const std::filesystem::path& folder, UnitWidths widths, int64_t pipelines) {

@@ -23,6 +23,8 @@ PlannedJob DrawPlannedJob(uint64_t seed, int64_t n, const std::filesystem::path&
 PlannedJob DrawTensorParallelJob(uint64_t seed, int64_t n, const std::filesystem::path& folder, bool half = false);
 // Two or three pipelines, in two of three with tensor-parallel units.
 PlannedJob DrawSeveralPipelinesJob(uint64_t seed, int64_t n, const std::filesystem::path& folder, bool half = false);
+// One of these three kinds on packed rows.
+PlannedJob DrawRowsJob(uint64_t seed, int64_t n, const std::filesystem::path& folder, bool half = false);
 // One of them for wide models, every third in a half type: jobs whose bytes are looked at, too short to compare what they
 // compute.
 PlannedJob DrawWideJob(uint64_t seed, int64_t n, const std::filesystem::path& folder, UnitWidths widths = UnitWidths::kOne,

@@ -23,7 +23,10 @@ using Draw = PlannedJob (*)(uint64_t seed, int64_t n, const std::filesystem::pat
 
 class PlansTest {
  protected:
-  explicit PlansTest(Devices devices) : equivalence_(devices) { WriteTinyText(folder_); }
+  explicit PlansTest(Devices devices) : equivalence_(devices) {
+    WriteTinyText(folder_);
+    WriteTinyRows(folder_);
+  }
   ~PlansTest() { std::filesystem::remove_all(folder_); }
 
   void Check(int n, bool half, Draw draw = DrawPlannedJob) {
@@ -134,6 +137,18 @@ TEST_P(SeveralPipelinesEquivalenceTest, PlansTrainLikeOneDevice) {
 INSTANTIATE_TEST_SUITE_P(Plans, SeveralPipelinesEquivalenceTest,
                          testing::Combine(testing::Values(Devices::kHosts), Numbers(2, 10)), TestName);
 INSTANTIATE_TEST_SUITE_P(SomePlans, SeveralPipelinesEquivalenceTest,
+                         testing::Combine(testing::Values(Devices::kCards, Devices::kCardsAndHosts), Numbers(1, 2)), TestName);
+
+// On packed rows: documents apart, some microbatches of which nothing counts.
+class RowsEquivalenceTest : public EquivalenceTest {};
+
+TEST_P(RowsEquivalenceTest, PlansTrainLikeOneDevice) {
+  const int number = std::get<1>(GetParam());
+  for (int n = number * kPlansOfOne; n < (number + 1) * kPlansOfOne; ++n) Check(n, /*half=*/false, DrawRowsJob);
+}
+
+INSTANTIATE_TEST_SUITE_P(Plans, RowsEquivalenceTest, testing::Combine(testing::Values(Devices::kHosts), Numbers(2, 8)), TestName);
+INSTANTIATE_TEST_SUITE_P(SomePlans, RowsEquivalenceTest,
                          testing::Combine(testing::Values(Devices::kCards, Devices::kCardsAndHosts), Numbers(1, 2)), TestName);
 
 class SeveralPipelinesHalfEquivalenceTest : public HalfEquivalenceTest {};

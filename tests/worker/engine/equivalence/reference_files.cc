@@ -83,21 +83,29 @@ absl::Status ExportInitial(TinyJob job, const std::filesystem::path& folder) {
   return absl::OkStatus();
 }
 
+absl::Status WriteReference(Equivalence& equivalence, const TinyJob& job, const std::filesystem::path& folder) {
+  const std::filesystem::path own = std::filesystem::absolute(folder) / job.Name();
+  std::filesystem::create_directories(own);
+  MOTLEY_RETURN_IF_ERROR(ExportInitial(job, own));
+  MOTLEY_ASSIGN_OR_RETURN(const TrainingRun run, equivalence.OneDevice(job));
+  return WriteRun(job, run, own);
+}
+
 }  // namespace
 
 absl::Status WriteReferences(const std::filesystem::path& folder) {
-  WriteTinyText(folder);
+  const std::filesystem::path data = std::filesystem::absolute(folder);
+  WriteTinyText(data);
+  WriteTinyRows(data);
   Equivalence equivalence;
   for (const ModelFamily family : {ModelFamily::kGpt2, ModelFamily::kLlama}) {
     for (const TinySize size : kTinySizes) {
       for (const DType dtype : {DType::kFloat64, DType::kFloat32, DType::kBFloat16, DType::kFloat16}) {
-        const TinyJob job = MakeTinyJob(family, size, dtype, std::filesystem::absolute(folder));
-        const std::filesystem::path own = std::filesystem::absolute(folder) / job.Name();
-        std::filesystem::create_directories(own);
-        MOTLEY_RETURN_IF_ERROR(ExportInitial(job, own));
-        MOTLEY_ASSIGN_OR_RETURN(const TrainingRun run, equivalence.OneDevice(job));
-        MOTLEY_RETURN_IF_ERROR(WriteRun(job, run, own));
+        MOTLEY_RETURN_IF_ERROR(WriteReference(equivalence, MakeTinyJob(family, size, dtype, data), folder));
       }
+    }
+    for (const DType dtype : {DType::kFloat64, DType::kFloat32}) {
+      MOTLEY_RETURN_IF_ERROR(WriteReference(equivalence, OnRows(MakeTinyJob(family, kTinySizes[0], dtype, data)), folder));
     }
   }
   return absl::OkStatus();

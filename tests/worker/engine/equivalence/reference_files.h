@@ -7,7 +7,7 @@
 
 namespace motley::engine {
 
-// For every model, size and dtype a folder in `folder`:
+// For every model, size and dtype, and for packed rows, a folder in `folder`, beside the data:
 //   model/          the initial weights as HuggingFace's model
 //   job.json        the job file's sections; "steps": each step's numbers; "units": for each unit of the model its tensors' names
 //   state-N.bin     after step N, in the dtype, little-endian: for each unit parameter, exp_avg, exp_avg_sq;

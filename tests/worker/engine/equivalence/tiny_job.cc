@@ -3,11 +3,13 @@
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
+#include "tests/worker/engine/rows_folder.h"
 
 namespace motley::engine {
 namespace {
 
-constexpr char kText[] = "text.txt";
+constexpr char kText[] = "text.txt", kRows[] = "rows";
+constexpr int64_t kTinySeqLen = 16;
 constexpr int64_t kKvHeads = 2;
 
 std::string_view NameOf(ModelFamily family) {
@@ -28,7 +30,8 @@ std::string TinyJob::Name() const {
   const DType compute = PrecisionOf(config.training)->compute;
   return absl::StrCat(std::string(NameOf(model.family)), ", ", model.num_layers, " layers, batch ",
                       config.training.global_batch_size, ", ", std::string(DTypeName(compute)),
-                      model.num_kv_heads == kKvHeads ? "" : absl::StrCat(", ", model.num_kv_heads, " heads"));
+                      model.num_kv_heads == kKvHeads ? "" : absl::StrCat(", ", model.num_kv_heads, " heads"),
+                      std::filesystem::path(config.data.path).filename() == kRows ? ", rows" : "");
 }
 
 TinyJob MakeTinyJob(ModelFamily family, TinySize size, DType compute, const std::filesystem::path& folder) {
@@ -45,7 +48,7 @@ TinyJob MakeTinyJob(ModelFamily family, TinySize size, DType compute, const std:
                .max_positions = 32,
                .tie_embeddings = gpt2};
   job.config.training = {.steps = IsHalf(compute) ? kHalfSteps : kTinySteps,
-                         .seq_len = 16,
+                         .seq_len = kTinySeqLen,
                          .global_batch_size = size.batch,
                          .max_norm = 0.3,
                          .seed = 3,
@@ -74,6 +77,11 @@ TinyJob WithHeads(TinyJob job, int64_t kv_heads) {
   return job;
 }
 
+TinyJob OnRows(TinyJob job) {
+  job.config.data.path = (std::filesystem::path(job.config.data.path).parent_path() / kRows).string();
+  return job;
+}
+
 TinyJob Widened(TinyJob job) {
   constexpr int64_t kTimes = 6, kVocabulary = 1024, kSeqLen = 64;
   job.model.hidden_size *= kTimes;
@@ -91,6 +99,10 @@ void WriteTinyText(const std::filesystem::path& folder) {
   std::filesystem::create_directories(folder);
   std::ofstream text(folder / kText);
   for (int i = 0; i < 400; ++i) text << "line " << i * 37 % 101 << " of a small text; the quick brown fox number " << i << ".\n";
+}
+
+void WriteTinyRows(const std::filesystem::path& folder) {
+  WriteRowsFolder(folder / kRows, kTinySeqLen, DrawRows(6, 120, kTinySeqLen));
 }
 
 }  // namespace motley::engine

@@ -34,10 +34,15 @@ TinyJob MakeTinyJob(ModelFamily family, TinySize size, DType compute, const std:
 // ranks.
 TinyJob WithHeads(TinyJob job, int64_t kv_heads);
 
+// On packed rows of which some tokens are trained on.
+TinyJob OnRows(TinyJob job);
+
 // Hundreds of times as many bytes, two steps and no checkpoint.
 TinyJob Widened(TinyJob job);
 
 // A text of some ten thousand bytes, where MakeTinyJob looks for it.
 void WriteTinyText(const std::filesystem::path& folder);
+// Rows for tiny jobs, where OnRows looks for them.
+void WriteTinyRows(const std::filesystem::path& folder);
 
 }  // namespace motley::engine

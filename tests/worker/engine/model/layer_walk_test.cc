@@ -36,16 +36,35 @@ ModelShape LayerShape(ModelFamily family) {
           .max_positions = 20};
 }
 
-class LayerWalkTest : public ::testing::TestWithParam<ModelFamily> {
+// Of whole samples, or of rows of several documents.
+class LayerWalkTest : public ::testing::TestWithParam<std::tuple<ModelFamily, bool>> {
  protected:
   LayerWalkTest() {
     rotary = MakeRotaryTables(kLayerSeqLen, shape.head_dim, shape.rope_theta, at::kDouble);
+    if (std::get<1>(GetParam())) of_rows = DocumentsOfRows(kLayerSamples);
     params = Random({layout[1].num_elements}, at::kDouble, 0.2);
     input = Random({kLayerSamples, kLayerSeqLen, shape.hidden_size}, at::kDouble);
     grad_output = Random({kLayerSamples, kLayerSeqLen, shape.hidden_size}, at::kDouble);
   }
 
-  LayerFrame Frame() const { return {shape, traits, rotary, kLayerSamples, kLayerSeqLen}; }
+  // Three documents in each sample.
+  Documents DocumentsOfRows(int64_t samples) {
+    const DocumentLengths lengths = {kLayerSeqLen - 4, 1, 3};
+    borders.push_back(
+        std::make_unique<Borders>(MakeBorders(std::vector<DocumentLengths>(static_cast<size_t>(samples), lengths), at::kCPU)));
+    return UnitModel(shape, kLayerSeqLen, DType::kFloat64).DocumentsOf(*borders.back());
+  }
+  const Documents* documents() const { return of_rows ? &*of_rows : nullptr; }
+  LayerFrame Frame() const {
+    const Documents* const of = documents();
+    return {shape,
+            traits,
+            of != nullptr ? of->rotary : rotary,
+            kLayerSamples,
+            kLayerSeqLen,
+            /*adds_carried=*/true,
+            of != nullptr ? of->borders : nullptr};
+  }
   LayerTensors View(const at::Tensor& flat) const { return LayerView(traits, layout[1], flat); }
   // Every value of a forward.
   LayerFrame Forward() const {
@@ -77,10 +96,12 @@ class LayerWalkTest : public ::testing::TestWithParam<ModelFamily> {
     });
   }
 
-  const ModelShape shape = LayerShape(GetParam());
-  const FamilyTraits& traits = TraitsOf(GetParam());
+  const ModelShape shape = LayerShape(std::get<0>(GetParam()));
+  const FamilyTraits& traits = TraitsOf(std::get<0>(GetParam()));
   const std::vector<UnitSpec> layout = ParameterLayout(shape);
   RotaryTables rotary;
+  std::vector<std::unique_ptr<Borders>> borders;
+  std::optional<Documents> of_rows;
   at::Tensor params, input, grad_output;
 };
 
@@ -128,13 +149,13 @@ TEST_P(LayerWalkTest, TheTwoHalvesAreTheWholeAndLeaveWhatTheTableSays) {
   InstallCounting();
   UnitModel model(shape, kLayerSeqLen, DType::kFloat64);
   Saved whole, halves;
-  model.LayerForward(params, input, &whole);
-  model.LayerForward(params, input, &halves);
+  model.LayerForward(params, input, &whole, OpSet::None(), documents());
+  model.LayerForward(params, input, &halves, OpSet::None(), documents());
   at::Tensor grads = at::zeros_like(params), in_halves = at::zeros_like(params);
-  const at::Tensor grad = model.LayerBackward(params, whole, grad_output, grads);
+  const at::Tensor grad = model.LayerBackward(params, whole, grad_output, grads, UnitSegment::kWhole, documents());
 
   const int64_t saved = halves.Bytes() - static_cast<int64_t>(input.nbytes()), before = ProcessMemory()->current_bytes();
-  const at::Tensor grad_in_half = model.LayerBackwardInput(params, halves, grad_output);
+  const at::Tensor grad_in_half = model.LayerBackwardInput(params, halves, grad_output, UnitSegment::kWhole, documents());
   const int64_t waiting = WaitingBytes(shape, UnitKind::kLayer, kLayerSamples, kLayerSeqLen, DType::kFloat64);
   EXPECT_EQ(halves.Bytes(), waiting);
   // The gradient of the output is the caller's.
@@ -160,6 +181,9 @@ TEST_P(LayerWalkTest, APassHoldsWhatIsCounted) {
   constexpr int64_t kSamples = 16;  // so that the kernels' own buffers are small beside them
   const at::Tensor activations = Random({kSamples, kLayerSeqLen, shape.hidden_size}, at::kDouble);
   const at::Tensor gradient = Random(activations.sizes(), at::kDouble);
+  std::optional<Documents> many;
+  if (documents() != nullptr) many = DocumentsOfRows(kSamples);
+  const Documents* const rows = many ? &*many : nullptr;
   for (const int64_t columns : {int64_t{13}, int64_t{120}}) {
     ModelShape of_columns = shape;
     of_columns.intermediate_size = columns;
@@ -171,8 +195,8 @@ TEST_P(LayerWalkTest, APassHoldsWhatIsCounted) {
           << what << ", " << columns << " columns";
     };
     Saved saved;
-    model.LayerForward(flat, activations.clone(), &saved);
-    const int64_t whole = MostBytes([&] { made = model.LayerBackward(flat, saved, gradient, grads); });
+    model.LayerForward(flat, activations.clone(), &saved, OpSet::None(), rows);
+    const int64_t whole = MostBytes([&] { made = model.LayerBackward(flat, saved, gradient, grads, UnitSegment::kWhole, rows); });
     const int64_t counted = LayerBackwardBytes(of_columns, kSamples, kLayerSeqLen, DType::kFloat64);
     // Repeated keys and values come to both: a profile measures them, and what is counted is by how much a half is fuller.
     const bool repeats = shape.num_kv_heads < shape.num_heads && !HostKnowsGroups();
@@ -180,8 +204,8 @@ TEST_P(LayerWalkTest, APassHoldsWhatIsCounted) {
     EXPECT_GE(not_counted, 0);
     expect(whole - not_counted, counted, "whole");
 
-    model.LayerForward(flat, activations.clone(), &saved);
-    const int64_t half = MostBytes([&] { made = model.LayerBackwardInput(flat, saved, gradient); });
+    model.LayerForward(flat, activations.clone(), &saved, OpSet::None(), rows);
+    const int64_t half = MostBytes([&] { made = model.LayerBackwardInput(flat, saved, gradient, UnitSegment::kWhole, rows); });
     expect(half - not_counted, LayerBackwardInputBytes(of_columns, kSamples, kLayerSeqLen, DType::kFloat64), "by input");
     EXPECT_GT(half, whole);
 
@@ -195,9 +219,9 @@ TEST_P(LayerWalkTest, EverySetOfRecomputedOperatorsFreesItsBytesAndChangesNothin
   InstallCounting();
   UnitModel model(shape, kLayerSeqLen, DType::kFloat64);
   Saved all;
-  const at::Tensor output = model.LayerForward(params, input, &all);
+  const at::Tensor output = model.LayerForward(params, input, &all, OpSet::None(), documents());
   at::Tensor grads = at::zeros_like(params);
-  const at::Tensor grad = model.LayerBackward(params, all, grad_output, grads);
+  const at::Tensor grad = model.LayerBackward(params, all, grad_output, grads, UnitSegment::kWhole, documents());
 
   const std::vector<OpCost> costs = UnitOperators(shape, UnitKind::kLayer, kLayerSamples, kLayerSeqLen, DType::kFloat64);
   const int64_t every = SavedBytes(shape, UnitKind::kLayer, kLayerSamples, kLayerSeqLen, DType::kFloat64);
@@ -209,13 +233,14 @@ TEST_P(LayerWalkTest, EverySetOfRecomputedOperatorsFreesItsBytesAndChangesNothin
     }
     Saved saved;
     const int64_t before = ProcessMemory()->current_bytes();
-    ASSERT_TRUE(at::equal(model.LayerForward(params, input, &saved, set), output));
+    ASSERT_TRUE(at::equal(model.LayerForward(params, input, &saved, set, documents()), output));
     ASSERT_EQ(saved.Bytes(), every - freed) << bits;
     ASSERT_EQ(ProcessMemory()->current_bytes() - before, every - freed - static_cast<int64_t>(input.nbytes())) << bits;
-    model.LayerRecompute(params, saved, set);
+    model.LayerRecompute(params, saved, set, documents());
     ASSERT_EQ(saved.Bytes(), every) << bits;
     at::Tensor again = at::zeros_like(params);
-    ASSERT_TRUE(at::equal(model.LayerBackward(params, saved, grad_output, again), grad)) << bits;
+    ASSERT_TRUE(at::equal(model.LayerBackward(params, saved, grad_output, again, UnitSegment::kWhole, documents()), grad))
+        << bits;
     ASSERT_TRUE(at::equal(again, grads)) << bits;
   }
 }
@@ -223,14 +248,17 @@ TEST_P(LayerWalkTest, EverySetOfRecomputedOperatorsFreesItsBytesAndChangesNothin
 TEST_P(LayerWalkTest, FullRecomputationKeepsTheInputAlone) {
   UnitModel model(shape, kLayerSeqLen, DType::kFloat64);
   Saved saved;
-  model.LayerForward(params, input, &saved, OpSet::All());
+  model.LayerForward(params, input, &saved, OpSet::All(), documents());
   EXPECT_EQ(saved.Bytes(), static_cast<int64_t>(input.nbytes()));
-  model.LayerRecompute(params, saved, OpSet::All());
+  model.LayerRecompute(params, saved, OpSet::All(), documents());
   EXPECT_EQ(saved.Bytes(), SavedBytes(shape, UnitKind::kLayer, kLayerSamples, kLayerSeqLen, DType::kFloat64));
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, LayerWalkTest, ::testing::ValuesIn(kModelFamilies),
-                         [](const auto& info) { return std::string(TraitsOf(info.param).model_type); });
+INSTANTIATE_TEST_SUITE_P(Families, LayerWalkTest, ::testing::Combine(::testing::ValuesIn(kModelFamilies), ::testing::Bool()),
+                         [](const auto& info) {
+                           return std::string(TraitsOf(std::get<0>(info.param)).model_type) +
+                                  (std::get<1>(info.param) ? "OnRows" : "");
+                         });
 
 }  // namespace
 }  // namespace motley::engine

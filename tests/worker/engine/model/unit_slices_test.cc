@@ -217,35 +217,41 @@ TEST_P(UnitSlicesTest, EmbeddingsAddUpToTheWholeTable) {
 class HeadSlicesTest : public UnitSlicesTest {
  protected:
   HeadSlicesTest() : UnitSlicesTest(motley::IsHalf(std::get<1>(GetParam())) ? kSeqLenOfSlices : kHeadChunkTokens / 2 + 9) {}
+
+  void Check(const at::Tensor& trained);
 };
 
-TEST_P(HeadSlicesTest, LossAndGradientsAreTheWholeHeads) {
+void HeadSlicesTest::Check(const at::Tensor& trained) {
   const double scale = 1.0 / static_cast<double>(targets.numel());
   const auto tied = [&](const std::vector<at::Tensor>& arrays) { return shape.tie_embeddings ? arrays[0] : at::Tensor(); };
   Saved saved;
-  const double loss = whole.HeadForward(flats[2], tied(flats), Exact(input), targets, &saved).item<double>();
+  const double loss = whole.HeadForward(flats[2], tied(flats), Exact(input), targets, &saved, trained).item<double>();
   at::Tensor table = tied(grads);
-  const at::Tensor grad = whole.HeadBackward(flats[2], tied(flats), saved, targets, scale, grads[2], table);
+  const at::Tensor grad = whole.HeadBackward(flats[2], tied(flats), saved, targets, scale, grads[2], table, trained);
   for (const Keep keep : {Keep::kAll, Keep::kBoundary}) {
     ZeroGradients();
     std::vector<at::Tensor> rows;
     for (Rank& rank : ranks) {
-      rows.push_back(rank.model.HeadLogits(rank.flats[2], tied(rank.flats), input, targets, keep, rank.saved));
+      rows.push_back(rank.model.HeadLogits(rank.flats[2], tied(rank.flats), input, targets, keep, rank.saved, trained));
     }
     const at::Tensor of_all = at::stack(rows);
     for (Rank& rank : ranks) {
-      EXPECT_NEAR(rank.model.HeadLoss(of_all, keep, rank.saved).item<double>(), loss, tolerance() * loss);
+      EXPECT_NEAR(rank.model.HeadLoss(of_all, keep, rank.saved, trained).item<double>(), loss, tolerance() * loss);
       if (keep == Keep::kBoundary) rank.model.HeadRecompute(rank.flats[2], tied(rank.flats), rank.saved);
     }
     const at::Tensor sum = Sum([&](Rank& rank) {
       at::Tensor own_table = tied(rank.grads);
-      return rank.model.HeadBackward(rank.flats[2], tied(rank.flats), rank.saved, targets, scale, rank.grads[2], own_table);
+      return rank.model.HeadBackward(rank.flats[2], tied(rank.flats), rank.saved, targets, scale, rank.grads[2], own_table,
+                                     trained);
     });
     ExpectNear(sum, grad, tolerance(), "gradient of the input");
     ExpectSameGradients(2);
     if (shape.tie_embeddings) ExpectSameGradients(0);
   }
 }
+
+TEST_P(HeadSlicesTest, LossAndGradientsAreTheWholeHeads) { Check({}); }
+TEST_P(HeadSlicesTest, OfSomeTokensTheyAreToo) { Check(at::arange(1, kSamplesOfSlices * seq_len, 3, at::kLong)); }
 
 std::vector<SliceCase> SliceCases() {
   std::vector<SliceCase> cases;

@@ -45,6 +45,26 @@ TEST_P(RotaryTest, WorksInPlaceOnPartOfALargerTensor) {
   EXPECT_TRUE(at::equal(copy.narrow(2, 4, 2), whole.narrow(2, 4, 2)));
 }
 
+// In a row with borders each document turns as it does alone.
+TEST_P(RotaryTest, PositionsOfDocumentsCountFromZero) {
+  const RotaryTables tables = MakeRotaryTables(9, 8, 10000.0, dtype());
+  const at::Tensor positions = at::tensor({0, 1, 2, 3, 0, 1, 2, 0, 1, 0, 1, 2, 3, 4, 5, 6, 7, 8}, at::kInt);
+  const at::Tensor x = Make({2, 9, 3, 8});
+  at::Tensor y = x.clone();
+  RotaryForward(TablesAt(tables, positions, 2), y);
+  const auto expect_alone = [&](int64_t sample, int64_t begin, int64_t length) {
+    at::Tensor alone = x.narrow(0, sample, 1).narrow(1, begin, length).clone();
+    RotaryForward(MakeRotaryTables(length, 8, 10000.0, dtype()), alone);
+    EXPECT_TRUE(at::equal(y.narrow(0, sample, 1).narrow(1, begin, length), alone)) << begin;
+  };
+  expect_alone(0, 0, 4);
+  expect_alone(0, 4, 3);
+  expect_alone(0, 7, 2);
+  expect_alone(1, 0, 9);
+  RotaryBackward(TablesAt(tables, positions, 2), y);
+  ExpectNear(y, x, tolerance(), "turned back");
+}
+
 // Frequencies of transformers 5.23: ROPE_INIT_FUNCTIONS["llama3"], of which one is kept, two are mixed, and five divided.
 TEST_P(RotaryTest, ScaledFrequenciesAreThoseOfTransformers) {
   const std::array<double, 8> want = {1.0,
