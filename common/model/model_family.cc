@@ -85,7 +85,7 @@ static_assert(RowOf(static_cast<ModelFamily>(std::size(kModelFamilies))) == null
 constexpr bool Whole(const FamilyTraits& t) {
   const bool norm = t.biases.norm == (t.norm == NormKind::kLayerNorm);  // the engine has these two
   const bool tables = t.names.positions.empty() == (TablesOf(t.positions) == 1);
-  const bool up = static_cast<int64_t>(t.names.up.size()) == UpProductsOf(t.activation);
+  const bool up = t.names.up.size() == 1 || static_cast<int64_t>(t.names.up.size()) == UpProductsOf(t.activation);
   const bool qkv = t.names.qkv.size() == 1 || t.names.qkv.size() == 3;
   return norm && tables && up && qkv;
 }

@@ -34,7 +34,7 @@ struct TensorNames {
   std::span<const std::string_view> qkv;  // one name: fused; three: queries, keys, values
   std::string_view out;
   std::string_view norm2;
-  std::span<const std::string_view> up;  // one for each product: gate and up of SwiGLU
+  std::span<const std::string_view> up;  // one name: fused; else one for each product, gate and up of SwiGLU
   std::string_view down;
   std::string_view final_norm;
 };

@@ -109,7 +109,7 @@ UnitSpec LayerUnit(const ModelShape& s, const FamilyTraits& traits, int64_t laye
   b.ByOutputs(names.qkv, h, {q, kv, kv}, traits.biases.qkv);
   b.ByInputs(names.out, q, h, traits.biases.out, residual_std);
   b.Norm(names.norm2, h);
-  b.ByOutputs(names.up, h, std::vector<int64_t>(names.up.size(), up), traits.biases.mlp);
+  b.ByOutputs(names.up, h, std::vector<int64_t>(static_cast<size_t>(UpProductsOf(traits.activation)), up), traits.biases.mlp);
   b.ByInputs(names.down, up, h, traits.biases.mlp, residual_std);
   return b.Take();
 }
