@@ -23,8 +23,7 @@ constexpr std::array kTypes = {
     HfType{"llama", ModelFamily::kLlama, WindowKeys::kSize, kLlamaDefaults, "", ""},
     HfType{"qwen2", ModelFamily::kQwen2, WindowKeys::kSwitched, kQwen2Defaults, "", ""},
     HfType{"mistral", ModelFamily::kLlama, WindowKeys::kDefault, kMistralDefaults, "", ""},
-    HfType{"phi3", ModelFamily::kLlama, WindowKeys::kSize, kPhi3Defaults, "its projections are stored fused",
-           "priced as Llama's layers; its fused projections have the same sizes"},
+    HfType{"phi3", ModelFamily::kPhi3, WindowKeys::kSize, kPhi3Defaults, "", ""},
     HfType{"gemma2", ModelFamily::kLlama, WindowKeys::kDefault, kGemma2Defaults,
            "it has norms behind attention and MLP, scaled embeddings and capped logits", "priced as Llama's layers"},
 };

@@ -38,10 +38,10 @@ struct ModelShape {
   friend bool operator==(const ModelShape&, const ModelShape&) = default;
 };
 
-// Reads HuggingFace config.json text for training: model_type gpt2, llama, qwen2, or mistral, whose layers are Llama's. What the
-// engine would not compute exactly (rope scaling but Llama 3.1's, other biases, windows, other activations) is refused by key; a
-// window of attention only where `seq_len` tokens, 0 = not known, are more than it holds. INVALID_ARGUMENT: one line per problem,
-// the model_type first; `source` names the text in them.
+// Reads HuggingFace config.json text for training: model_type gpt2, llama, qwen2, phi3, or mistral, whose layers are Llama's.
+// What the engine would not compute exactly (rope scaling but Llama 3.1's, other biases, windows, other activations) is refused
+// by key; a window of attention only where `seq_len` tokens, 0 = not known, are more than it holds. INVALID_ARGUMENT: one line
+// per problem, the model_type first; `source` names the text in them.
 absl::StatusOr<ModelShape> ParseHfConfig(std::string_view json_text, std::string_view source, int64_t seq_len = 0);
 
 struct HfModel {
@@ -50,8 +50,8 @@ struct HfModel {
 };
 // The same, with what is trained otherwise than the config says: without its dropout.
 absl::StatusOr<HfModel> ParseHfModel(std::string_view json_text, std::string_view source, int64_t seq_len);
-// The same for planning, which needs sizes alone: what ParseHfConfig refuses for training is a note here, and the model_types
-// phi3 and gemma2 are read as the Llama shape of their sizes. Refused is what has no such shape (mixture of experts) and what is
+// The same for planning, which needs sizes alone: what ParseHfConfig refuses for training is a note here, and the model_type
+// gemma2 is read as the Llama shape of its sizes. Refused is what has no such shape (mixture of experts) and what is
 // wrong. Without notes, or with those of ParseHfModel alone, it is ParseHfConfig's shape.
 absl::StatusOr<HfModel> ParseHfShape(std::string_view json_text, std::string_view source);
 

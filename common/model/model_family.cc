@@ -68,6 +68,19 @@ constexpr FamilyTraits kQwen2 = [] {
   return traits;
 }();
 
+// Phi-3 and Phi-4: Llama's layers, with products that are stored fused.
+constexpr std::string_view kPhi3Qkv[] = {"self_attn.qkv_proj"}, kPhi3Up[] = {"mlp.gate_up_proj"};
+constexpr FamilyTraits kPhi3 = [] {
+  FamilyTraits traits = kLlama;
+  traits.model_type = "phi3";
+  traits.names.qkv = kPhi3Qkv;
+  traits.names.up = kPhi3Up;
+  traits.config = R"({"architectures": ["Phi3ForCausalLM"], "hidden_act": "silu", "attention_bias": false,
+                      "attention_dropout": 0.0, "embd_pdrop": 0.0, "resid_pdrop": 0.0, "sliding_window": null,
+                      "pad_token_id": null})";
+  return traits;
+}();
+
 constexpr const FamilyTraits* RowOf(ModelFamily family) {
   switch (family) {  // without a default: the compiler names a family that has no row
     case ModelFamily::kGpt2:
@@ -76,6 +89,8 @@ constexpr const FamilyTraits* RowOf(ModelFamily family) {
       return &kLlama;
     case ModelFamily::kQwen2:
       return &kQwen2;
+    case ModelFamily::kPhi3:
+      return &kPhi3;
   }
   return nullptr;
 }

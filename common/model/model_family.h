@@ -10,8 +10,9 @@
 namespace motley {
 
 // Stored profiles are found by these numbers: a new family comes last.
-enum class ModelFamily { kGpt2, kLlama, kQwen2 };
-inline constexpr ModelFamily kModelFamilies[] = {ModelFamily::kGpt2, ModelFamily::kLlama, ModelFamily::kQwen2};
+enum class ModelFamily { kGpt2, kLlama, kQwen2, kPhi3 };
+inline constexpr ModelFamily kModelFamilies[] = {ModelFamily::kGpt2, ModelFamily::kLlama, ModelFamily::kQwen2,
+                                                 ModelFamily::kPhi3};
 
 enum class NormKind { kLayerNorm, kRmsNorm };
 enum class PositionKind { kLearned, kRotary };

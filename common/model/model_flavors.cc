@@ -51,9 +51,10 @@ constexpr ModelShape Rotary(ModelFamily family, const RotarySizes& s, double nor
 }
 constexpr ModelShape Llama3(const RotarySizes& s) { return Rotary(ModelFamily::kLlama, s, 1e-5, 500000.0); }
 constexpr ModelShape Qwen2(const RotarySizes& s) { return Rotary(ModelFamily::kQwen2, s, 1e-6, 1000000.0); }
+constexpr ModelShape Phi4(const RotarySizes& s) { return Rotary(ModelFamily::kPhi3, s, 1e-5, 250000.0); }
 
 // Vocabulary 256 is bytes. The published sizes are those of GPT-2 and Llama 3 (1B and 3B: Llama 3.2, without its
-// rope scaling, which only stretches a trained model's context), and those of Qwen 2.5.
+// rope scaling, which only stretches a trained model's context), those of Qwen 2.5 and of Phi-4.
 constexpr std::array kFlavors = {
     Flavor{"gpt2", "debug", Gpt2(256, 64, 2, 4, 256)},
     Flavor{"gpt2", "text-small", Gpt2(256, 128, 6, 4, 512)},
@@ -74,6 +75,9 @@ constexpr std::array kFlavors = {
     Flavor{"qwen2", "0.5B", Qwen2({151936, 896, 24, 14, 2, 4864, 32768, true})},
     Flavor{"qwen2", "1.5B", Qwen2({151936, 1536, 28, 12, 2, 8960, 131072, true})},
     Flavor{"qwen2", "7B", Qwen2({152064, 3584, 28, 28, 4, 18944, 131072, false})},
+    Flavor{"phi4", "debug", Phi4({256, 64, 2, 4, 2, 192, 256, false})},
+    Flavor{"phi4", "text-small", Phi4({256, 128, 6, 4, 2, 384, 512, false})},
+    Flavor{"phi4", "14B", Phi4({100352, 5120, 40, 40, 10, 17920, 16384, false})},
 };
 
 std::vector<std::string> KnownNames() {

@@ -16,6 +16,7 @@ TEST(ModelFamilyTest, FamiliesKeepTheirNumbers) {
   EXPECT_EQ(static_cast<int>(ModelFamily::kGpt2), 0);
   EXPECT_EQ(static_cast<int>(ModelFamily::kLlama), 1);
   EXPECT_EQ(static_cast<int>(ModelFamily::kQwen2), 2);
+  EXPECT_EQ(static_cast<int>(ModelFamily::kPhi3), 3);
 }
 
 // A family that the config's reader does not know, or whose flavors are missing, could never be trained.

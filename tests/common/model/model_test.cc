@@ -11,8 +11,8 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(ModelTest, EveryFlavorRoundTripsThroughConfigJson) {
-  for (const char* name : {"gpt2", "llama3", "qwen2"}) {
-    EXPECT_GE(KnownFlavors(name).size(), 5u);
+  for (const char* name : {"gpt2", "llama3", "qwen2", "phi4"}) {
+    EXPECT_GE(KnownFlavors(name).size(), 3u);
     for (const std::string& flavor : KnownFlavors(name)) {
       const auto shape = ModelFlavor(name, flavor);
       ASSERT_TRUE(shape.ok()) << shape.status();
@@ -34,9 +34,11 @@ TEST(ModelTest, UnusualShapesRoundTripToo) {
   llama.rope_theta = 12345.678;
   ModelShape qwen = llama;
   qwen.family = ModelFamily::kQwen2;
+  ModelShape phi = llama;
+  phi.family = ModelFamily::kPhi3;
   ModelShape scaled = llama;
   scaled.rope_scaling = {.factor = 8, .low_freq_factor = 1.5, .high_freq_factor = 5, .original_max_positions = 64};
-  for (const ModelShape& shape : {gpt2, llama, qwen, scaled}) EXPECT_EQ(*ParseHfConfig(ToHfConfig(shape), "c"), shape);
+  for (const ModelShape& shape : {gpt2, llama, qwen, scaled, phi}) EXPECT_EQ(*ParseHfConfig(ToHfConfig(shape), "c"), shape);
 }
 
 TEST(ModelTest, UnknownNamesGetTheNearestAndTheList) {
@@ -47,7 +49,7 @@ TEST(ModelTest, UnknownNamesGetTheNearestAndTheList) {
   const absl::Status name = ModelFlavor("llama", "debug").status();
   EXPECT_EQ(name.code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(name.message()),
-              HasSubstr("model name 'llama' is not known; did you mean 'llama3'? Known: gpt2, llama3, qwen2"));
+              HasSubstr("model name 'llama' is not known; did you mean 'llama3'? Known: gpt2, llama3, qwen2, phi4"));
   EXPECT_THAT(std::string(ModelFlavor("gpt2", "zzzzzzzz").status().message()), HasSubstr("is not known; Known: debug"));
   EXPECT_TRUE(KnownFlavors("bert").empty());
 }
@@ -171,8 +173,8 @@ TEST(ModelTest, WhatIsNotSupportedIsRefusedByKey) {
       {R"({"metadata": {}, "weight_map": {}})", "it is the index of a model's files of weights; give the config.json"},
       {"{\"model_type\": ", "my.json: is not JSON"},
       {"[1]", "my.json: must be a JSON object"},
-      {"{}", "my.json: model_type is missing; it must be \"gpt2\", \"llama\", \"qwen2\" or \"mistral\""},
-      {R"({"model_type": "bloom"})", "model_type must be \"gpt2\", \"llama\", \"qwen2\" or \"mistral\", got \"bloom\""},
+      {"{}", "my.json: model_type is missing; it must be \"gpt2\", \"llama\", \"qwen2\", \"mistral\" or \"phi3\""},
+      {R"({"model_type": "bloom"})", "model_type must be \"gpt2\", \"llama\", \"qwen2\", \"mistral\" or \"phi3\", got \"bloom\""},
       {R"({"model_type": "mixtral"})",
        "model_type \"mixtral\": it is a mixture of experts, which is not supported; use a dense model"},
       {R"({"model_type": "qwen2_moe"})", "it is a mixture of experts"},
@@ -223,6 +225,10 @@ TEST(ModelTest, WhatIsNotSupportedIsRefusedByKey) {
       {With("qwen2", R"(, "layer_types": ["full_attention", "sliding_attention"])"), "layer_types with \"sliding_attention\""},
       {With("qwen2", R"(, "rope_scaling": {"type": "yarn", "factor": 4.0})"), "rope_scaling with type \"yarn\""},
       {With("qwen2", R"(, "mlp_bias": true)"), "mlp_bias true is not supported; use false"},
+      {With("phi3", R"(, "partial_rotary_factor": 0.75)"), "partial_rotary_factor 0.75 is not supported; use 1.0"},
+      {With("phi3", R"(, "rope_scaling": {"type": "longrope", "short_factor": [1], "long_factor": [1]})"),
+       "rope_scaling with type \"longrope\" is not supported"},
+      {With("phi3", R"(, "sliding_window": 64)"), "sliding_window 64: attention over a window"},
       {LlamaWith(R"(, "quantization_config": {"bits": 4})"), "quantization_config"},
   };
   for (const auto& [text, message] : cases) {

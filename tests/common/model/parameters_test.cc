@@ -24,10 +24,11 @@ TEST(ParametersTest, CountsOfKnownModels) {
   EXPECT_EQ(NumParameters(Flavor("qwen2", "0.5B")), 494032768);
   EXPECT_EQ(NumParameters(Flavor("qwen2", "1.5B")), 1543714304);
   EXPECT_EQ(NumParameters(Flavor("qwen2", "7B")), 7615616512);
+  EXPECT_EQ(NumParameters(Flavor("phi4", "14B")), 14659507200);
 }
 
 TEST(ParametersTest, UnitsAreDenseAndNamesUnique) {
-  for (const char* name : {"gpt2", "llama3", "qwen2"}) {
+  for (const char* name : {"gpt2", "llama3", "qwen2", "phi4"}) {
     for (const bool tied : {false, true}) {
       ModelShape shape = Flavor(name, "debug");
       shape.tie_embeddings = tied;
@@ -130,9 +131,25 @@ TEST(ParametersTest, Qwen2HasTheBiasesOfTransformersBehindTheirWeights) {
                                                  "v_proj.bias", "o_proj.weight"}));
 }
 
+TEST(ParametersTest, Phi3HasItsProductsFused) {
+  ModelShape phi = Flavor("phi4", "debug"), llama = phi;
+  phi.num_layers = llama.num_layers = 1;
+  llama.family = ModelFamily::kLlama;
+  std::map<std::string, std::vector<int64_t>> expected = Shapes(llama);
+  for (const char* name : {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "mlp.gate_proj", "mlp.up_proj"}) {
+    expected.erase(std::string("model.layers.0.") + name + ".weight");
+  }
+  expected["model.layers.0.self_attn.qkv_proj.weight"] = {128, 64};
+  expected["model.layers.0.mlp.gate_up_proj.weight"] = {384, 64};
+  EXPECT_EQ(Shapes(phi), expected);
+  const std::vector<UnitSpec> units = ParameterLayout(phi);
+  EXPECT_EQ(units[1].tensors[0].divided_rows, (std::vector<int64_t>{64, 32, 32}));
+  EXPECT_EQ(units[1].tensors[2].divided_rows, (std::vector<int64_t>{192, 192})) << units[1].tensors[2].name;
+}
+
 // What tensor parallelism divides, by rows, and behind it what it does not: so a rank's slice is few ranges of the array.
 TEST(ParametersTest, DividedTensorsComeFirst) {
-  for (const char* name : {"gpt2", "llama3", "qwen2"}) {
+  for (const char* name : {"gpt2", "llama3", "qwen2", "phi4"}) {
     ModelShape shape = Flavor(name, "debug");
     shape.tie_embeddings = false;
     for (const UnitSpec& unit : ParameterLayout(shape)) {

@@ -72,11 +72,20 @@ inline constexpr char kGemma2Config[] = R"({
   "sliding_window": 4096, "sliding_window_size": 4096, "torch_dtype": "float32", "transformers_version": "4.42.0.dev0",
   "use_cache": true, "vocab_size": 256000})";
 
+inline constexpr char kPhi4Config[] = R"({
+  "architectures": ["Phi3ForCausalLM"], "attention_bias": false, "attention_dropout": 0.0, "bos_token_id": 100257,
+  "embd_pdrop": 0.0, "eos_token_id": 100265, "hidden_act": "silu", "hidden_size": 5120, "initializer_range": 0.02,
+  "intermediate_size": 17920, "max_position_embeddings": 16384, "model_type": "phi3", "num_attention_heads": 40,
+  "num_hidden_layers": 40, "num_key_value_heads": 10, "original_max_position_embeddings": 16384, "pad_token_id": 100349,
+  "resid_pdrop": 0.0, "rms_norm_eps": 1e-05, "rope_scaling": null, "rope_theta": 250000, "sliding_window": null,
+  "tie_word_embeddings": false, "torch_dtype": "bfloat16", "transformers_version": "4.47.0", "use_cache": true,
+  "vocab_size": 100352})";
+
 inline constexpr PublishedConfig kPublishedConfigs[] = {
     {"openai-community/gpt2", 124e6, kGpt2Config}, {"Llama 3.1 8B", 8.03e9, kLlama31Config},
     {"Llama 3.2 1B", 1.24e9, kLlama32Config},      {"Qwen2.5 7B", 7.62e9, kQwen25Config},
     {"Mistral 7B v0.1", 7.24e9, kMistralConfig},   {"Phi-3-mini 4k", 3.82e9, kPhi3Config},
-    {"Gemma 2 9B", 9.24e9, kGemma2Config},
+    {"Gemma 2 9B", 9.24e9, kGemma2Config},         {"Phi-4", 14.7e9, kPhi4Config},
 };
 
 }  // namespace motley

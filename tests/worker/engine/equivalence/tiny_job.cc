@@ -18,6 +18,8 @@ std::string_view NameOf(ModelFamily family) {
       return "llama";
     case ModelFamily::kQwen2:
       return "qwen2";
+    case ModelFamily::kPhi3:
+      return "phi3";
   }
   return "";
 }
