@@ -80,7 +80,7 @@ void ReadScaling(const HfReader& config, const char* key, ModelShape* shape) {
 }  // namespace
 
 void ReadRope(const HfReader& config, ModelShape* shape) {
-  double theta = config.Positive("rope_theta", 10000.0);
+  double theta = config.Positive("rope_theta", shape->rope_theta);
   config.Only("partial_rotary_factor", {1.0}, kNoProduct);
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     if (!config.Has(key)) continue;

@@ -37,6 +37,7 @@ at::Tensor Executor::Pass::RunUnit(const Forward& op, const at::Tensor& input) {
   Saved& saved = saved_[op.unit][op.microbatch];
   const OpSet recomputed = op.keep == Keep::kBoundary ? OpSet::OfProgram(op.operators) : OpSet::None();
   const ValueSet kept = op.keep == Keep::kNothing ? ValueSet() : e_.model_.KeptFor(recomputed);
+  saved.kind = e_.model_.shape().KindOf(op.unit - 1);
   at::Tensor output = e_.model_.LayerForward(op.segment, parameters, input, saved, kept);
   if (op.keep == Keep::kNothing && op.segment != UnitSegment::kAttention) saved = {};
   return output;
