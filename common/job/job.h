@@ -38,6 +38,7 @@ struct OptimizerSection {
   double beta2 = 0.95;
   double eps = 1e-8;
   double weight_decay = 0.1;
+  std::string decay = "all";  // of all parameters, or of matrices alone: not of biases and norms
   friend bool operator==(const OptimizerSection&, const OptimizerSection&) = default;
 };
 struct LrSchedulerSection {

@@ -143,6 +143,7 @@ std::vector<JobField> JobFields(JobConfig& c) {
       LessThan(Number("optimizer", "beta2", c.optimizer.beta2, 0, 1)),
       MoreThan(Number("optimizer", "eps", c.optimizer.eps, 0)),
       Number("optimizer", "weight_decay", c.optimizer.weight_decay, 0),
+      Text("optimizer", "decay", c.optimizer.decay, {"all", "matrices"}),
       Integer("lr_scheduler", "warmup_steps", c.lr_scheduler.warmup_steps, 0),
       Text("lr_scheduler", "decay_type", c.lr_scheduler.decay_type, {"linear", "cosine", "constant"}),
       Number("lr_scheduler", "min_lr_factor", c.lr_scheduler.min_lr_factor, 0, 1),

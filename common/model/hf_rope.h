@@ -9,8 +9,9 @@ namespace motley {
 // What a price that leaves a scaling of positions out means.
 inline constexpr char kNoProduct[] = "priced as without: no product depends on it";
 
-// Newer configs hold rope_theta inside rope_parameters; older ones beside a rope_scaling of null. A scaling is taken, refused or
-// noted, never left out in silence. `shape` has the longest sequence already.
+// `shape` comes with the base that its type has where none is said, and with the longest sequence. Newer configs hold rope_theta
+// inside rope_parameters; older ones beside a rope_scaling of null. A scaling is taken, refused or noted, never left out in
+// silence.
 void ReadRope(const HfReader& config, ModelShape* shape);
 
 }  // namespace motley

@@ -16,6 +16,9 @@ constexpr HfDefaults kLlamaDefaults = {32000, 4096, 32, 32, 0, 0, 11008, 2048, 1
 constexpr HfDefaults kQwen2Defaults = {151936, 4096, 32, 32, 32, 0, 22016, 32768, 1e-6, false};
 constexpr HfDefaults kMistralDefaults = {32000, 4096, 32, 32, 8, 0, 14336, 131072, 1e-6, false};
 constexpr HfDefaults kPhi3Defaults = {32064, 3072, 32, 32, 0, 0, 8192, 4096, 1e-5, false};
+constexpr HfDefaults kQwen3Defaults = {151936, 4096, 32, 32, 32, 128, 22016, 32768, 1e-6, false};
+constexpr HfDefaults kSmolLm3Defaults = {128256, 2048, 36, 16, 4, 0, 11008, 32768, 1e-6, true, 2000000.0};
+constexpr HfDefaults kOlmo2Defaults = {50304, 4096, 32, 32, 0, 0, 11008, 2048, 1e-5, false};
 constexpr HfDefaults kGemma2Defaults = {256000, 2304, 26, 8, 4, 256, 9216, 8192, 1e-6, true};
 
 constexpr std::array kTypes = {
@@ -23,8 +26,10 @@ constexpr std::array kTypes = {
     HfType{"llama", ModelFamily::kLlama, WindowKeys::kSize, kLlamaDefaults, "", ""},
     HfType{"qwen2", ModelFamily::kQwen2, WindowKeys::kSwitched, kQwen2Defaults, "", ""},
     HfType{"mistral", ModelFamily::kLlama, WindowKeys::kDefault, kMistralDefaults, "", ""},
-    HfType{"phi3", ModelFamily::kLlama, WindowKeys::kSize, kPhi3Defaults, "its projections are stored fused",
-           "priced as Llama's layers; its fused projections have the same sizes"},
+    HfType{"phi3", ModelFamily::kPhi3, WindowKeys::kSize, kPhi3Defaults, "", ""},
+    HfType{"qwen3", ModelFamily::kQwen3, WindowKeys::kSwitched, kQwen3Defaults, "", ""},
+    HfType{"smollm3", ModelFamily::kSmolLm3, WindowKeys::kSwitchedSize, kSmolLm3Defaults, "", ""},
+    HfType{"olmo2", ModelFamily::kOlmo2, WindowKeys::kSize, kOlmo2Defaults, "", ""},
     HfType{"gemma2", ModelFamily::kLlama, WindowKeys::kDefault, kGemma2Defaults,
            "it has norms behind attention and MLP, scaled embeddings and capped logits", "priced as Llama's layers"},
 };
@@ -35,7 +40,6 @@ struct ForeignType {
   std::string_view difference;
 };
 constexpr std::array kForeignTypes = {
-    ForeignType{"qwen3", "Qwen 3 has norms of its queries and keys, which Qwen 2 and 2.5 have not"},
     ForeignType{"gemma", "Gemma scales its embeddings and gates with GELU"},
     ForeignType{"gemma3", "Gemma 3 has norms of its queries and keys, norms behind attention and MLP, and windows"},
     ForeignType{"gemma3_text", "Gemma 3 has norms of its queries and keys, norms behind attention and MLP, and windows"},

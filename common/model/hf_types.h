@@ -11,9 +11,10 @@ namespace motley {
 
 // Which window of attention transformers takes from a type's config.
 enum class WindowKeys {
-  kSize,      // sliding_window; none where it is left out
-  kDefault,   // sliding_window; kDefaultWindow where it is left out: null alone means none
-  kSwitched,  // likewise where use_sliding_window is true, none where it is false or left out
+  kSize,          // sliding_window; none where it is left out
+  kDefault,       // sliding_window; kDefaultWindow where it is left out: null alone means none
+  kSwitched,      // likewise where use_sliding_window is true, none where it is false or left out
+  kSwitchedSize,  // sliding_window where use_sliding_window is true; none where either is left out
 };
 inline constexpr int64_t kDefaultWindow = 4096;
 
@@ -26,6 +27,7 @@ struct HfDefaults {
   int64_t positions;
   double norm_eps;
   bool tied;
+  double rope_theta = 10000.0;
 };
 
 struct HfType {

@@ -37,7 +37,7 @@ LayerPasses Make(std::span<const LayerOperator> operators) {
   }
   passes.forward = Freeing(std::move(passes.forward), ValueSet::Of(LayerValue::kOutput), ValueSet());
   passes.backward = Freeing(std::move(passes.backward), ValueSet(), ValueSet());
-  passes.backward_input = Freeing(std::move(passes.backward_input), WaitingValues(), WaitingGradients());
+  passes.backward_input = Freeing(std::move(passes.backward_input), WaitingValues(operators), WaitingGradients(operators));
   passes.backward_weight = Freeing(std::move(passes.backward_weight), ValueSet(), ValueSet());
   return passes;
 }
@@ -45,10 +45,10 @@ LayerPasses Make(std::span<const LayerOperator> operators) {
 }  // namespace
 
 // Made once for each table of operators, which is all that they follow from: which traits choose a table is LayerOperatorsOf's.
-const LayerPasses& PassesOf(const FamilyTraits& traits) {
+const LayerPasses& PassesOf(const FamilyTraits& traits, bool rotary) {
   static std::mutex mutex;
   static auto* const made = new std::map<const LayerOperator*, LayerPasses>();
-  const std::span<const LayerOperator> operators = LayerOperatorsOf(traits);
+  const std::span<const LayerOperator> operators = LayerOperatorsOf(traits, rotary);
   const std::lock_guard<std::mutex> lock(mutex);
   const auto [at, is_new] = made->try_emplace(operators.data());
   if (is_new) at->second = Make(operators);

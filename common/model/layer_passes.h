@@ -20,13 +20,13 @@ struct PassStep {
 };
 using LayerPass = std::vector<PassStep>;
 
-// Of a family; they live as long as the program runs.
+// Of a family, or of its layers without rotary positions; they live as long as the program runs.
 struct LayerPasses {
   LayerPass forward;   // frees what a backward would need, too: whoever keeps it says so
   LayerPass backward;  // of the input and the weights
   // Its two halves. Between them stay WaitingValues and WaitingGradients.
   LayerPass backward_input, backward_weight;
 };
-const LayerPasses& PassesOf(const FamilyTraits& traits);
+const LayerPasses& PassesOf(const FamilyTraits& traits, bool rotary = true);
 
 }  // namespace motley

@@ -12,10 +12,14 @@ enum class LayerValue {
   kScale1,  // the norm's weight and bias: parameters, whose gradients the norm's backward makes with that of its input
   kShift1,
   kNormed1,
-  kHeads,  // queries, keys and values side by side, rotated where positions are rotary
+  kHeads,       // queries, keys and values side by side, normed where heads are, rotated where positions are rotary
+  kRawHeads,    // queries and keys before their norm
+  kHeadsRstd,   // of each of them
+  kHeadsScale,  // the weights of the norms of queries and keys
   kLogsumexp,
   kAttended,
-  kResidual,  // the second norm's input
+  kProjected1,  // what attention adds to the residual stream, before the norm behind it
+  kResidual,    // the second norm's input, where norms come before
   kMean2,
   kRstd2,
   kScale2,
@@ -23,6 +27,7 @@ enum class LayerValue {
   kNormed2,
   kUp,
   kActivated,
+  kProjected2,  // what the MLP adds, before the norm behind it
   kOutput,
 };
 inline constexpr int kNumLayerValues = static_cast<int>(LayerValue::kOutput) + 1;

@@ -1,6 +1,7 @@
 // The shape of a transformer, described by HuggingFace config.json keys, and the places where sizes come from.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -20,6 +21,12 @@ struct RopeScaling {
   friend bool operator==(const RopeScaling&, const RopeScaling&) = default;
 };
 
+// What a layer has of what its family's layers may have.
+struct LayerKind {
+  bool rotary = true;
+  friend bool operator==(const LayerKind&, const LayerKind&) = default;
+};
+
 struct ModelShape {
   ModelFamily family = ModelFamily::kGpt2;
   int64_t vocab_size = 0;
@@ -34,11 +41,15 @@ struct ModelShape {
   double rope_theta = 10000.0;  // of rotary positions
   bool tie_embeddings = true;   // the head uses the embedding's weight
   RopeScaling rope_scaling = {};
+  std::vector<LayerKind> layer_kinds = {};  // of each layer; empty: all that the family has, in every layer
+
+  LayerKind KindOf(int64_t layer) const { return layer_kinds.empty() ? LayerKind() : layer_kinds[static_cast<size_t>(layer)]; }
 
   friend bool operator==(const ModelShape&, const ModelShape&) = default;
 };
 
-// Reads HuggingFace config.json text for training: model_type gpt2, llama, qwen2, or mistral, whose layers are Llama's. What the
+// Reads HuggingFace config.json text for training: model_type gpt2, llama, qwen2, qwen3, phi3, smollm3, or mistral, whose layers
+// are Llama's. What the
 // engine would not compute exactly (rope scaling but Llama 3.1's, other biases, windows, other activations) is refused by key; a
 // window of attention only where `seq_len` tokens, 0 = not known, are more than it holds. INVALID_ARGUMENT: one line per problem,
 // the model_type first; `source` names the text in them.
@@ -50,8 +61,8 @@ struct HfModel {
 };
 // The same, with what is trained otherwise than the config says: without its dropout.
 absl::StatusOr<HfModel> ParseHfModel(std::string_view json_text, std::string_view source, int64_t seq_len);
-// The same for planning, which needs sizes alone: what ParseHfConfig refuses for training is a note here, and the model_types
-// phi3 and gemma2 are read as the Llama shape of their sizes. Refused is what has no such shape (mixture of experts) and what is
+// The same for planning, which needs sizes alone: what ParseHfConfig refuses for training is a note here, and the model_type
+// gemma2 is read as the Llama shape of its sizes. Refused is what has no such shape (mixture of experts) and what is
 // wrong. Without notes, or with those of ParseHfModel alone, it is ParseHfConfig's shape.
 absl::StatusOr<HfModel> ParseHfShape(std::string_view json_text, std::string_view source);
 

@@ -68,6 +68,55 @@ constexpr FamilyTraits kQwen2 = [] {
   return traits;
 }();
 
+// Phi-3 and Phi-4: Llama's layers, with products that are stored fused.
+constexpr std::string_view kPhi3Qkv[] = {"self_attn.qkv_proj"}, kPhi3Up[] = {"mlp.gate_up_proj"};
+constexpr FamilyTraits kPhi3 = [] {
+  FamilyTraits traits = kLlama;
+  traits.model_type = "phi3";
+  traits.names.qkv = kPhi3Qkv;
+  traits.names.up = kPhi3Up;
+  traits.config = R"({"architectures": ["Phi3ForCausalLM"], "hidden_act": "silu", "attention_bias": false,
+                      "attention_dropout": 0.0, "embd_pdrop": 0.0, "resid_pdrop": 0.0, "sliding_window": null,
+                      "pad_token_id": null})";
+  return traits;
+}();
+
+// Qwen 3: Llama's layers, with norms of each query and key.
+constexpr std::string_view kQwen3HeadNorm[] = {"self_attn.q_norm", "self_attn.k_norm"};
+constexpr FamilyTraits kQwen3 = [] {
+  FamilyTraits traits = kLlama;
+  traits.model_type = "qwen3";
+  traits.head_norm = HeadNorm::kByHead;
+  traits.names.head_norm = kQwen3HeadNorm;
+  traits.config = R"({"architectures": ["Qwen3ForCausalLM"], "hidden_act": "silu", "attention_bias": false,
+                      "use_sliding_window": false, "attention_dropout": 0.0})";
+  return traits;
+}();
+
+// SmolLM 3: Llama's layers, some of them without positions.
+constexpr FamilyTraits kSmolLm3 = [] {
+  FamilyTraits traits = kLlama;
+  traits.model_type = "smollm3";
+  traits.rotary_layers = RotaryLayers::kChosen;
+  traits.config = R"({"architectures": ["SmolLM3ForCausalLM"], "hidden_act": "silu", "attention_bias": false, "mlp_bias": false,
+                      "use_sliding_window": false, "attention_dropout": 0.0, "pad_token_id": null})";
+  return traits;
+}();
+
+// OLMo 2: Llama's products, with norms of what attention and MLP make, and of all queries and all keys of a token.
+constexpr FamilyTraits kOlmo2 = [] {
+  FamilyTraits traits = kLlama;
+  traits.model_type = "olmo2";
+  traits.norm_places = NormPlaces::kBehind;
+  traits.head_norm = HeadNorm::kWhole;
+  traits.names.norm1 = "post_attention_layernorm";
+  traits.names.norm2 = "post_feedforward_layernorm";
+  traits.names.head_norm = kQwen3HeadNorm;
+  traits.config = R"({"architectures": ["Olmo2ForCausalLM"], "hidden_act": "silu", "attention_bias": false,
+                      "attention_dropout": 0.0, "pad_token_id": null})";
+  return traits;
+}();
+
 constexpr const FamilyTraits* RowOf(ModelFamily family) {
   switch (family) {  // without a default: the compiler names a family that has no row
     case ModelFamily::kGpt2:
@@ -76,6 +125,14 @@ constexpr const FamilyTraits* RowOf(ModelFamily family) {
       return &kLlama;
     case ModelFamily::kQwen2:
       return &kQwen2;
+    case ModelFamily::kPhi3:
+      return &kPhi3;
+    case ModelFamily::kQwen3:
+      return &kQwen3;
+    case ModelFamily::kSmolLm3:
+      return &kSmolLm3;
+    case ModelFamily::kOlmo2:
+      return &kOlmo2;
   }
   return nullptr;
 }
@@ -85,9 +142,14 @@ static_assert(RowOf(static_cast<ModelFamily>(std::size(kModelFamilies))) == null
 constexpr bool Whole(const FamilyTraits& t) {
   const bool norm = t.biases.norm == (t.norm == NormKind::kLayerNorm);  // the engine has these two
   const bool tables = t.names.positions.empty() == (TablesOf(t.positions) == 1);
-  const bool up = static_cast<int64_t>(t.names.up.size()) == UpProductsOf(t.activation);
+  const bool up = t.names.up.size() == 1 || static_cast<int64_t>(t.names.up.size()) == UpProductsOf(t.activation);
   const bool qkv = t.names.qkv.size() == 1 || t.names.qkv.size() == 3;
-  return norm && tables && up && qkv;
+  const bool head_norm = static_cast<int64_t>(t.names.head_norm.size()) == HeadNormWeightsOf(t.head_norm);
+  const bool head_norm_kind = t.head_norm == HeadNorm::kNone || t.norm == NormKind::kRmsNorm;
+  const bool rotary = t.positions == PositionKind::kRotary;
+  // Of those with learned positions no table has norms of heads, and no layer positions to leave out.
+  const bool of_rotary = rotary || (t.head_norm == HeadNorm::kNone && t.rotary_layers == RotaryLayers::kAll);
+  return norm && tables && up && qkv && head_norm && head_norm_kind && of_rotary;
 }
 static_assert(std::all_of(std::begin(kModelFamilies), std::end(kModelFamilies), [](ModelFamily f) { return Whole(*RowOf(f)); }));
 
@@ -96,7 +158,8 @@ static_assert(std::all_of(std::begin(kModelFamilies), std::end(kModelFamilies), 
 const FamilyTraits& TraitsOf(ModelFamily family) { return *RowOf(family); }
 
 bool SameLayers(const FamilyTraits& a, const FamilyTraits& b) {
-  return a.norm == b.norm && a.positions == b.positions && a.activation == b.activation;
+  return a.norm == b.norm && a.positions == b.positions && a.activation == b.activation && a.head_norm == b.head_norm &&
+         a.norm_places == b.norm_places;
 }
 
 }  // namespace motley

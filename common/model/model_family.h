@@ -10,12 +10,21 @@
 namespace motley {
 
 // Stored profiles are found by these numbers: a new family comes last.
-enum class ModelFamily { kGpt2, kLlama, kQwen2 };
-inline constexpr ModelFamily kModelFamilies[] = {ModelFamily::kGpt2, ModelFamily::kLlama, ModelFamily::kQwen2};
+enum class ModelFamily { kGpt2, kLlama, kQwen2, kPhi3, kQwen3, kSmolLm3, kOlmo2 };
+inline constexpr ModelFamily kModelFamilies[] = {ModelFamily::kGpt2, ModelFamily::kLlama, ModelFamily::kQwen2,
+                                                 ModelFamily::kPhi3, ModelFamily::kQwen3, ModelFamily::kSmolLm3,
+                                                 ModelFamily::kOlmo2};
 
 enum class NormKind { kLayerNorm, kRmsNorm };
 enum class PositionKind { kLearned, kRotary };
 enum class ActivationKind { kGeluTanh, kSwiGlu };
+// Where the norms of attention and MLP stand: what they normalise is what is read, or what is added to the residual stream.
+enum class NormPlaces { kBefore, kBehind };
+// Norms of the queries and keys before they are rotated. By head: of each head by itself, with one weight for all heads of
+// queries and one for those of keys. Whole: of all queries of a token together, and of all its keys.
+enum class HeadNorm { kNone, kByHead, kWhole };
+// Whether config.json may leave out the rotary positions of some layers (no_rope_layers).
+enum class RotaryLayers { kAll, kChosen };
 // A product's matrix: as Conv1D keeps it, [in, out], or as Linear does, [out, in].
 enum class WeightLayout { kInOut, kOutIn };
 // Which names config.json has for the sizes: n_embd, n_layer, ... or hidden_size, num_hidden_layers, ...
@@ -34,16 +43,20 @@ struct TensorNames {
   std::span<const std::string_view> qkv;  // one name: fused; three: queries, keys, values
   std::string_view out;
   std::string_view norm2;
-  std::span<const std::string_view> up;  // one for each product: gate and up of SwiGLU
+  std::span<const std::string_view> up;  // one name: fused; else one for each product, gate and up of SwiGLU
   std::string_view down;
   std::string_view final_norm;
+  std::span<const std::string_view> head_norm;  // of queries and of keys; empty: none
 };
 
 struct FamilyTraits {
   std::string_view model_type;  // of its config.json: "gpt2"
   NormKind norm;
+  NormPlaces norm_places = NormPlaces::kBefore;
   PositionKind positions;
   ActivationKind activation;
+  HeadNorm head_norm = HeadNorm::kNone;
+  RotaryLayers rotary_layers = RotaryLayers::kAll;
   BiasTraits biases;
   WeightLayout weights;     // of HuggingFace's matrices; ours: common/model/parameters.h
   bool residuals_by_depth;  // what writes to the residual stream starts smaller the more layers there are
@@ -66,6 +79,18 @@ constexpr int64_t StatisticsOf(NormKind norm) {
   std::abort();
 }
 
+// Tensors that norms of heads have.
+constexpr int64_t HeadNormWeightsOf(HeadNorm norm) {
+  switch (norm) {
+    case HeadNorm::kNone:
+      return 0;
+    case HeadNorm::kByHead:
+    case HeadNorm::kWhole:
+      return 2;
+  }
+  std::abort();
+}
+
 // Products that an activation takes side by side: SwiGLU a gate and what it gates.
 constexpr int64_t UpProductsOf(ActivationKind activation) {
   switch (activation) {
@@ -75,6 +100,11 @@ constexpr int64_t UpProductsOf(ActivationKind activation) {
       return 2;
   }
   std::abort();
+}
+
+// Whether a rank can compute some heads of a layer without the others: no norm sees what several of them make.
+constexpr bool IsDivisible(const FamilyTraits& traits) {
+  return traits.norm_places == NormPlaces::kBefore && traits.head_norm != HeadNorm::kWhole;
 }
 
 // Tables that the embedding looks up.

@@ -25,6 +25,7 @@ constexpr char kLeftOut[] = "left out, so it is the default of transformers";
 constexpr char kDropout[] =
     "priced as without dropout: no product depends on it, and masks, a byte an element at most, are not counted";
 constexpr char kNoDropout[] = "Motley trains without dropout";
+constexpr int64_t kDefaultRotaryInterval = 4;  // of layers, one of which has no rotary positions
 constexpr char kBiases[] = "priced as without: biases change no product, and their elements are not counted";
 
 // Without these keys it would be another model: the way out is another model, never to remove them.
@@ -93,9 +94,11 @@ void ReadWindowSize(const HfReader& config, int64_t size, const std::string& mor
 
 void ReadWindow(const HfReader& config, WindowKeys keys, int64_t seq_len) {
   // Of Mistral and Gemma transformers does not read the switch.
-  const bool used = config.Flag("use_sliding_window", keys != WindowKeys::kSwitched) || keys == WindowKeys::kDefault;
+  const bool switched = keys == WindowKeys::kSwitched || keys == WindowKeys::kSwitchedSize;
+  const bool used = config.Flag("use_sliding_window", !switched) || keys == WindowKeys::kDefault;
+  const bool has_default = keys == WindowKeys::kDefault || keys == WindowKeys::kSwitched;
   const bool sized = used && config.Has("sliding_window");
-  const bool left_out = used && !config.Given("sliding_window") && keys != WindowKeys::kSize;
+  const bool left_out = used && !config.Given("sliding_window") && has_default;
   if (sized) ReadWindowSize(config, config.Size("sliding_window"), "", seq_len);
   if (left_out) ReadWindowSize(config, kDefaultWindow, ", which it is where the key is left out", seq_len);
   if (!config.Has("layer_types")) return;
@@ -148,16 +151,40 @@ void ReadHeadDim(const HfReader& config, const HfType& type, ModelShape* shape) 
   config.Only("query_pre_attn_scalar", {s.head_dim}, kNoProduct);
 }
 
+// Of each layer 1, or 0 where it has no rotary positions; left out: 0 in every so manyth. Behind num_hidden_layers.
+void ReadRotaryLayers(const HfReader& config, ModelShape* shape) {
+  constexpr char kKey[] = "no_rope_layers";
+  const int64_t interval = config.Size("no_rope_layer_interval", kDefaultRotaryInterval);
+  std::vector<LayerKind> kinds;
+  if (config.Has(kKey)) {
+    const Json& layers = config.At(kKey);
+    const auto known = [](const Json& layer) { return layer == 0 || layer == 1; };
+    if (!layers.is_array() || !std::all_of(layers.begin(), layers.end(), known) ||
+        static_cast<int64_t>(layers.size()) != shape->num_layers) {
+      config.Wrong(kKey,
+                   absl::StrCat("must have 1 or 0 (without rotary positions) for each of the ", shape->num_layers, " layers"));
+      return;
+    }
+    for (const Json& layer : layers) kinds.push_back({.rotary = layer == 1});
+  } else {
+    for (int64_t i = 0; interval > 0 && i < shape->num_layers; ++i) kinds.push_back({.rotary = (i + 1) % interval != 0});
+  }
+  const bool alike = std::all_of(kinds.begin(), kinds.end(), [](const LayerKind& kind) { return kind == LayerKind(); });
+  if (!alike) shape->layer_kinds = std::move(kinds);
+}
+
 void ReadHiddenSizeKeys(const HfReader& config, const HfType& type, int64_t seq_len, ModelShape* shape) {
   const HfDefaults& left_out = type.left_out;
   ModelShape& s = *shape;
   ReadGatedLayerKeys(config, TraitsOf(type.family));
   ReadWindow(config, type.window, seq_len);
+  s.rope_theta = left_out.rope_theta;
   s.max_positions = config.Size("max_position_embeddings", left_out.positions);
   ReadRope(config, &s);
   s.vocab_size = config.Size("vocab_size", left_out.vocab, HfReader::kMaxVocabulary);
   s.hidden_size = TellingSize(config, "hidden_size", left_out.hidden);
   s.num_layers = TellingSize(config, "num_hidden_layers", left_out.layers, HfReader::kMaxLayers);
+  if (TraitsOf(type.family).rotary_layers == RotaryLayers::kChosen) ReadRotaryLayers(config, &s);
   s.num_heads = TellingSize(config, "num_attention_heads", left_out.heads, HfReader::kMaxHeads);
   s.num_kv_heads = KvHeads(config, s.num_heads, left_out.kv_heads);
   s.intermediate_size = TellingSize(config, "intermediate_size", left_out.intermediate);

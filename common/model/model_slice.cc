@@ -45,6 +45,11 @@ std::vector<int64_t> NearestParts(std::span<const double> shares, int64_t parts)
 absl::StatusOr<std::vector<ModelSlice>> SlicesOf(const ModelShape& shape, std::span<const double> tp_shares) {
   const auto ranks = static_cast<int64_t>(tp_shares.size());
   const int64_t parts = ranks == 1 ? 1 : NumParts(shape);
+  if (ranks > 1 && !IsDivisible(TraitsOf(shape.family))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("tensor parallelism over ", ranks, " ranks: a layer of ", std::string(TraitsOf(shape.family).model_type),
+                     " has norms over all of its heads together, so no rank computes some of them"));
+  }
   if (ranks > parts) {
     return absl::InvalidArgumentError(absl::StrCat("tensor parallelism over ", ranks, " ranks, the model has ", parts,
                                                    " key-value heads; each rank needs one"));

@@ -23,8 +23,8 @@ struct ModelSlice {
   friend bool operator==(const ModelSlice&, const ModelSlice&) = default;
 };
 
-// Of a model's unit.
-inline int64_t NumParts(const ModelShape& shape) { return shape.num_kv_heads; }
+// Of a model's unit. One: of a family whose norms see what several heads make (IsDivisible).
+inline int64_t NumParts(const ModelShape& shape) { return IsDivisible(TraitsOf(shape.family)) ? shape.num_kv_heads : 1; }
 
 // The slices of a unit's ranks, in order. The shares add up to 1; each must be whole parts, one at least, within 0.001.
 // INVALID_ARGUMENT names the shares that are, nearest to these; or what of the model is smaller than the ranks.

@@ -30,6 +30,10 @@ void WriteHiddenSizeKeys(const ModelShape& shape, Json* json) {
   // Both places: transformers 5 reads the second, older readers the first.
   j["rope_theta"] = shape.rope_theta;
   j["rope_parameters"] = {{"rope_type", "default"}, {"rope_theta", shape.rope_theta}};
+  if (TraitsOf(shape.family).rotary_layers == RotaryLayers::kChosen) {
+    j["no_rope_layers"] = Json::array();
+    for (int64_t layer = 0; layer < shape.num_layers; ++layer) j["no_rope_layers"].push_back(shape.KindOf(layer).rotary ? 1 : 0);
+  }
   const RopeScaling& scaling = shape.rope_scaling;
   if (scaling.factor == 1) return;
   j["rope_scaling"] = {{"rope_type", "llama3"},

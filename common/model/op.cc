@@ -32,6 +32,8 @@ std::string_view OpName(Op op) {
       return "final_norm";
     case Op::kLmHeadLoss:
       return "lm_head_loss";
+    case Op::kHeadNorm:
+      return "head_norm";
   }
   return "unknown";
 }

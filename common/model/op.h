@@ -5,7 +5,8 @@
 
 namespace motley {
 
-// Programs name operators by these numbers.
+// Programs name operators by these numbers, stored ones too: a new one comes last. The order in which a layer runs them is its
+// table's (layer_table.h).
 enum class Op {
   kEmbed,  // token (and learned position) lookup
   kNorm1,
@@ -21,8 +22,9 @@ enum class Op {
   kResidual2,
   kFinalNorm,
   kLmHeadLoss,  // chunked projection + cross entropy
+  kHeadNorm,    // of a layer, behind kQkv
 };
-inline constexpr int kNumOps = static_cast<int>(Op::kLmHeadLoss) + 1;
+inline constexpr int kNumOps = static_cast<int>(Op::kHeadNorm) + 1;
 std::string_view OpName(Op op);
 
 }  // namespace motley

@@ -72,7 +72,7 @@ class UnitTable {
       OpCost cost = CostOf(row.op);
       cost.op = row.op;
       cost.divided = row.divided;
-      MadeBy(OpSet().With(row.op)).ForEach([&](LayerValue value) {
+      MadeBy(OpSet().With(row.op), traits_).ForEach([&](LayerValue value) {
         cost.output_bytes += BytesOf(value);
         cost.output_divided = IsDivided(value);
       });
@@ -100,11 +100,15 @@ class UnitTable {
   int64_t BytesOf(LayerValue value) const {
     switch (value) {
       case LayerValue::kInput:
-      case LayerValue::kNormed1:
       case LayerValue::kResidual:
-      case LayerValue::kNormed2:
       case LayerValue::kOutput:
         return Bytes(h_);
+      case LayerValue::kNormed1:
+      case LayerValue::kNormed2:
+        return traits_.norm_places == NormPlaces::kBefore ? Bytes(h_) : 0;
+      case LayerValue::kProjected1:
+      case LayerValue::kProjected2:
+        return traits_.norm_places == NormPlaces::kBehind ? Bytes(h_) : 0;
       case LayerValue::kMean1:
       case LayerValue::kMean2:
         return StatisticsBytes(StatisticsOf(traits_.norm) - 1);
@@ -119,6 +123,12 @@ class UnitTable {
         return traits_.biases.norm ? h_ * StatisticsSize() : 0;
       case LayerValue::kHeads:
         return Bytes(q_ + 2 * kv_);
+      case LayerValue::kRawHeads:
+        return HasHeadNorm() ? Bytes(q_ + kv_) : 0;
+      case LayerValue::kHeadsRstd:
+        return HasHeadNorm() ? StatisticsBytes(NormedGroups()) : 0;
+      case LayerValue::kHeadsScale:
+        return HasHeadNorm() ? (NormedByHead() ? 2 * shape_.head_dim : q_ + kv_) * StatisticsSize() : 0;
       case LayerValue::kLogsumexp:  // of the softmax, for each head and token
         return StatisticsBytes(shape_.num_heads);
       case LayerValue::kAttended:
@@ -142,6 +152,10 @@ class UnitTable {
         return Product(h_, q_ + 2 * kv_, traits_.biases.qkv);
       case Op::kRotary:
         return Elementwise(kRotaryFlops * Elements(q_ + kv_), kRotaryFlops * Elements(q_ + kv_), Traffic(2, q_ + kv_));
+      case Op::kHeadNorm: {  // reads the heads, writes them and keeps what they were
+        const double flops = NormFlops(traits_.norm) * Elements(q_ + kv_);
+        return Elementwise(flops, 2 * flops, Traffic(3, q_ + kv_));
+      }
       case Op::kAttention:
         return Attention();
       case Op::kAttnOut:
@@ -165,6 +179,10 @@ class UnitTable {
     std::abort();
   }
 
+  bool HasHeadNorm() const { return traits_.head_norm != HeadNorm::kNone; }
+  bool NormedByHead() const { return traits_.head_norm == HeadNorm::kByHead; }
+  // What norms of heads normalise by itself.
+  int64_t NormedGroups() const { return NormedByHead() ? shape_.num_heads + shape_.num_kv_heads : 2; }
   double Elements(int64_t width) const { return static_cast<double>(tokens_) * static_cast<double>(width); }
   int64_t Bytes(int64_t width) const { return tokens_ * width * size_; }
   // Of half tensors in float32.
@@ -259,9 +277,10 @@ int64_t WaitingBytes(const ModelShape& shape, UnitKind unit, int64_t samples, in
       return 0;
   }
   const UnitTable table(shape, samples, seq_len, dtype);
+  const std::span<const LayerOperator> rows = LayerOperatorsOf(TraitsOf(shape.family));
   int64_t bytes = 0;
-  WaitingValues().ForEach([&](LayerValue value) { bytes += table.BytesOf(value); });
-  WaitingGradients().ForEach([&](LayerValue value) { bytes += table.BytesOf(value); });
+  WaitingValues(rows).ForEach([&](LayerValue value) { bytes += table.BytesOf(value); });
+  WaitingGradients(rows).ForEach([&](LayerValue value) { bytes += table.BytesOf(value); });
   return bytes;
 }
 

@@ -107,9 +107,11 @@ UnitSpec LayerUnit(const ModelShape& s, const FamilyTraits& traits, int64_t laye
   UnitBuilder b(traits, UnitKind::kLayer, layer);
   b.Norm(names.norm1, h);
   b.ByOutputs(names.qkv, h, {q, kv, kv}, traits.biases.qkv);
+  const bool whole = traits.head_norm == HeadNorm::kWhole;
+  for (size_t i = 0; i < names.head_norm.size(); ++i) b.Norm(names.head_norm[i], whole ? (i == 0 ? q : kv) : s.head_dim);
   b.ByInputs(names.out, q, h, traits.biases.out, residual_std);
   b.Norm(names.norm2, h);
-  b.ByOutputs(names.up, h, std::vector<int64_t>(names.up.size(), up), traits.biases.mlp);
+  b.ByOutputs(names.up, h, std::vector<int64_t>(static_cast<size_t>(UpProductsOf(traits.activation)), up), traits.biases.mlp);
   b.ByInputs(names.down, up, h, traits.biases.mlp, residual_std);
   return b.Take();
 }

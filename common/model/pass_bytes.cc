@@ -28,7 +28,7 @@ class Temporaries {
       case NormKind::kLayerNorm:
         return 0;
       case NormKind::kRmsNorm:
-        return Rows(shape_.hidden_size, 3 * wide_ + (is_half() ? wide_ : 0) - size_);
+        return OfRms(shape_.hidden_size) - Rows(shape_.hidden_size, size_);
     }
     std::abort();
   }
@@ -39,7 +39,9 @@ class Temporaries {
       case Op::kNorm1:
       case Op::kNorm2:
         return OfNorm();
-      case Op::kRotary:  // half of each rotated head
+      case Op::kHeadNorm:       // in place: nothing of it is the gradient that stays
+        return OfRms(queries);  // the keys' behind them
+      case Op::kRotary:         // half of each rotated head
         return Rows(queries + keys, size_) / 2;
       case Op::kAttention:  // queries', keys' and values' gradients, before they stand side by side
         return Rows(queries + 2 * keys, size_);
@@ -71,6 +73,7 @@ class Temporaries {
   }
 
  private:
+  int64_t OfRms(int64_t columns) const { return Rows(columns, 3 * wide_ + (is_half() ? wide_ : 0)); }
   bool is_half() const { return wide_ > size_; }
   int64_t Rows(int64_t columns, int64_t size) const { return tokens_ * columns * size; }
 
@@ -88,7 +91,7 @@ int64_t MostBytes(const LayerPass& pass, const ModelShape& shape, int64_t sample
   };
   // The caller holds the gradient of the output until the pass is over.
   const ValueSet given = ValueSet::Of(LayerValue::kOutput);
-  // What is carried past attention is there until the first norm has added to it, even if nothing else reads it.
+  // What is carried past attention is there until who reads the input has added to it, even if nothing else reads it.
   constexpr ValueSet kCarried = ValueSet::Of(LayerValue::kResidual);
   ValueSet gradients, carried;
   int64_t live = 0, most = 0;
@@ -101,7 +104,7 @@ int64_t MostBytes(const LayerPass& pass, const ModelShape& shape, int64_t sample
     gradients = gradients | made;
     most = std::max(most, live + (is_weight ? temporaries.OfWeight(step.op->op) : temporaries.OfInput(step.op->op)));
     ValueSet freed = step.gradients & gradients;
-    if (step.op->op == Op::kNorm1 && !is_weight) {
+    if (step.op->reads.Has(LayerValue::kInput) && !is_weight && !hands_on) {
       freed = freed | std::exchange(carried, ValueSet());
     } else {
       carried = carried | (freed & kCarried);

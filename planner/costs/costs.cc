@@ -180,14 +180,14 @@ double Costs::RecomputeSeconds(int kind, UnitKind unit, OpSet ops, double sample
 }
 
 OpSet Costs::RunAgain(OpSet ops, double share) const {
-  return share < 1 && workload_.state == StateKeeping::kEngine ? WithoutSums(ops) : ops;
+  return share < 1 && workload_.state == StateKeeping::kEngine ? WithoutSums(ops, TraitsOf(workload_.model.family)) : ops;
 }
 
-double Costs::OperatorSeconds(const Kind& at, OpSet ops, double samples, double share) {
+double Costs::OperatorSeconds(const Kind& at, OpSet ops, double samples, double share) const {
   const size_t layer = Index(UnitKind::kLayer);
   const double seconds = at.forward[layer].whole().At(samples);
   const double launch = std::min(seconds, at.forward_launch[layer]);
-  const OpSet again = RecomputedWith(ops);
+  const OpSet again = RecomputedWith(ops, TraitsOf(workload_.model.family));
   double part = 0, launches = 0;
   for (const OperatorCost& cost : at.operators) {
     if (!again.Has(cost.op)) continue;
@@ -279,8 +279,9 @@ int64_t Costs::WaitingBytes(int kind, UnitKind unit, double samples, double shar
     if (IsDivided(value)) bytes -= (1 - share) * static_cast<double>(whole);
   };
   if (share < 1 && unit == UnitKind::kLayer) {
-    WaitingValues().ForEach(keep_share);
-    WaitingGradients().ForEach(keep_share);
+    const std::span<const LayerOperator> rows = LayerOperatorsOf(TraitsOf(workload_.model.family));
+    WaitingValues(rows).ForEach(keep_share);
+    WaitingGradients(rows).ForEach(keep_share);
   }
   return ToBytes(At(kind).saved_factor[Index(unit)] * samples * bytes);
 }
@@ -326,7 +327,7 @@ int64_t Costs::ContextBytes(int kind) const { return At(kind).context_bytes; }
 double Costs::ModelFlops(double samples) const { return model_flops_ * samples; }
 
 double Costs::RecomputeFlops(OpSet ops, double samples, double share) const {
-  const OpSet again = RecomputedWith(RunAgain(ops, share));
+  const OpSet again = RecomputedWith(RunAgain(ops, share), TraitsOf(workload_.model.family));
   double flops = 0;
   for (const OperatorFlops& of : layer_flops_) {
     if (again.Has(of.op)) flops += of.forward * (of.divided ? share : 1);

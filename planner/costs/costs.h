@@ -139,7 +139,7 @@ class Costs {
   double ComputedWorkspaceBytes(UnitKind unit, double samples, double share) const;
   OpSet RunAgain(OpSet ops, double share) const;  // of what a rank recomputes
   // Of single operators, as they were had no part been measured.
-  static double OperatorSeconds(const Kind& at, OpSet ops, double samples, double share);
+  double OperatorSeconds(const Kind& at, OpSet ops, double samples, double share) const;
   Costs() = default;
   Workload workload_;
   std::vector<UnitSpec> layout_;

@@ -66,6 +66,7 @@ bool SameWork(const ModelShape& a, ModelShape b) {
   b.norm_eps = a.norm_eps;
   b.rope_theta = a.rope_theta;
   b.rope_scaling = a.rope_scaling;
+  b.layer_kinds = a.layer_kinds;  // a full layer's price
   return a == b;
 }
 

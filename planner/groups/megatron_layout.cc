@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/model/model_slice.h"
 
 namespace motley::planner {
 namespace {
@@ -92,7 +93,7 @@ MegatronGroups MakeGroups(const Setting& setting, const std::vector<int>& order,
 std::vector<int> TensorParallelDegrees(const ModelShape& model, int64_t most) {
   std::vector<int> degrees;
   for (int64_t tp = 1; tp <= most; tp *= 2) {
-    if (model.num_heads % tp == 0 && model.num_kv_heads % tp == 0 && model.intermediate_size % tp == 0) {
+    if (model.num_heads % tp == 0 && NumParts(model) % tp == 0 && model.intermediate_size % tp == 0) {
       degrees.push_back(static_cast<int>(tp));
     }
   }

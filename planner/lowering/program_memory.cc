@@ -7,17 +7,21 @@
 #include <variant>
 #include <vector>
 
+#include "common/model/layer_table.h"
 #include "common/program/launch_ahead.h"
 #include "planner/costs/rank_bytes.h"
 
 namespace motley::planner {
 namespace {
 
-// The two halves of a layer, by what makes its saved tensors.
-constexpr OpSet kAttentionHalf =
-    OpSet().With(Op::kNorm1).With(Op::kQkv).With(Op::kRotary).With(Op::kAttention).With(Op::kAttnOut);
-constexpr OpSet kMlpHalf =
-    OpSet().With(Op::kResidual1).With(Op::kNorm2).With(Op::kUp).With(Op::kActivation).With(Op::kDown).With(Op::kResidual2);
+// The two halves of a layer, by what makes its saved tensors. The sum of the first is made in place by the second's residual.
+OpSet HalfOf(bool attention) {
+  OpSet half;
+  for (const Op op : AllLayerOps()) {
+    if ((InAttention(op) && op != Op::kResidual1) == attention) half = half.With(op);
+  }
+  return half;
+}
 
 // A receive, of activations or gradients.
 struct HandOver {
@@ -128,8 +132,8 @@ class Ledger {
   // A layer of a step. Its largest temporaries are gone when its second half begins, which ends with all that it keeps, beside
   // what its kernels take for themselves. What is not kept of the first half is gone by then.
   void TouchLayerForward(const Sizes& s, OpSet recomputed, int32_t unit, int32_t microbatch) {
-    Touch(0, SavedWithout(kMlpHalf, unit, microbatch), s.workspace);
-    Touch(s.output, KeptWithout(kAttentionHalf & recomputed, unit, microbatch),
+    Touch(0, SavedWithout(mlp_half_, unit, microbatch), s.workspace);
+    Touch(s.output, KeptWithout(attention_half_ & recomputed, unit, microbatch),
           bytes_.LayerForwardWorkspace(SamplesOf(microbatch)));
   }
   // Without keeping, internals still exist while the unit runs (an upper bound). The first of two segments counts as the unit,
@@ -329,6 +333,7 @@ class Ledger {
   const RankBytes bytes_;
   const Program& program_;
   const bool as_engine_;
+  const OpSet attention_half_ = HalfOf(true), mlp_half_ = HalfOf(false);
   const size_t behind_;       // passes that may run while the next is launched
   std::vector<bool> held_;    // by unit
   std::vector<bool> summed_;  // by unit: inside, over a tensor-parallel group

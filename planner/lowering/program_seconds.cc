@@ -1,5 +1,6 @@
 #include "planner/lowering/program_seconds.h"
 
+#include "common/model/layer_table.h"
 #include "planner/lowering/program_memory.h"
 
 namespace motley::planner {
@@ -25,7 +26,7 @@ double WholeSeconds(const Costs& costs, int kind, double tp_share, const Compute
 // The part of a layer's forward that attention is, with its norm and residual.
 double AttentionPart(const Costs& costs, int kind) {
   double part = 0;
-  for (const Costs::OperatorCost& op : costs.Operators(kind)) part += op.op <= Op::kResidual1 ? op.forward_part : 0;
+  for (const Costs::OperatorCost& op : costs.Operators(kind)) part += InAttention(op.op) ? op.forward_part : 0;
   return part;
 }
 

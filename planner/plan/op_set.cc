@@ -1,6 +1,5 @@
 #include "planner/plan/op_set.h"
 
-#include <array>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -8,20 +7,15 @@
 #include "absl/strings/str_split.h"
 #include "common/base/clean_text.h"
 #include "common/base/nearest.h"
+#include "common/model/layer_table.h"
 
 namespace motley::planner {
-namespace {
 
 // Of a layer, in execution order. The embedding and the head are never recomputed by operator.
-constexpr std::array kLayerOps = {Op::kNorm1, Op::kQkv, Op::kRotary,     Op::kAttention, Op::kAttnOut,  Op::kResidual1,
-                                  Op::kNorm2, Op::kUp,  Op::kActivation, Op::kDown,      Op::kResidual2};
-
-}  // namespace
-
 std::string ToText(OpSet set) {
   if (set.all()) return "full";
   std::vector<std::string> names;
-  for (const Op op : kLayerOps) {
+  for (const Op op : AllLayerOps()) {
     if (set.Has(op)) names.emplace_back(OpName(op));
   }
   return names.empty() ? "none" : absl::StrJoin(names, ",");
@@ -33,14 +27,14 @@ absl::StatusOr<OpSet> ParseOpSet(std::string_view text) {
   OpSet set;
   for (const std::string& word : std::vector<std::string>(absl::StrSplit(std::string(text), ','))) {
     bool found = false;
-    for (const Op op : kLayerOps) {
+    for (const Op op : AllLayerOps()) {
       if (word != OpName(op)) continue;
       set = set.With(op);
       found = true;
     }
     if (found) continue;
     std::vector<std::string> known = {"none", "full"};
-    for (const Op op : kLayerOps) known.emplace_back(OpName(op));
+    for (const Op op : AllLayerOps()) known.emplace_back(OpName(op));
     const std::string nearest = NearestWord(word, known);
     return absl::InvalidArgumentError(absl::StrCat(
         "operator ", Quoted(word), " is not known", nearest.empty() ? "" : absl::StrCat("; did you mean '", nearest, "'?"),

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/model/model_slice.h"
 #include "planner/groups/megatron_layout.h"
 #include "planner/search/plan_classes.h"
 #include "planner/search/unit_moves.h"
@@ -77,7 +78,7 @@ class WidthMovesGenerator {
     if (Look(a) == Look(b) && Even(a) && Even(b)) {
       return Possible(2 * a.ranks.size()) ? std::optional<double>(0.5) : std::nullopt;
     }
-    const int64_t heads = setting_.workload.model.num_kv_heads;
+    const int64_t heads = NumParts(setting_.workload.model);
     if (a.ranks.size() > 1 || heads < 2 || setting_.request.max_tp < 2) return std::nullopt;
     const double wanted = Speed(a.ranks[0]) / (Speed(a.ranks[0]) + Speed(b.ranks[0]));
     const int64_t whole = std::clamp<int64_t>(std::llround(wanted * static_cast<double>(heads)), 1, heads - 1);

@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/model/model_slice.h"
 #include "planner/cluster/cluster.h"
 #include "planner/cluster/links.h"
 #include "planner/costs/costs.h"
@@ -73,7 +74,7 @@ struct Setting {
   // Whether a layer that is recomputed sums over its unit once more.
   bool RepeatsSums() const { return !limits().tp_as_run; }
   // Parts of a layer that tensor parallelism does not cut.
-  int64_t tp_parts() const { return limits().tp_as_run ? workload.model.num_kv_heads : workload.model.num_heads; }
+  int64_t tp_parts() const { return limits().tp_as_run ? NumParts(workload.model) : workload.model.num_heads; }
   // Whether the plan is within the limits.
   bool MayBe(const Plan& plan) const { return ValidateWithin(limits(), plan, workload.model).ok(); }
   // What a rank may recompute where that is nothing or everything, as asked for; what costs least time first.

@@ -6,7 +6,8 @@ train them in PyTorch, then run the same job under many plans and compare every 
 Limits on the relative difference: float64 1e-10 over 50 steps, float32 1e-5 over 10, mixed precision in a half type 2e-2 over 20.
 Then the exported model's logits.
 
-usage: check_plans.py [--long]   # --long: all plans by hand for each family and type; else for one, and three for each other
+usage: check_plans.py [--long]   # --long: all plans by hand for each family and type; else for one, three for two others, and of
+                                 # the relatives of Llama (RELATIVES) one and one over tensor-parallel groups, in float64
 """
 import copy
 import functools
@@ -32,6 +33,10 @@ CASES = {"float64": (50, 1e-10), "float32": (10, 1e-5)}  # steps, limit
 HALF_CASES = {"bfloat16": (20, 2e-2), "float16": (20, 2e-2)}
 ALL_BY_HAND = ("gpt2", "float64")
 SOME_BY_HAND = ("uneven batches and shards", "other operators recomputed on each device", "zero bubble")
+# With what else their jobs say.
+RELATIVES = {"qwen3": {"optimizer__decay": "matrices"}, "phi4": {}, "smollm3": {}, "olmo2": {}}
+UNDIVIDED = ("olmo2",)  # a rank has all heads of a layer or none
+OF_RELATIVES = "norms of heads recomputed"
 SMALLEST_LR = 1e-300  # a step that changes no weight: its checkpoint holds the initial weights
 LOGITS_LIMIT = 1e-4
 # Models that are no flavor. Of eight frequencies this scaling keeps one, mixes one and divides the others.
@@ -66,7 +71,8 @@ class Oracle:
     def sections(self, **changes):
         precision = {"training__mixed_precision_param" if self.half else "training__dtype": self.dtype}
         model = {"model__config_json": json.dumps(OWN_CONFIGS[self.model])} if self.model in OWN_CONFIGS else {}
-        return job_sections(self.cluster, self.model, **{"training__steps": self.steps, "data__validation_interval": 5, **self.data, **model, **precision, **changes})
+        settings = {**model, **precision, **RELATIVES.get(self.model, {}), **changes}
+        return job_sections(self.cluster, self.model, **{"training__steps": self.steps, "data__validation_interval": 5, **self.data, **settings})
 
     def compare(self, job_id):
         """Raises with the worst relative difference when it is above the limit."""
@@ -150,7 +156,8 @@ def check_family(results, cluster, slow_cluster, model, dtype, names):
         plan = HAND_PLANS[what]
         results.run(f"{name}: {what}", run_hand_plan, oracle, f"{model}-{dtype}-hand-{number}", plan)
     layouts = {strategy: functools.partial(run_to_end, planner__strategy=strategy) for strategy in ("even", "cephalo")}
-    layouts["tensor-parallel"] = run_tensor_parallel
+    if model not in UNDIVIDED:
+        layouts["tensor-parallel"] = run_tensor_parallel
     for layout, run in layouts.items():
         job_id = f"{model}-{dtype}-{layout}"
         results.run(f"{name}: {layout}", run, oracle, job_id)
@@ -159,6 +166,13 @@ def check_family(results, cluster, slow_cluster, model, dtype, names):
         results.run(f"{name}: exported model of {layout}", check_export, oracle, job_id)
     if dtype == "float64":
         results.run(f"{name}: replan at step 20", run_with_replan, oracle, slow_cluster, f"{model}-{dtype}-replan")
+
+
+def check_relative(results, cluster, model, dtype):
+    oracle = Oracle(cluster, model, dtype)
+    results.run(f"{model} {dtype}: {OF_RELATIVES}", run_hand_plan, oracle, f"{model}-{dtype}-hand", HAND_PLANS[OF_RELATIVES])
+    if model not in UNDIVIDED:
+        results.run(f"{model} {dtype}: tensor-parallel", run_tensor_parallel, oracle, f"{model}-{dtype}-tensor-parallel")
 
 
 def check_scaled_positions(results, cluster, model, dtype):
@@ -192,7 +206,12 @@ def main():
             for model in ("gpt2", "llama3", "qwen2"):
                 names = HAND_PLANS if sys.argv[1:] or (model, dtype) == ALL_BY_HAND else SOME_BY_HAND
                 results.prepare(f"{model} {dtype}", check_family, results, cluster, slow_cluster, model, dtype, names)
+            for model in RELATIVES if sys.argv[1:] else ():
+                results.prepare(f"{model} {dtype}", check_family, results, cluster, slow_cluster, model, dtype, SOME_BY_HAND)
             results.prepare(f"llama3-scaled {dtype}", check_scaled_positions, results, cluster, "llama3-scaled", dtype)
+        for model in RELATIVES:
+            if not sys.argv[1:]:
+                results.prepare(f"{model} float64", check_relative, results, cluster, model, "float64")
         for dtype in HALF_CASES:
             for model in ("gpt2", "llama3"):
                 results.prepare(f"{model} {dtype}", check_half, results, cluster, model, dtype)

@@ -23,6 +23,7 @@ HAND_PLANS = {
     "recompute on some devices": ([[3, 2], [4], [2], [1]], [.1, .2, .3, .4], ["full", "none", "full", "none"]),
     "other operators recomputed on each device": ([[3, 2], [4], [2], [1]], [.1, .2, .3, .4],
                                                   ["norm1,activation", "qkv,attention", "attn_out,up", "none"]),
+    "norms of heads recomputed": ([[3, 2], [4], [2], [1]], [.1, .2, .3, .4], ["head_norm", "qkv", "head_norm,attention", "none"], "zero_bubble"),
     "zero bubble": ([[3, 2, 1], [2, 2], [1], [1]], [.4, .3, .2, .1], ["none", "norm2,up", "full", "none"], "zero_bubble"),
 }
 

@@ -1,4 +1,4 @@
-"""The oracle: transformers' own GPT-2, Llama and Qwen 2, trained by plain PyTorch on one device with one batch.
+"""The oracle: transformers' own GPT-2, Llama, Qwen 2 and 3, Phi-3, SmolLM 3 and OLMo 2, trained by plain PyTorch on one device with one batch.
 
 Starts from an exported model, draws the same samples, and yields what a step line shows. What is patched in transformers, and why,
 stands at the patch: in float64 it would otherwise compute parts in float32.
@@ -131,7 +131,10 @@ class TextLoss:
 
 def optimizer_of(model, job):
     settings = job["optimizer"]
-    return torch.optim.AdamW(list(model.parameters()), lr=settings["lr"], betas=(settings["beta1"], settings["beta2"]), eps=settings["eps"],
+    parameters = list(model.parameters())
+    if settings.get("decay") == "matrices":  # as transformers' Trainer: without biases and norms
+        parameters = [{"params": [p for p in parameters if p.dim() > 1]}, {"params": [p for p in parameters if p.dim() == 1], "weight_decay": 0.0}]
+    return torch.optim.AdamW(parameters, lr=settings["lr"], betas=(settings["beta1"], settings["beta2"]), eps=settings["eps"],
                              weight_decay=settings["weight_decay"])
 
 

@@ -87,6 +87,8 @@ class Executor::Pass : public ProgramWork {
   void Carry(const Op& op, const at::Tensor& past);
   // Whole or a segment; its rows are the microbatch's activation between the two.
   void RunHead(const Forward& op, at::Tensor& activation);
+  // Of one owned range.
+  void Step(RangeState& own, const OptimizerSection& options, int64_t update, double clip);
   void CountLoss(const Forward& op, const at::Tensor& loss);
   // What both kinds of a backward begin with: the gradient of what the unit or segment makes, which becomes that of its input.
   template <typename Op>

@@ -37,6 +37,7 @@ at::Tensor Executor::Pass::RunUnit(const Forward& op, const at::Tensor& input) {
   Saved& saved = saved_[op.unit][op.microbatch];
   const OpSet recomputed = op.keep == Keep::kBoundary ? OpSet::OfProgram(op.operators) : OpSet::None();
   const ValueSet kept = op.keep == Keep::kNothing ? ValueSet() : e_.model_.KeptFor(recomputed);
+  saved.kind = e_.model_.shape().KindOf(op.unit - 1);
   at::Tensor output = e_.model_.LayerForward(op.segment, parameters, input, saved, kept, DocumentsOf(op.microbatch));
   if (op.keep == Keep::kNothing && op.segment != UnitSegment::kAttention) saved = {};
   return output;
@@ -163,13 +164,23 @@ absl::Status Executor::Pass::Do(const ZeroGrad& op) {
   return absl::OkStatus();
 }
 
+void Executor::Pass::Step(RangeState& own, const OptimizerSection& options, int64_t update, double clip) {
+  OptimizerSection without_decay = options;
+  without_decay.weight_decay = 0;
+  for (const DecayRun& run : own.decay_runs) {
+    const auto of = [&run](const at::Tensor& all) { return all.narrow(0, run.begin, run.end - run.begin); };
+    at::Tensor gradient = of(own.gradient), parameter = of(own.parameter), exp_avg = of(own.exp_avg),
+               exp_avg_sq = of(own.exp_avg_sq);
+    AdamWStep(run.decayed ? options : without_decay, input_.lr, update, clip, gradient, parameter, exp_avg, exp_avg_sq);
+  }
+}
+
 absl::Status Executor::Pass::Do(const OptimizerStep&) {
   const JobConfig& config = assignment().config;
   const double clip = ClipCoefficient(outcome_.scalars.norm(), config.training.max_norm) / input_.loss_scale;
   const int64_t update = input_.step - input_.skipped + 1;
   for (RangeState& own : e_.state_.ranges()) {
-    if (outcome_.overflow.empty())
-      AdamWStep(config.optimizer, input_.lr, update, clip, own.gradient, own.parameter, own.exp_avg, own.exp_avg_sq);
+    if (outcome_.overflow.empty()) Step(own, config.optimizer, update, clip);
     own.gradient.zero_();  // reductions add to it
   }
   return absl::OkStatus();

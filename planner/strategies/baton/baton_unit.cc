@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/model/model_slice.h"
 #include "planner/util/infinity.h"
 
 namespace motley::planner {
@@ -27,7 +28,7 @@ std::vector<size_t> FirstOfEachKind(const std::vector<int>& kinds) {
 BatonUnitSolver::BatonUnitSolver(const Setting& setting)
     : setting_(setting),
       costs_(setting.costs),
-      parts_(setting.workload.model.num_kv_heads),
+      parts_(NumParts(setting.workload.model)),
       usable_(setting.cluster.kinds.size(), 0) {
   for (int d = 0; d < setting.num_devices(); ++d) usable_[setting.KindOf(d)] = setting.UsableBytes(d);
 }

@@ -41,10 +41,11 @@ std::vector<RecomputeOption> RecomputeFrontier(const std::vector<RecomputeItem>&
 
 std::vector<RecomputeItem> RecomputeItems(const Costs& costs, int kind, double samples, double share, bool with_reduction) {
   const double nothing = static_cast<double>(costs.SavedBytes(kind, UnitKind::kLayer, OpSet::None(), samples, share));
+  const FamilyTraits& traits = TraitsOf(costs.workload().model.family);
   std::vector<RecomputeItem> items;
   OpSet seen;
   for (const Costs::OperatorCost& cost : costs.Operators(kind)) {
-    const OpSet ops = RecomputedWith(OpSet::None().With(cost.op));
+    const OpSet ops = RecomputedWith(OpSet::None().With(cost.op), traits);
     if (seen.Has(cost.op) || (!with_reduction && ops.Has(Op::kAttnOut))) continue;
     seen = seen | ops;
     const double freed = nothing - static_cast<double>(costs.SavedBytes(kind, UnitKind::kLayer, ops, samples, share));

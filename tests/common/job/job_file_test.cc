@@ -240,11 +240,11 @@ TEST(JobFileTest, AnIdOfTheHubIsNoConfig) {
 
 TEST(JobFileTest, EachReasonAgainstAModelIsALine) {
   TempFolder folder;
-  folder.Write("config.json", kPhi3Config);
+  folder.Write("config.json", kGemma2Config);
   const std::string path = folder.Write("a.toml", std::string("[model]\nconfig = \"config.json\"\n") + kPaths);
   const std::string file = path + ":2: model.config " + (folder / "config.json");
   EXPECT_THAT(std::string(LoadJobFile(path, {}).status().message()),
-              testing::StartsWith(file + ": model_type \"phi3\" can be planned but not trained"));
+              testing::StartsWith(file + ": model_type \"gemma2\" can be planned but not trained"));
   std::string llama = kLlama32Config;
   llama.replace(llama.find("\"silu\""), 6, "\"gelu\"");
   llama.replace(llama.find("\"llama3\""), 8, "\"yarn\"");

@@ -16,6 +16,10 @@ TEST(ModelFamilyTest, FamiliesKeepTheirNumbers) {
   EXPECT_EQ(static_cast<int>(ModelFamily::kGpt2), 0);
   EXPECT_EQ(static_cast<int>(ModelFamily::kLlama), 1);
   EXPECT_EQ(static_cast<int>(ModelFamily::kQwen2), 2);
+  EXPECT_EQ(static_cast<int>(ModelFamily::kPhi3), 3);
+  EXPECT_EQ(static_cast<int>(ModelFamily::kQwen3), 4);
+  EXPECT_EQ(static_cast<int>(ModelFamily::kSmolLm3), 5);
+  EXPECT_EQ(static_cast<int>(ModelFamily::kOlmo2), 6);
 }
 
 // A family that the config's reader does not know, or whose flavors are missing, could never be trained.
@@ -43,6 +47,27 @@ TEST(ModelFamilyTest, Qwen2DiffersFromLlamaInItsBiasesAlone) {
   EXPECT_TRUE(qwen.biases.qkv && !qwen.biases.norm && !qwen.biases.out && !qwen.biases.mlp);
   EXPECT_FALSE(llama.biases.qkv || llama.biases.norm || llama.biases.out || llama.biases.mlp);
   EXPECT_EQ(qwen.weights, llama.weights);
+}
+
+TEST(ModelFamilyTest, Phi3AndSmolLm3HaveLlamasLayersAndQwen3HasNormsOfHeads) {
+  const FamilyTraits& llama = TraitsOf(ModelFamily::kLlama);
+  for (const ModelFamily family : {ModelFamily::kPhi3, ModelFamily::kSmolLm3, ModelFamily::kQwen3}) {
+    const FamilyTraits& traits = TraitsOf(family);
+    EXPECT_EQ(SameLayers(llama, traits), family != ModelFamily::kQwen3) << traits.model_type;
+    EXPECT_FALSE(traits.biases.qkv || traits.biases.norm || traits.biases.out || traits.biases.mlp) << traits.model_type;
+  }
+  EXPECT_EQ(TraitsOf(ModelFamily::kPhi3).names.up.size(), 1u);
+  EXPECT_EQ(TraitsOf(ModelFamily::kQwen3).head_norm, HeadNorm::kByHead);
+  EXPECT_EQ(TraitsOf(ModelFamily::kSmolLm3).rotary_layers, RotaryLayers::kChosen);
+}
+
+TEST(ModelFamilyTest, Olmo2HasNormsBehindAndOverAllHeads) {
+  const FamilyTraits& olmo = TraitsOf(ModelFamily::kOlmo2);
+  EXPECT_EQ(olmo.norm_places, NormPlaces::kBehind);
+  EXPECT_EQ(olmo.head_norm, HeadNorm::kWhole);
+  EXPECT_EQ(olmo.names.norm1, TraitsOf(ModelFamily::kLlama).names.norm2) << "one name, two places";
+  EXPECT_FALSE(SameLayers(olmo, TraitsOf(ModelFamily::kLlama)) || SameLayers(olmo, TraitsOf(ModelFamily::kQwen3)));
+  for (const ModelFamily family : kModelFamilies) EXPECT_EQ(IsDivisible(TraitsOf(family)), family != ModelFamily::kOlmo2);
 }
 
 }  // namespace

@@ -34,13 +34,17 @@ TEST(ModelSliceTest, RefusesWhatCannotBeCut) {
   EXPECT_THAT(message(shape, {0.6, 0.4}), HasSubstr("nearest are 0.5, 0.5"));
   EXPECT_THAT(message(shape, {0.98, 0.02}), HasSubstr("nearest are 0.75, 0.25"));
   EXPECT_THAT(message(shape, {0.2, 0.2, 0.2, 0.2, 0.2}), HasSubstr("over 5 ranks, the model has 4 key-value heads"));
+  EXPECT_EQ(NumParts(Shape("olmo2", 256, 256)), 1);
+  EXPECT_THAT(message(Shape("olmo2", 256, 256), {0.5, 0.5}),
+              HasSubstr("a layer of olmo2 has norms over all of its heads together, so no rank computes some of them"));
+  EXPECT_TRUE(SlicesOf(Shape("olmo2", 256, 256), std::vector<double>{1}).ok());
   EXPECT_THAT(message(Shape("gpt2", 256, 3), {0.5, 0.5}), HasSubstr("3 tokens, fewer than its 4"));
 }
 
 // What the slices of a unit's ranks have is each divided element once, and every other one in all of them; and a slice has the
 // layout of its shape.
 TEST(ModelSliceTest, RunsCoverEveryElement) {
-  for (const char* name : {"gpt2", "llama3", "qwen2"}) {
+  for (const char* name : {"gpt2", "llama3", "qwen2", "qwen3", "phi4"}) {
     const ModelShape shape = Shape(name, 83, 101);
     const int64_t parts = NumParts(shape);
     std::vector<ModelSlice> slices = {{0, 1, parts}, {1, parts, parts}};

@@ -13,8 +13,8 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(ModelTest, EveryFlavorRoundTripsThroughConfigJson) {
-  for (const char* name : {"gpt2", "llama3", "qwen2"}) {
-    EXPECT_GE(KnownFlavors(name).size(), 5u);
+  for (const char* name : {"gpt2", "llama3", "qwen2", "qwen3", "phi4", "smollm3", "olmo2"}) {
+    EXPECT_GE(KnownFlavors(name).size(), 3u);
     for (const std::string& flavor : KnownFlavors(name)) {
       const auto shape = ModelFlavor(name, flavor);
       ASSERT_TRUE(shape.ok()) << shape.status();
@@ -38,7 +38,14 @@ TEST(ModelTest, UnusualShapesRoundTripToo) {
   qwen.family = ModelFamily::kQwen2;
   ModelShape scaled = llama;
   scaled.rope_scaling = {.factor = 8, .low_freq_factor = 1.5, .high_freq_factor = 5, .original_max_positions = 64};
-  for (const ModelShape& shape : {gpt2, llama, qwen, scaled}) EXPECT_EQ(*ParseHfConfig(ToHfConfig(shape), "c"), shape);
+  ModelShape phi = llama, qwen3 = llama, smol = llama;
+  phi.family = ModelFamily::kPhi3, qwen3.family = ModelFamily::kQwen3, smol.family = ModelFamily::kSmolLm3;
+  ModelShape olmo = llama;
+  olmo.family = ModelFamily::kOlmo2;
+  ModelShape chosen = smol;
+  chosen.layer_kinds = {{.rotary = false}, {.rotary = true}};
+  for (const ModelShape& shape : {gpt2, llama, qwen, scaled, phi, qwen3, smol, chosen, olmo})
+    EXPECT_EQ(*ParseHfConfig(ToHfConfig(shape), "c"), shape);
 }
 
 TEST(ModelTest, UnknownNamesGetTheNearestAndTheList) {
@@ -48,8 +55,10 @@ TEST(ModelTest, UnknownNamesGetTheNearestAndTheList) {
               HasSubstr("flavor of model gpt2 '124m' is not known; did you mean '124M'? Known: debug, "));
   const absl::Status name = ModelFlavor("llama", "debug").status();
   EXPECT_EQ(name.code(), absl::StatusCode::kNotFound);
-  EXPECT_THAT(std::string(name.message()),
-              HasSubstr("model name 'llama' is not known; did you mean 'llama3'? Known: gpt2, llama3, qwen2"));
+  EXPECT_THAT(
+      std::string(name.message()),
+      HasSubstr(
+          "model name 'llama' is not known; did you mean 'llama3'? Known: gpt2, llama3, qwen2, qwen3, phi4, smollm3, olmo2"));
   EXPECT_THAT(std::string(ModelFlavor("gpt2", "zzzzzzzz").status().message()), HasSubstr("is not known; Known: debug"));
   EXPECT_TRUE(KnownFlavors("bert").empty());
 }
@@ -112,6 +121,20 @@ TEST(ModelTest, LeftOutSizesAreThoseOfTransformers) {
   qwen.family = ModelFamily::kQwen2;
   qwen.vocab_size = 151936, qwen.intermediate_size = 22016, qwen.max_positions = 32768;
   expect("qwen2", qwen);
+  qwen.family = ModelFamily::kQwen3;
+  expect("qwen3", qwen);
+  ModelShape phi = llama;
+  phi.family = ModelFamily::kPhi3;
+  phi.vocab_size = 32064, phi.hidden_size = 3072, phi.head_dim = 96, phi.intermediate_size = 8192, phi.max_positions = 4096;
+  phi.norm_eps = 1e-5;
+  expect("phi3", phi);
+  ModelShape olmo = llama;
+  olmo.family = ModelFamily::kOlmo2;
+  olmo.vocab_size = 50304, olmo.norm_eps = 1e-5;
+  expect("olmo2", olmo);
+  ModelShape smol = *ModelFlavor("smollm3", "3B");
+  smol.max_positions = 32768, smol.rope_theta = 2e6;
+  expect("smollm3", smol);
 }
 
 TEST(ModelTest, NullHeadsOfKeysAreAsManyAsHeads) {
@@ -186,6 +209,43 @@ TEST(ModelTest, OfSeveralRotaryKeysOneWins) {
   }
 }
 
+TEST(ModelTest, Qwen3AndPhi4AreRead) {
+  const auto qwen = ParseHfConfig(With("qwen3", R"(, "head_dim": 24, "rope_theta": 1e6, "tie_word_embeddings": true,
+    "sliding_window": null, "use_sliding_window": false, "max_window_layers": 2)"),
+                                  "c");
+  ASSERT_TRUE(qwen.ok()) << qwen.status();
+  EXPECT_EQ(*qwen, *ModelFlavor("qwen3", "debug"));
+  EXPECT_EQ(ParseHfConfig(With("qwen3", ""), "c")->head_dim, 128) << "not the hidden size by the heads";
+  const auto phi = ParseHfConfig(With("phi3", R"(, "rope_theta": 250000.0, "rope_scaling": null, "sliding_window": null,
+    "original_max_position_embeddings": 256, "embd_pdrop": 0.0)"),
+                                 "c");
+  ASSERT_TRUE(phi.ok()) << phi.status();
+  EXPECT_EQ(*phi, *ModelFlavor("phi4", "debug"));
+}
+
+// 1 in no_rope_layers is a layer with positions. Left out, every fourth has none.
+TEST(ModelTest, SmolLm3ChoosesLayersWithoutPositions) {
+  const auto kinds = [](const std::string& more) {
+    const auto shape = ParseHfConfig(With("smollm3", more), "c");
+    EXPECT_TRUE(shape.ok()) << shape.status();
+    return shape.ok() ? shape->layer_kinds : std::vector<LayerKind>(9);
+  };
+  const LayerKind with, none = {.rotary = false};
+  EXPECT_EQ(kinds(R"(, "no_rope_layers": [1, 0])"), (std::vector<LayerKind>{with, none}));
+  EXPECT_EQ(kinds(R"(, "no_rope_layers": [0, 0])"), (std::vector<LayerKind>{none, none}));
+  EXPECT_TRUE(kinds(R"(, "no_rope_layers": [1, 1])").empty()) << "all alike";
+  EXPECT_TRUE(kinds("").empty()) << "of two layers none is a fourth";
+  EXPECT_EQ(kinds(R"(, "no_rope_layer_interval": 2)"), (std::vector<LayerKind>{with, none}));
+  EXPECT_EQ(kinds(R"(, "no_rope_layers": null, "no_rope_layer_interval": 2)"), (std::vector<LayerKind>{with, none}));
+  EXPECT_TRUE(kinds(R"(, "use_sliding_window": true)").empty()) << "of no size";
+  const auto shape = ParseHfConfig(With("smollm3", ""), "c");
+  EXPECT_EQ(shape->rope_theta, 2e6);
+  EXPECT_TRUE(shape->tie_embeddings);
+  EXPECT_TRUE(ModelShape().KindOf(7).rotary);
+  EXPECT_FALSE(ModelFlavor("smollm3", "3B")->KindOf(3).rotary);
+  EXPECT_TRUE(ModelFlavor("smollm3", "3B")->KindOf(4).rotary);
+}
+
 TEST(ModelTest, WhatIsNotSupportedIsRefusedByKey) {
   const std::pair<std::string, const char*> cases[] = {
       {"", "my.json: is not JSON: it is empty; download it again"},
@@ -202,8 +262,12 @@ TEST(ModelTest, WhatIsNotSupportedIsRefusedByKey) {
       {R"({"metadata": {}, "weight_map": {}})", "it is the index of a model's files of weights; give the config.json"},
       {"{\"model_type\": ", "my.json: is not JSON"},
       {"[1]", "my.json: must be a JSON object"},
-      {"{}", "my.json: model_type is missing; it must be \"gpt2\", \"llama\", \"qwen2\" or \"mistral\""},
-      {R"({"model_type": "bloom"})", "model_type must be \"gpt2\", \"llama\", \"qwen2\" or \"mistral\", got \"bloom\""},
+      {"{}",
+       "my.json: model_type is missing; it must be \"gpt2\", \"llama\", \"qwen2\", \"mistral\", \"phi3\", \"qwen3\", "
+       "\"smollm3\" or \"olmo2\""},
+      {R"({"model_type": "bloom"})",
+       "model_type must be \"gpt2\", \"llama\", \"qwen2\", \"mistral\", \"phi3\", \"qwen3\", \"smollm3\" or \"olmo2\", got "
+       "\"bloom\""},
       {R"({"model_type": "mixtral"})",
        "model_type \"mixtral\": it is a mixture of experts, which is not supported; use a dense model"},
       {R"({"model_type": "qwen2_moe"})", "it is a mixture of experts"},
@@ -252,6 +316,18 @@ TEST(ModelTest, WhatIsNotSupportedIsRefusedByKey) {
       {With("qwen2", R"(, "layer_types": ["full_attention", "sliding_attention"])"), "layer_types with \"sliding_attention\""},
       {With("qwen2", R"(, "rope_scaling": {"type": "yarn", "factor": 4.0})"), "rope_scaling with type \"yarn\""},
       {With("qwen2", R"(, "mlp_bias": true)"), "mlp_bias true is not supported; use false"},
+      {With("qwen3", R"(, "attention_bias": true)"), "attention_bias true is not supported; use false"},
+      {With("qwen3", R"(, "use_sliding_window": true, "sliding_window": 64)"), "sliding_window 64: attention over a window"},
+      {With("phi3", R"(, "partial_rotary_factor": 0.75)"), "partial_rotary_factor 0.75 is not supported; use 1.0"},
+      {With("phi3", R"(, "rope_scaling": {"type": "longrope", "short_factor": [1], "long_factor": [1]})"),
+       "rope_scaling with type \"longrope\" is not supported"},
+      {With("phi3", R"(, "sliding_window": 64)"), "sliding_window 64: attention over a window"},
+      {With("smollm3", R"(, "no_rope_layers": [1])"),
+       "no_rope_layers must have 1 or 0 (without rotary positions) for each of the 2 layers"},
+      {With("smollm3", R"(, "no_rope_layers": [1, 2])"), "no_rope_layers must have 1 or 0"},
+      {With("smollm3", R"(, "no_rope_layers": 4)"), "no_rope_layers must have 1 or 0"},
+      {With("smollm3", R"(, "no_rope_layer_interval": 0)"), "no_rope_layer_interval must be at least 1, got 0"},
+      {With("smollm3", R"(, "use_sliding_window": true, "sliding_window": 64)"), "sliding_window 64: attention over a window"},
       {LlamaWith(R"(, "quantization_config": {"bits": 4})"), "quantization_config"},
   };
   for (const auto& [text, message] : cases) {

@@ -11,6 +11,7 @@ namespace {
 const ModelShape kGpt2 = *ModelFlavor("gpt2", "124M");
 const ModelShape kLlama = *ModelFlavor("llama3", "8B");
 const ModelShape kQwen2 = *ModelFlavor("qwen2", "7B");
+const ModelShape kQwen3 = *ModelFlavor("qwen3", "8B");
 constexpr UnitKind kUnits[] = {UnitKind::kEmbedding, UnitKind::kLayer, UnitKind::kHead};
 
 OpCost Find(const ModelShape& shape, UnitKind unit, Op op, int64_t samples, int64_t seq_len, DType dtype = DType::kFloat32) {
@@ -24,21 +25,21 @@ OpCost Find(const ModelShape& shape, UnitKind unit, Op op, int64_t samples, int6
 TEST(OperatorsTest, NamesAreDistinct) {
   std::set<std::string_view> names;
   int count = 0;
-  for (const ModelShape& shape : {kGpt2, kLlama, kQwen2}) {
+  for (const ModelShape& shape : {kGpt2, kLlama, kQwen2, kQwen3}) {
     for (const UnitKind unit : kUnits) {
       for (const OpCost& cost : UnitOperators(shape, unit, 1, 8, DType::kFloat32)) {
-        if (shape.family == ModelFamily::kLlama) ++count;
+        if (shape.family == ModelFamily::kQwen3) ++count;
         names.insert(OpName(cost.op));
       }
     }
   }
-  EXPECT_EQ(names.size(), 14u);
-  EXPECT_EQ(count, 14);  // Llama has them all; GPT-2 lacks the rotary positions
+  EXPECT_EQ(names.size(), static_cast<size_t>(kNumOps));
+  EXPECT_EQ(count, kNumOps);  // Qwen 3 has them all; Llama lacks the norms of heads, GPT-2 the rotary positions too
 }
 
 // Six times the matrices' parameters for each token, as everybody counts, within the small change of norms and biases.
 TEST(OperatorsTest, LayerFlopsAreSixTimesTheParametersPlusAttention) {
-  for (const ModelShape& shape : {kGpt2, kLlama, kQwen2}) {
+  for (const ModelShape& shape : {kGpt2, kLlama, kQwen2, kQwen3}) {
     const int64_t samples = 3, seq_len = 512, tokens = samples * seq_len;
     double matrices = 0;
     const std::vector<UnitSpec> layout = ParameterLayout(shape);
@@ -72,6 +73,20 @@ TEST(OperatorsTest, BiasesAreCountedWhereTheFamilyHasThem) {
   }
 }
 
+TEST(OperatorsTest, NormsOfHeadsCostAPassOverQueriesAndKeys) {
+  constexpr int64_t kTokens = 2 * 64, kColumns = 4096 + 1024;
+  const OpCost norm = Find(kQwen3, UnitKind::kLayer, Op::kHeadNorm, 2, 64);
+  EXPECT_EQ(norm.forward_flops, 5.0 * kTokens * kColumns);
+  EXPECT_EQ(norm.backward_flops(), 2 * norm.forward_flops);
+  EXPECT_EQ(norm.activation_bytes, 3.0 * kTokens * kColumns * 4);
+  EXPECT_EQ(norm.output_bytes, kTokens * (kColumns + 32 + 8) * 4);
+  EXPECT_TRUE(norm.divided && norm.output_divided && !norm.is_matrix);
+  ModelShape llama = kQwen3;
+  llama.family = ModelFamily::kLlama;
+  const auto waiting = [](const ModelShape& shape) { return WaitingBytes(shape, UnitKind::kLayer, 2, 64, DType::kFloat32); };
+  EXPECT_EQ(waiting(kQwen3) - waiting(llama), 2 * 128 * 4) << "the gradients of two weights";
+}
+
 TEST(OperatorsTest, LogitsHaveRowsOfAMultipleOf64) {
   EXPECT_EQ(LogitColumns(50257), 50304);
   EXPECT_EQ(LogitColumns(32000), 32000);
@@ -98,6 +113,14 @@ TEST(OperatorsTest, SavedBytesAreTheTensorsOfTheLayer) {
             tokens * 4 * ((1 + 1 + 3 + 1 + 1 + 1 + 4 + 4) * 768 + 4 + 12));
   EXPECT_EQ(SavedBytes(kLlama, UnitKind::kLayer, 2, 64, DType::kFloat64),
             tokens * 8 * ((1 + 1 + 1 + 1 + 1 + 1) * 4096 + 2 * 1024 + 3 * 14336 + 2 + 32));
+  // Of Qwen 3 queries and keys before their norm, too, and one number for each of them.
+  EXPECT_EQ(SavedBytes(kQwen3, UnitKind::kLayer, 2, 64, DType::kFloat64),
+            tokens * 8 * ((1 + 1 + 1 + 1 + 1 + 1) * 4096 + 2 * 1024 + 3 * 12288 + 2 + 32 + (4096 + 1024) + (32 + 8)));
+  // Of OLMo 2 in place of the normed inputs what attention and MLP made.
+  ModelShape olmo = kQwen3;
+  olmo.family = ModelFamily::kOlmo2;
+  EXPECT_EQ(SavedBytes(olmo, UnitKind::kLayer, 2, 64, DType::kFloat64),
+            tokens * 8 * ((1 + 1 + 1 + 1 + 1 + 1) * 4096 + 2 * 1024 + 3 * 12288 + 2 + 32 + (4096 + 1024) + 2));
   EXPECT_EQ(SavedBytes(kGpt2, UnitKind::kHead, 2, 64, DType::kFloat32), tokens * 4 * (2 * 768 + 2));
   EXPECT_EQ(SavedBytes(kGpt2, UnitKind::kEmbedding, 2, 64, DType::kFloat32), tokens * 16);
   EXPECT_EQ(BoundaryBytes(kGpt2, 2, 64, DType::kFloat32), tokens * 4 * 768);

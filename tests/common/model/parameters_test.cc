@@ -24,10 +24,18 @@ TEST(ParametersTest, CountsOfKnownModels) {
   EXPECT_EQ(NumParameters(Flavor("qwen2", "0.5B")), 494032768);
   EXPECT_EQ(NumParameters(Flavor("qwen2", "1.5B")), 1543714304);
   EXPECT_EQ(NumParameters(Flavor("qwen2", "7B")), 7615616512);
+  EXPECT_EQ(NumParameters(Flavor("qwen3", "0.6B")), 596049920);
+  EXPECT_EQ(NumParameters(Flavor("qwen3", "1.7B")), 1720574976);
+  EXPECT_EQ(NumParameters(Flavor("qwen3", "4B")), 4022468096);
+  EXPECT_EQ(NumParameters(Flavor("qwen3", "8B")), 8190735360);
+  EXPECT_EQ(NumParameters(Flavor("phi4", "14B")), 14659507200);
+  EXPECT_EQ(NumParameters(Flavor("smollm3", "3B")), 3075098624);
+  EXPECT_EQ(NumParameters(Flavor("olmo2", "1B")), 1484916736);
+  EXPECT_EQ(NumParameters(Flavor("olmo2", "7B")), 7298617344);
 }
 
 TEST(ParametersTest, UnitsAreDenseAndNamesUnique) {
-  for (const char* name : {"gpt2", "llama3", "qwen2"}) {
+  for (const char* name : {"gpt2", "llama3", "qwen2", "qwen3", "phi4", "smollm3", "olmo2"}) {
     for (const bool tied : {false, true}) {
       ModelShape shape = Flavor(name, "debug");
       shape.tie_embeddings = tied;
@@ -130,9 +138,64 @@ TEST(ParametersTest, Qwen2HasTheBiasesOfTransformersBehindTheirWeights) {
                                                  "v_proj.bias", "o_proj.weight"}));
 }
 
+// The two norms lie side by side: the engine has them as one matrix.
+TEST(ParametersTest, Qwen3HasNormsOfQueriesAndKeys) {
+  ModelShape qwen = Flavor("qwen3", "debug"), llama = qwen;
+  qwen.num_layers = llama.num_layers = 1;
+  llama.family = ModelFamily::kLlama;
+  std::map<std::string, std::vector<int64_t>> expected = Shapes(llama);
+  expected["model.layers.0.self_attn.q_norm.weight"] = {24};
+  expected["model.layers.0.self_attn.k_norm.weight"] = {24};
+  EXPECT_EQ(Shapes(qwen), expected);
+  const std::vector<UnitSpec> units = ParameterLayout(qwen);
+  const auto of = [&](std::string_view name) {
+    for (const TensorSpec& tensor : units[1].tensors) {
+      if (tensor.name.find(name) != std::string::npos) return tensor;
+    }
+    return TensorSpec();
+  };
+  EXPECT_EQ(of("q_norm").offset_elements + 24, of("k_norm").offset_elements);
+  EXPECT_GE(of("q_norm").offset_elements, units[1].divided_elements) << "each rank has both whole";
+  EXPECT_EQ(of("k_norm").init, InitKind::kOnes);
+}
+
+TEST(ParametersTest, Phi3HasItsProductsFused) {
+  ModelShape phi = Flavor("phi4", "debug"), llama = phi;
+  phi.num_layers = llama.num_layers = 1;
+  llama.family = ModelFamily::kLlama;
+  std::map<std::string, std::vector<int64_t>> expected = Shapes(llama);
+  for (const char* name : {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "mlp.gate_proj", "mlp.up_proj"}) {
+    expected.erase(std::string("model.layers.0.") + name + ".weight");
+  }
+  expected["model.layers.0.self_attn.qkv_proj.weight"] = {128, 64};
+  expected["model.layers.0.mlp.gate_up_proj.weight"] = {384, 64};
+  EXPECT_EQ(Shapes(phi), expected);
+  const std::vector<UnitSpec> units = ParameterLayout(phi);
+  EXPECT_EQ(units[1].tensors[0].divided_rows, (std::vector<int64_t>{64, 32, 32}));
+  EXPECT_EQ(units[1].tensors[2].divided_rows, (std::vector<int64_t>{192, 192})) << units[1].tensors[2].name;
+}
+
+TEST(ParametersTest, Olmo2HasNormsBehindAndOverAllHeads) {
+  ModelShape olmo = Flavor("olmo2", "debug"), llama = olmo;
+  olmo.num_layers = llama.num_layers = 1;
+  llama.family = ModelFamily::kLlama;
+  std::map<std::string, std::vector<int64_t>> expected = Shapes(llama);
+  expected.erase("model.layers.0.input_layernorm.weight");
+  expected["model.layers.0.post_feedforward_layernorm.weight"] = {64};
+  expected["model.layers.0.self_attn.q_norm.weight"] = {64};
+  expected["model.layers.0.self_attn.k_norm.weight"] = {32};
+  EXPECT_EQ(Shapes(olmo), expected);
+}
+
+TEST(ParametersTest, SmolLm3IsStoredAsLlama) {
+  ModelShape smol = Flavor("smollm3", "debug"), llama = smol;
+  llama.family = ModelFamily::kLlama;
+  EXPECT_EQ(Shapes(smol), Shapes(llama));
+}
+
 // What tensor parallelism divides, by rows, and behind it what it does not: so a rank's slice is few ranges of the array.
 TEST(ParametersTest, DividedTensorsComeFirst) {
-  for (const char* name : {"gpt2", "llama3", "qwen2"}) {
+  for (const char* name : {"gpt2", "llama3", "qwen2", "qwen3", "phi4", "smollm3", "olmo2"}) {
     ModelShape shape = Flavor(name, "debug");
     shape.tie_embeddings = false;
     for (const UnitSpec& unit : ParameterLayout(shape)) {

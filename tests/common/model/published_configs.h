@@ -72,11 +72,53 @@ inline constexpr char kGemma2Config[] = R"({
   "sliding_window": 4096, "sliding_window_size": 4096, "torch_dtype": "float32", "transformers_version": "4.42.0.dev0",
   "use_cache": true, "vocab_size": 256000})";
 
+inline constexpr char kPhi4Config[] = R"({
+  "architectures": ["Phi3ForCausalLM"], "attention_bias": false, "attention_dropout": 0.0, "bos_token_id": 100257,
+  "embd_pdrop": 0.0, "eos_token_id": 100265, "hidden_act": "silu", "hidden_size": 5120, "initializer_range": 0.02,
+  "intermediate_size": 17920, "max_position_embeddings": 16384, "model_type": "phi3", "num_attention_heads": 40,
+  "num_hidden_layers": 40, "num_key_value_heads": 10, "original_max_position_embeddings": 16384, "pad_token_id": 100349,
+  "resid_pdrop": 0.0, "rms_norm_eps": 1e-05, "rope_scaling": null, "rope_theta": 250000, "sliding_window": null,
+  "tie_word_embeddings": false, "torch_dtype": "bfloat16", "transformers_version": "4.47.0", "use_cache": true,
+  "vocab_size": 100352})";
+
+inline constexpr char kQwen3Config[] = R"({
+  "architectures": ["Qwen3ForCausalLM"], "attention_bias": false, "attention_dropout": 0.0, "bos_token_id": 151643,
+  "eos_token_id": 151645, "head_dim": 128, "hidden_act": "silu", "hidden_size": 4096, "initializer_range": 0.02,
+  "intermediate_size": 12288, "max_position_embeddings": 40960, "max_window_layers": 36, "model_type": "qwen3",
+  "num_attention_heads": 32, "num_hidden_layers": 36, "num_key_value_heads": 8, "rms_norm_eps": 1e-06, "rope_scaling": null,
+  "rope_theta": 1000000, "sliding_window": null, "tie_word_embeddings": false, "torch_dtype": "bfloat16",
+  "transformers_version": "4.51.0", "use_cache": true, "use_sliding_window": false, "vocab_size": 151936})";
+
+inline constexpr char kSmolLm3Config[] = R"({
+  "architectures": ["SmolLM3ForCausalLM"], "attention_bias": false, "attention_dropout": 0.0, "bos_token_id": null,
+  "eos_token_id": 128012, "hidden_act": "silu", "hidden_size": 2048, "initializer_range": 0.02, "intermediate_size": 11008,
+  "max_position_embeddings": 65536, "max_window_layers": 28, "mlp_bias": false, "model_type": "smollm3",
+  "no_rope_layer_interval": 4, "no_rope_layers": [1, 1, 1, 0, 1, 1, 1, 0, 1, 1, 1, 0, 1, 1, 1, 0, 1, 1, 1, 0, 1, 1, 1, 0, 1, 1,
+  1, 0, 1, 1, 1, 0, 1, 1, 1, 0], "num_attention_heads": 16, "num_hidden_layers": 36, "num_key_value_heads": 4,
+  "pretraining_tp": 2, "rms_norm_eps": 1e-06, "rope_scaling": null, "rope_theta": 5000000.0, "sliding_window": null,
+  "tie_word_embeddings": true, "torch_dtype": "bfloat16", "transformers_version": "4.54.0.dev0", "use_cache": false,
+  "use_sliding_window": false, "vocab_size": 128256})";
+
+inline constexpr char kOlmo2Config[] = R"({
+  "architectures": ["Olmo2ForCausalLM"], "attention_bias": false, "attention_dropout": 0.0, "eos_token_id": 100257,
+  "hidden_act": "silu", "hidden_size": 4096, "initializer_range": 0.02, "intermediate_size": 11008,
+  "max_position_embeddings": 4096, "model_type": "olmo2", "num_attention_heads": 32, "num_hidden_layers": 32,
+  "num_key_value_heads": 32, "pad_token_id": 100277, "rms_norm_eps": 1e-06, "rope_scaling": null, "rope_theta": 500000,
+  "tie_word_embeddings": false, "torch_dtype": "float32", "transformers_version": "4.47.0", "use_cache": true,
+  "vocab_size": 100352})";
+
 inline constexpr PublishedConfig kPublishedConfigs[] = {
-    {"openai-community/gpt2", 124e6, kGpt2Config}, {"Llama 3.1 8B", 8.03e9, kLlama31Config},
-    {"Llama 3.2 1B", 1.24e9, kLlama32Config},      {"Qwen2.5 7B", 7.62e9, kQwen25Config},
-    {"Mistral 7B v0.1", 7.24e9, kMistralConfig},   {"Phi-3-mini 4k", 3.82e9, kPhi3Config},
+    {"openai-community/gpt2", 124e6, kGpt2Config},
+    {"Llama 3.1 8B", 8.03e9, kLlama31Config},
+    {"Llama 3.2 1B", 1.24e9, kLlama32Config},
+    {"Qwen2.5 7B", 7.62e9, kQwen25Config},
+    {"Mistral 7B v0.1", 7.24e9, kMistralConfig},
+    {"Phi-3-mini 4k", 3.82e9, kPhi3Config},
     {"Gemma 2 9B", 9.24e9, kGemma2Config},
+    {"Phi-4", 14.7e9, kPhi4Config},
+    {"Qwen3 8B", 8.19e9, kQwen3Config},
+    {"SmolLM3 3B", 3.08e9, kSmolLm3Config},
+    {"OLMo 2 7B", 7.3e9, kOlmo2Config},
 };
 
 }  // namespace motley

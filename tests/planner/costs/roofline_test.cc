@@ -62,11 +62,12 @@ TEST(LayerOperators, WeightsAddUpToTheLayersMatrices) {
 }
 
 TEST(LayerOperators, PairsRunTogether) {
-  const OpSet qkv = RecomputedWith(OpSet::None().With(Op::kQkv));
+  const FamilyTraits& llama = TraitsOf(ModelFamily::kLlama);
+  const OpSet qkv = RecomputedWith(OpSet::None().With(Op::kQkv), llama);
   EXPECT_TRUE(qkv.Has(Op::kRotary));
-  EXPECT_TRUE(RecomputedWith(OpSet::None().With(Op::kResidual1)).Has(Op::kAttnOut));
-  EXPECT_EQ(RecomputedWith(OpSet::None().With(Op::kNorm1)), OpSet::None().With(Op::kNorm1));
-  EXPECT_EQ(RecomputedWith(OpSet::All()), OpSet::All());
+  EXPECT_TRUE(RecomputedWith(OpSet::None().With(Op::kResidual1), llama).Has(Op::kAttnOut));
+  EXPECT_EQ(RecomputedWith(OpSet::None().With(Op::kNorm1), llama), OpSet::None().With(Op::kNorm1));
+  EXPECT_EQ(RecomputedWith(OpSet::All(), llama), OpSet::All());
 }
 
 }  // namespace

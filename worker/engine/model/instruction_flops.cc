@@ -33,10 +33,12 @@ std::optional<double> InstructionFlops::Flops(const Forward& op) const { return 
 
 std::optional<double> InstructionFlops::Flops(const Recompute& op) const {
   const OpSet operators = OpSet::OfProgram(op.operators);
-  if (whole_) return Sum(op, &OpCost::forward_flops, RunAgainFor(operators));
+  const FamilyTraits& traits = TraitsOf(model_.family);
+  if (whole_) return Sum(op, &OpCost::forward_flops, RunAgainFor(operators, traits));
   // Of the head the norm alone: what the loss makes is kept, since it takes the group.
   const bool head = UnitKindIn(program_, op.unit) == UnitKind::kHead;
-  return Sum(op, &OpCost::forward_flops, head ? OpSet().With(Op::kFinalNorm) : RunAgainFor(WithoutSums(operators)));
+  return Sum(op, &OpCost::forward_flops,
+             head ? OpSet().With(Op::kFinalNorm) : RunAgainFor(WithoutSums(operators, traits), traits));
 }
 
 std::optional<double> InstructionFlops::Flops(const Backward& op) const {

@@ -2,6 +2,7 @@
 
 #include "worker/engine/base/torch_pch.h"
 #include "worker/engine/operators/activation.h"
+#include "worker/engine/operators/head_norm.h"
 #include "worker/engine/operators/norm.h"
 #include "worker/engine/operators/projection.h"
 
@@ -20,6 +21,11 @@ constexpr NormPlace kNorm1Place = {
     kInput, kMean1, kRstd1, kScale1, kShift1, kNormed1, &LayerTensors::norm1, &LayerTensors::norm1_bias};
 constexpr NormPlace kNorm2Place = {
     kResidual, kMean2, kRstd2, kScale2, kShift2, kNormed2, &LayerTensors::norm2, &LayerTensors::norm2_bias};
+
+constexpr NormPlace kNorm1Behind = {
+    kProjected1, kMean1, kRstd1, kScale1, kShift1, kResidual, &LayerTensors::norm1, &LayerTensors::norm1_bias};
+constexpr NormPlace kNorm2Behind = {
+    kProjected2, kMean2, kRstd2, kScale2, kShift2, kOutput, &LayerTensors::norm2, &LayerTensors::norm2_bias};
 
 template <const NormPlace& kAt>
 struct Norm {
@@ -54,18 +60,40 @@ constexpr ProductPlace kOutPlace = {kAttended, kResidual, &LayerTensors::out, &L
 constexpr ProductPlace kUpPlace = {kNormed2, kUp, &LayerTensors::up, &LayerTensors::up_bias, WeightLayout::kOutIn};
 constexpr ProductPlace kDownPlace = {kActivated, kOutput, &LayerTensors::down, &LayerTensors::down_bias, WeightLayout::kInOut};
 
+// Where norms come behind.
+constexpr ProductPlace kQkvOfInput = {kInput, kHeads, &LayerTensors::qkv, &LayerTensors::qkv_bias, WeightLayout::kOutIn};
+constexpr ProductPlace kOutToNorm = {kAttended, kProjected1, &LayerTensors::out, &LayerTensors::out_bias, WeightLayout::kInOut};
+constexpr ProductPlace kUpOfResidual = {kResidual, kUp, &LayerTensors::up, &LayerTensors::up_bias, WeightLayout::kOutIn};
+constexpr ProductPlace kDownToNorm = {kActivated, kProjected2, &LayerTensors::down, &LayerTensors::down_bias,
+                                      WeightLayout::kInOut};
+
 template <const ProductPlace& kAt>
 struct Product {
   static void Forward(LayerFrame& f) {
     f.Value(kAt.output) = ProjectionForward(f.Value(kAt.input), f.weights.*kAt.weight, f.weights.*kAt.bias, kAt.layout);
   }
   static void BackwardInput(LayerFrame& f) {
-    f.Gradient(kAt.input) = ProjectionBackwardInput(f.Gradient(kAt.output), f.weights.*kAt.weight, kAt.layout);
+    f.AddGradient(kAt.input, ProjectionBackwardInput(f.Gradient(kAt.output), f.weights.*kAt.weight, kAt.layout));
   }
   static void BackwardWeight(LayerFrame& f) {
     ProjectionBackwardWeight(f.Gradient(kAt.output), f.Value(kAt.input), kAt.layout, f.weight_gradients.*kAt.weight,
                              f.weight_gradients.*kAt.bias);
   }
+};
+
+// In place, of queries and keys. What they were stays beside them: a norm's backward reads its input.
+struct HeadNormOfLayer {
+  static void Forward(LayerFrame& f) {
+    const HeadNormSaved saved =
+        HeadNormForward(f.Value(kHeads), f.heads(), f.traits.head_norm, f.weights.head_norm, f.shape.norm_eps);
+    f.Value(kRawHeads) = saved.raw;
+    f.Value(kHeadsRstd) = saved.rstd;
+  }
+  static void BackwardInput(LayerFrame& f) {
+    f.Gradient(kHeadsScale) = HeadNormBackward(f.Gradient(kHeads), {f.Value(kRawHeads), f.Value(kHeadsRstd)}, f.heads(),
+                                               f.traits.head_norm, f.weights.head_norm);
+  }
+  static void BackwardWeight(LayerFrame& f) { f.weight_gradients.head_norm.add_(f.Gradient(kHeadsScale)); }
 };
 
 // In place, of queries and keys.
@@ -128,28 +156,31 @@ inline constexpr LayerFunctions kFunctions = With<Operator>();
 
 }  // namespace
 
-const LayerFunctions& FunctionsOf(Op op) {
+const LayerFunctions& FunctionsOf(Op op, NormPlaces norms) {
+  const bool before = norms == NormPlaces::kBefore;
   switch (op) {
     case Op::kNorm1:
-      return kFunctions<Norm<kNorm1Place>>;
+      return before ? kFunctions<Norm<kNorm1Place>> : kFunctions<Norm<kNorm1Behind>>;
     case Op::kQkv:
-      return kFunctions<Product<kQkvPlace>>;
+      return before ? kFunctions<Product<kQkvPlace>> : kFunctions<Product<kQkvOfInput>>;
     case Op::kRotary:
       return kFunctions<Rotary>;
+    case Op::kHeadNorm:
+      return kFunctions<HeadNormOfLayer>;
     case Op::kAttention:
       return kFunctions<Attention>;
     case Op::kAttnOut:
-      return kFunctions<Product<kOutPlace>>;
+      return before ? kFunctions<Product<kOutPlace>> : kFunctions<Product<kOutToNorm>>;
     case Op::kResidual1:
       return kFunctions<Residual<kInput, kResidual>>;
     case Op::kNorm2:
-      return kFunctions<Norm<kNorm2Place>>;
+      return before ? kFunctions<Norm<kNorm2Place>> : kFunctions<Norm<kNorm2Behind>>;
     case Op::kUp:
-      return kFunctions<Product<kUpPlace>>;
+      return before ? kFunctions<Product<kUpPlace>> : kFunctions<Product<kUpOfResidual>>;
     case Op::kActivation:
       return kFunctions<Activation>;
     case Op::kDown:
-      return kFunctions<Product<kDownPlace>>;
+      return before ? kFunctions<Product<kDownPlace>> : kFunctions<Product<kDownToNorm>>;
     case Op::kResidual2:
       return kFunctions<Residual<kResidual, kOutput>>;
     case Op::kEmbed:

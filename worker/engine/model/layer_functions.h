@@ -2,6 +2,7 @@
 // row there says and nothing else; what is freed when is the walk's. May throw c10::Error.
 #pragma once
 
+#include "common/model/model_family.h"
 #include "common/model/op.h"
 #include "worker/engine/model/layer_frame.h"
 
@@ -15,7 +16,7 @@ struct LayerFunctions {
   LayerFunction backward_weight;  // adds to the unit's gradients; nullptr: no weights
 };
 
-// Of an operator of a layer.
-const LayerFunctions& FunctionsOf(Op op);
+// Of an operator of a layer whose norms stand there.
+const LayerFunctions& FunctionsOf(Op op, NormPlaces norms);
 
 }  // namespace motley::engine

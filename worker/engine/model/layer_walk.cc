@@ -5,17 +5,18 @@
 
 namespace motley::engine {
 
-LayerWalk::LayerWalk(const FamilyTraits& traits)
-    : operators_(LayerOperatorsOf(traits)),
-      forward_(StepsOf(PassesOf(traits).forward)),
-      backward_(StepsOf(PassesOf(traits).backward)),
-      backward_input_(StepsOf(PassesOf(traits).backward_input)),
-      backward_weight_(StepsOf(PassesOf(traits).backward_weight)) {}
+LayerWalk::LayerWalk(const FamilyTraits& traits, bool rotary)
+    : traits_(traits),
+      operators_(LayerOperatorsOf(traits, rotary)),
+      forward_(StepsOf(PassesOf(traits, rotary).forward)),
+      backward_(StepsOf(PassesOf(traits, rotary).backward)),
+      backward_input_(StepsOf(PassesOf(traits, rotary).backward_input)),
+      backward_weight_(StepsOf(PassesOf(traits, rotary).backward_weight)) {}
 
-std::vector<LayerWalk::Step> LayerWalk::StepsOf(const LayerPass& pass) {
+std::vector<LayerWalk::Step> LayerWalk::StepsOf(const LayerPass& pass) const {
   std::vector<Step> steps;
   for (const PassStep& step : pass) {
-    const LayerFunctions& functions = FunctionsOf(step.op->op);
+    const LayerFunctions& functions = FunctionsOf(step.op->op, traits_.norm_places);
     const LayerFunction run = step.does == OpFunction::kForward         ? functions.forward
                               : step.does == OpFunction::kBackwardInput ? functions.backward_input
                                                                         : functions.backward_weight;
@@ -34,9 +35,9 @@ void LayerWalk::Run(const std::vector<Step>& steps, LayerFrame& frame, ValueSet 
 }
 
 void LayerWalk::Recompute(LayerFrame& frame, OpSet recomputed) const {
-  const OpSet again = RunAgainFor(recomputed);
+  const OpSet again = RunAgainFor(recomputed, traits_);
   for (const LayerOperator& op : operators_) {
-    if (again.Has(op.op)) FunctionsOf(op.op).forward(frame);
+    if (again.Has(op.op)) FunctionsOf(op.op, traits_.norm_places).forward(frame);
   }
 }
 

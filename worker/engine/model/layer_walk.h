@@ -15,7 +15,8 @@ namespace motley::engine {
 
 class LayerWalk {
  public:
-  explicit LayerWalk(const FamilyTraits& traits);
+  // Of a family's layers; `rotary` false: of those without rotary positions.
+  explicit LayerWalk(const FamilyTraits& traits, bool rotary = true);
 
   // From kInput to kOutput; leaves the values of `kept` beside it. A segment is the part of a pass that it names: the frame goes
   // from one to the next with all that the first one left, kResidual (of a backward its gradient) among it.
@@ -34,9 +35,10 @@ class LayerWalk {
     LayerFunction run;
     ValueSet values, gradients;  // to be freed
   };
-  static std::vector<Step> StepsOf(const LayerPass& pass);
+  std::vector<Step> StepsOf(const LayerPass& pass) const;
   static void Run(const std::vector<Step>& steps, LayerFrame& frame, ValueSet kept, UnitSegment segment);
 
+  const FamilyTraits& traits_;  // static
   const std::span<const LayerOperator> operators_;
   const std::vector<Step> forward_, backward_, backward_input_, backward_weight_;
 };

@@ -56,6 +56,22 @@ at::Tensor SquaredNorm(const at::Tensor& gradient) {
   return gradient.is_cpu() ? SquaredNormOnHost(gradient) : SquaredNormByOperators(gradient);
 }
 
+std::vector<DecayRun> DecayRunsOf(const OptimizerSection& options, const UnitSpec& unit, int64_t begin, int64_t end) {
+  std::vector<DecayRun> runs;
+  for (const TensorSpec& tensor : unit.tensors) {
+    const int64_t from = std::max(begin, tensor.offset_elements);
+    const int64_t to = std::min(end, tensor.offset_elements + tensor.num_elements);
+    if (from >= to) continue;
+    const bool decayed = options.decay == "all" || tensor.shape.size() > 1;
+    if (!runs.empty() && runs.back().decayed == decayed) {
+      runs.back().end = to - begin;
+    } else {
+      runs.push_back({from - begin, to - begin, decayed});
+    }
+  }
+  return runs;
+}
+
 void AdamWStep(const OptimizerSection& options, double lr, int64_t step, double clip, at::Tensor& gradient, at::Tensor& parameter,
                at::Tensor& exp_avg, at::Tensor& exp_avg_sq) {
   // The operator's own scale of gradients is a float32, which would show in float64.

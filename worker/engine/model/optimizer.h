@@ -5,8 +5,10 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <vector>
 
 #include "common/job/job.h"
+#include "common/model/parameters.h"
 
 namespace motley::engine {
 
@@ -16,8 +18,18 @@ double ClipCoefficient(double norm, double max_norm);
 // Sum of squares: a float64 scalar, left on the device.
 at::Tensor SquaredNorm(const at::Tensor& gradient);
 
-// One step. All tensors one-dimensional, contiguous, of equal length and dtype (float32 or float64); length 0 is legal.
-// `step` counts from 1. The gradient is multiplied by `clip`; what is in it afterwards is not defined.
+// Consecutive elements of an owned range that the weight decay treats alike.
+struct DecayRun {
+  int64_t begin = 0, end = 0;  // of the range
+  bool decayed = true;
+  friend bool operator==(const DecayRun&, const DecayRun&) = default;
+};
+// Of elements [begin, end) of a unit: ascending, all of them, neighbours joined. optimizer.decay = "matrices" spares tensors of
+// one dimension, which are biases and norms.
+std::vector<DecayRun> DecayRunsOf(const OptimizerSection& options, const UnitSpec& unit, int64_t begin, int64_t end);
+
+// One step, decaying every element. All tensors one-dimensional, contiguous, of equal length and dtype (float32 or float64);
+// length 0 is legal. `step` counts from 1. The gradient is multiplied by `clip`; what is in it afterwards is not defined.
 void AdamWStep(const OptimizerSection& options, double lr, int64_t step, double clip, at::Tensor& gradient, at::Tensor& parameter,
                at::Tensor& exp_avg, at::Tensor& exp_avg_sq);
 

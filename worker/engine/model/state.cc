@@ -134,6 +134,8 @@ absl::StatusOr<ShardedState> ShardedState::Create(const RankAssignment& assignme
       state.block = block;
       state.begin = range.begin;
       state.end = range.end;
+      const UnitSpec& spec = layout[static_cast<size_t>(block)];
+      state.decay_runs = DecayRunsOf(assignment.config.optimizer, spec, state.begin, state.end);
       const auto tensors = {&state.parameter, &state.gradient, &state.exp_avg, &state.exp_avg_sq};
       for (at::Tensor* tensor : tensors) *tensor = at::zeros({state.size()}, options);
       if (WeightSource* const source = sources.ForInitial(assignment); source != nullptr) {
@@ -142,7 +144,6 @@ absl::StatusOr<ShardedState> ShardedState::Create(const RankAssignment& assignme
       } else if (sources.checkpoint) {
         MOTLEY_RETURN_IF_ERROR(RestoreAll(*sources.checkpoint, state));
       } else {
-        const UnitSpec& spec = layout[static_cast<size_t>(block)];
         InitializeRange(spec, assignment.config.training.seed, state.begin, state.end, state.parameter,
                         assignment.device.threads);
       }

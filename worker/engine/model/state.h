@@ -16,6 +16,7 @@
 #include "common/session/assignment.h"
 #include "worker/engine/base/loss_scale.h"
 #include "worker/engine/model/job_base.h"
+#include "worker/engine/model/optimizer.h"
 
 namespace motley::engine {
 
@@ -24,6 +25,7 @@ struct RangeState {
   int32_t block = 0;
   int64_t begin = 0, end = 0;
   at::Tensor parameter, gradient, exp_avg, exp_avg_sq;
+  std::vector<DecayRun> decay_runs;
   int64_t size() const { return end - begin; }
 };
 

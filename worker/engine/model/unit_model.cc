@@ -25,7 +25,8 @@ UnitModel::UnitModel(const ModelShape& shape, int64_t seq_len, DType dtype, c10:
       seq_len_(seq_len),
       dtype_(dtype),
       layout_(ParameterLayout(shape_)),
-      walk_(*traits_) {
+      walk_(*traits_),
+      walk_without_rotary_(*traits_, /*rotary=*/false) {
   ChooseVectorKernels();
   switch (traits_->positions) {
     case PositionKind::kLearned:

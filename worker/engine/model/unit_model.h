@@ -31,6 +31,7 @@ namespace motley::engine {
 struct Saved {
   std::vector<at::Tensor> tensors;    // of the forward; a layer's by LayerValue
   std::vector<at::Tensor> gradients;  // the same of a backward by input, for the weights
+  LayerKind kind;                     // of a layer: said before its forward, the same for all that follows
   int64_t Bytes() const;
 };
 
@@ -105,6 +106,7 @@ class UnitModel {
   const LayerTensors& LayerOf(const UnitArray& array) const;
   HeadTensors HeadOf(const UnitArray& array, const UnitArray& embedding) const;
   LayerFrame FrameOf(int64_t samples, int64_t seq_len, const Documents* documents) const;
+  const LayerWalk& WalkOf(LayerKind kind) const { return kind.rotary ? walk_ : walk_without_rotary_; }
   // Takes what was saved.
   LayerFrame BackwardFrame(const UnitArray& params, Saved& saved, const at::Tensor& grad_output, UnitSegment segment,
                            const Documents* documents) const;
@@ -117,7 +119,7 @@ class UnitModel {
   int64_t seq_len_;
   DType dtype_;
   std::vector<UnitSpec> layout_;
-  const LayerWalk walk_;
+  const LayerWalk walk_, walk_without_rotary_;
   RotaryTables rotary_;  // defined where positions are rotary
 };
 

@@ -30,7 +30,7 @@ LayerFrame UnitModel::FrameOf(int64_t samples, int64_t seq_len, const Documents*
 }
 
 ValueSet UnitModel::KeptFor(OpSet recomputed) const {
-  return KeptValues().Without(MadeBy(whole() ? recomputed : WithoutSums(recomputed)));
+  return KeptValues().Without(MadeBy(whole() ? recomputed : WithoutSums(recomputed, *traits_), *traits_));
 }
 
 at::Tensor UnitModel::LayerForward(const UnitArray& params, const at::Tensor& input, Saved* saved, OpSet recomputed,
@@ -51,7 +51,7 @@ at::Tensor UnitModel::LayerForward(UnitSegment segment, const UnitArray& params,
   } else {
     frame.Value(LayerValue::kInput) = AsRows(input);
   }
-  walk_.Forward(frame, kept, segment);
+  WalkOf(saved.kind).Forward(frame, kept, segment);
   at::Tensor output = frame.Value(segment == UnitSegment::kAttention ? LayerValue::kResidual : LayerValue::kOutput);
   frame.Value(LayerValue::kOutput).reset();
   saved.tensors = std::move(frame.values);
@@ -64,7 +64,7 @@ void UnitModel::LayerRecompute(const UnitArray& params, Saved& saved, OpSet reco
   LayerFrame frame = FrameOf(rows / seq_len_, seq_len_, documents);
   frame.weights = LayerOf(params);
   frame.values = std::move(saved.tensors);
-  walk_.Recompute(frame, whole() ? recomputed : WithoutSums(recomputed));
+  WalkOf(saved.kind).Recompute(frame, whole() ? recomputed : WithoutSums(recomputed, *traits_));
   frame.Value(LayerValue::kOutput).reset();  // All() runs the whole forward, as it is priced
   saved.tensors = std::move(frame.values);
 }
@@ -82,7 +82,7 @@ LayerFrame UnitModel::BackwardFrame(const UnitArray& params, Saved& saved, const
   } else {
     frame.Gradient(LayerValue::kOutput) = AsRows(grad_output);
   }
-  saved = {};
+  saved = {.kind = saved.kind};
   return frame;
 }
 
@@ -90,7 +90,7 @@ at::Tensor UnitModel::LayerBackward(const UnitArray& params, Saved& saved, const
                                     UnitSegment segment, const Documents* documents) {
   LayerFrame frame = BackwardFrame(params, saved, grad_output, segment, documents);
   frame.weight_gradients = LayerOf(grads);
-  walk_.Backward(frame, segment);
+  WalkOf(saved.kind).Backward(frame, segment);
   if (segment != UnitSegment::kMlp) return frame.Gradient(LayerValue::kInput).view(grad_output.sizes());
   const at::Tensor grad_between = frame.Gradient(LayerValue::kResidual);
   saved.tensors = std::move(frame.values);
@@ -101,7 +101,7 @@ at::Tensor UnitModel::LayerBackward(const UnitArray& params, Saved& saved, const
 at::Tensor UnitModel::LayerBackwardInput(const UnitArray& params, Saved& saved, const at::Tensor& grad_output,
                                          UnitSegment segment, const Documents* documents) {
   LayerFrame frame = BackwardFrame(params, saved, grad_output, segment, documents);
-  walk_.BackwardInput(frame, segment);
+  WalkOf(saved.kind).BackwardInput(frame, segment);
   // What attention makes is waited with, too: its sum in place is that of the gradient which the weights need.
   const at::Tensor grad_input = segment == UnitSegment::kMlp ? frame.Gradient(LayerValue::kResidual)
                                                              : std::exchange(frame.Gradient(LayerValue::kInput), at::Tensor());
@@ -116,8 +116,8 @@ void UnitModel::LayerBackwardWeight(Saved& saved, const UnitArray& grads, UnitSe
   frame.weight_gradients = LayerOf(grads);
   frame.values = std::move(saved.tensors);
   frame.gradients = std::move(saved.gradients);
-  saved = {};
-  walk_.BackwardWeight(frame, segment);
+  saved = {.kind = saved.kind};
+  WalkOf(saved.kind).BackwardWeight(frame, segment);
   if (segment != UnitSegment::kMlp) return;
   saved.tensors = std::move(frame.values);
   saved.gradients = std::move(frame.gradients);

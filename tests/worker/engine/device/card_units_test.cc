@@ -82,10 +82,11 @@ TEST_P(CardUnitsTest, AStepOfAModelGivesTheHostsNumbers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, CardUnitsTest,
-                         testing::Combine(testing::Values(ModelFamily::kGpt2, ModelFamily::kLlama),
+                         testing::Combine(testing::Values(ModelFamily::kGpt2, ModelFamily::kLlama, ModelFamily::kQwen3,
+                                                          ModelFamily::kOlmo2),
                                           testing::Values(DType::kFloat64, DType::kFloat32)),
                          [](const auto& model) {
-                           return std::string(std::get<0>(model.param) == ModelFamily::kGpt2 ? "Gpt2" : "Llama") +
+                           return std::string(TraitsOf(std::get<0>(model.param)).model_type) +
                                   (std::get<1>(model.param) == DType::kFloat64 ? "InFloat64" : "InFloat32");
                          });
 

@@ -58,7 +58,11 @@ TinyJob DrawTinyJob(uint64_t drawn, int64_t n, const std::filesystem::path& fold
 
 // For tensor-parallel units.
 TinyJob ToBeCut(TinyJob job, int64_t n) {
-  if (n % 4 == 3) job.model.family = ModelFamily::kQwen2;
+  constexpr ModelFamily kLikeLlama[] = {ModelFamily::kQwen2, ModelFamily::kQwen3, ModelFamily::kPhi3, ModelFamily::kSmolLm3};
+  if (n % 4 == 3) job.model.family = kLikeLlama[n / 8 % std::ssize(kLikeLlama)];
+  if (TraitsOf(job.model.family).rotary_layers == RotaryLayers::kChosen) {
+    for (int64_t layer = 0; layer < job.model.num_layers; ++layer) job.model.layer_kinds.push_back({.rotary = layer % 2 == 1});
+  }
   return WithHeads(std::move(job), n / 4 % 2 == 0 ? 6 : 8);
 }
 
@@ -73,7 +77,9 @@ PlannedJob WithPlan(TinyJob job, uint64_t drawn, UnitWidths widths, int64_t pipe
 
 PlannedJob DrawPlannedJob(uint64_t seed, int64_t n, const std::filesystem::path& folder, bool half) {
   const uint64_t drawn = Drawn(seed, n);
-  return WithPlan(DrawTinyJob(drawn, n, folder, half), drawn, UnitWidths::kOne);
+  TinyJob job = DrawTinyJob(drawn, n, folder, half);
+  if (n % 8 == 7) job.model.family = ModelFamily::kOlmo2;  // which tensor parallelism does not cut
+  return WithPlan(std::move(job), drawn, UnitWidths::kOne);
 }
 
 PlannedJob DrawTensorParallelJob(uint64_t seed, int64_t n, const std::filesystem::path& folder, bool half) {

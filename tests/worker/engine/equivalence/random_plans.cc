@@ -50,7 +50,7 @@ void RandomEnginePlan::DrawBatches(ScheduleFamily schedule, int64_t batch, int64
 }
 
 // Any set of a layer's operators, those that free nothing among them.
-planner::OpSet RandomEnginePlan::DrawRecompute(bool sums) {
+planner::OpSet RandomEnginePlan::DrawRecompute(const ModelShape& model, bool sums) {
   if (Sometimes(2)) return planner::OpSet::None();
   if (Sometimes(3)) return planner::OpSet::All();
   planner::OpSet set;
@@ -58,6 +58,7 @@ planner::OpSet RandomEnginePlan::DrawRecompute(bool sums) {
     const bool is_sum = op == static_cast<int>(Op::kAttnOut) || op == static_cast<int>(Op::kResidual1);
     if (Sometimes(2) && !(sums && is_sum)) set = set.With(static_cast<Op>(op));
   }
+  if (TraitsOf(model.family).head_norm != HeadNorm::kNone && Sometimes(2)) set = set.With(Op::kHeadNorm);
   return set;
 }
 
@@ -74,7 +75,7 @@ void RandomEnginePlan::DrawUnits(const ModelShape& model, int64_t devices, plann
     for (const int64_t own : heads) {
       planner::RankPlan& rank = unit.ranks.emplace_back();
       rank.tp_share = static_cast<double>(own) / static_cast<double>(parts);
-      rank.recompute = DrawRecompute(width > 1);
+      rank.recompute = DrawRecompute(model, width > 1);
     }
     left -= width;
     if (!unlike || left == 0) continue;

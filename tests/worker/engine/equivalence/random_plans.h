@@ -33,7 +33,7 @@ class RandomEnginePlan {
   planner::PipelinePlan DrawPipeline(const TinyJob& job, const planner::Plan& plan, int64_t devices, int64_t batch);
   void DrawBatches(planner::ScheduleFamily schedule, int64_t batch, int64_t stages, int64_t rounds, planner::StagePlan& stage);
   // What a unit of several sums between its segments is kept.
-  planner::OpSet DrawRecompute(bool sums);
+  planner::OpSet DrawRecompute(const ModelShape& model, bool sums);
   // Of so many devices; those that do not make up a unit are left out.
   void DrawUnits(const ModelShape& model, int64_t devices, planner::StagePlan& stage);
   void DrawShares(planner::StagePlan& stage);

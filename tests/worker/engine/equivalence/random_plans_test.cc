@@ -71,7 +71,7 @@ TEST(RandomEnginePlanTest, TensorParallelUnitsOfEveryKindOccur) {
       seen["unlike shares"] += stage.units[0].ranks[0].tp_share != stage.units[0].ranks[1].tp_share;
     }
   }
-  EXPECT_EQ(seen.size(), 3u + 4u + 3u + 2u + 6u + 5u);
+  EXPECT_EQ(seen.size(), 3u + 4u + 6u + 2u + 6u + 5u);
   for (const auto& [what, count] : seen) EXPECT_GE(count, 20) << what;
 }
 

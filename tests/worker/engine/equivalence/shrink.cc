@@ -120,6 +120,7 @@ class Smaller {
   void DropLayer(int64_t layer) {
     PlannedJob planned = from_;
     --planned.job.model.num_layers;
+    if (!planned.job.model.layer_kinds.empty()) planned.job.model.layer_kinds.pop_back();
     for (StagePlan& stage : StagesOf(planned)) {
       for (LayerRange& range : stage.ministages) {
         if (range.first > layer) --range.first;

@@ -12,23 +12,11 @@ constexpr char kText[] = "text.txt", kRows[] = "rows";
 constexpr int64_t kTinySeqLen = 16;
 constexpr int64_t kKvHeads = 2;
 
-std::string_view NameOf(ModelFamily family) {
-  switch (family) {
-    case ModelFamily::kGpt2:
-      return "gpt2";
-    case ModelFamily::kLlama:
-      return "llama";
-    case ModelFamily::kQwen2:
-      return "qwen2";
-  }
-  return "";
-}
-
 }  // namespace
 
 std::string TinyJob::Name() const {
   const DType compute = PrecisionOf(config.training)->compute;
-  return absl::StrCat(std::string(NameOf(model.family)), ", ", model.num_layers, " layers, batch ",
+  return absl::StrCat(std::string(TraitsOf(model.family).model_type), ", ", model.num_layers, " layers, batch ",
                       config.training.global_batch_size, ", ", std::string(DTypeName(compute)),
                       model.num_kv_heads == kKvHeads ? "" : absl::StrCat(", ", model.num_kv_heads, " heads"),
                       std::filesystem::path(config.data.path).filename() == kRows ? ", rows" : "");

@@ -21,8 +21,8 @@ constexpr ValueSet kAllValues = [] {
   return all;
 }();
 // Of these no function makes a gradient: their part is in that of the tensor they belong to.
-constexpr ValueSet kStatistics =
-    ValueSet::Of(LayerValue::kMean1, LayerValue::kRstd1, LayerValue::kMean2, LayerValue::kRstd2, LayerValue::kLogsumexp);
+constexpr ValueSet kStatistics = ValueSet::Of(LayerValue::kMean1, LayerValue::kRstd1, LayerValue::kMean2, LayerValue::kRstd2,
+                                              LayerValue::kLogsumexp, LayerValue::kRawHeads, LayerValue::kHeadsRstd);
 
 ModelShape LayerShape(ModelFamily family) {
   return {.family = family,
@@ -114,11 +114,14 @@ TEST_P(LayerWalkTest, EveryFunctionReadsAndMakesWhatItsRowSays) {
   const auto give_gradients = [&](ValueSet values, std::vector<at::Tensor>& to) {
     Existing(values.Without(kStatistics)).ForEach([&](LayerValue value) {
       const at::Tensor& like = all.Value(value);
-      to[static_cast<size_t>(value)] = Random(like.defined() ? like.sizes() : at::IntArrayRef{shape.hidden_size}, at::kDouble);
+      const std::vector<int64_t> weights = value == LayerValue::kHeadsScale
+                                               ? LayerView(traits, layout[1], params).head_norm.sizes().vec()
+                                               : std::vector<int64_t>{shape.hidden_size};
+      to[static_cast<size_t>(value)] = Random(like.defined() ? like.sizes() : at::IntArrayRef(weights), at::kDouble);
     });
   };
   for (const LayerOperator& op : LayerOperatorsOf(traits)) {
-    const LayerFunctions& functions = FunctionsOf(op.op);
+    const LayerFunctions& functions = FunctionsOf(op.op, traits.norm_places);
     LayerFrame forward = Frame();
     forward.weights = View(params);
     give(op.reads, forward.values);
@@ -242,6 +245,32 @@ TEST_P(LayerWalkTest, EverySetOfRecomputedOperatorsFreesItsBytesAndChangesNothin
     ASSERT_TRUE(at::equal(model.LayerBackward(params, saved, grad_output, again, UnitSegment::kWhole, documents()), grad))
         << bits;
     ASSERT_TRUE(at::equal(again, grads)) << bits;
+  }
+}
+
+// Some layers of a family have no rotary positions: passes over one know from its forward.
+TEST_P(LayerWalkTest, ALayerWithoutRotaryPositionsIsTheLayerWithoutThatRow) {
+  UnitModel model(shape, kLayerSeqLen, DType::kFloat64);
+  const auto pass = [&](LayerKind kind, OpSet recomputed, bool split) {
+    Saved saved;
+    saved.kind = kind;
+    at::Tensor grads = at::zeros_like(params);
+    const at::Tensor output = model.LayerForward(params, input, &saved, recomputed);
+    if (!recomputed.empty()) model.LayerRecompute(params, saved, recomputed);
+    const at::Tensor grad =
+        split ? model.LayerBackwardInput(params, saved, grad_output) : model.LayerBackward(params, saved, grad_output, grads);
+    if (split) model.LayerBackwardWeight(saved, grads);
+    return std::vector{output, grad, grads};
+  };
+  const auto same = [](const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), [](const at::Tensor& x, const at::Tensor& y) { return at::equal(x, y); });
+  };
+  const LayerKind without = {.rotary = false};
+  const std::vector<at::Tensor> want = pass(without, OpSet::None(), false);
+  EXPECT_EQ(same(want, pass(LayerKind(), OpSet::None(), false)), traits.positions == PositionKind::kLearned);
+  for (const OpSet recomputed : {OpSet::None(), OpSet().With(Op::kQkv), OpSet().With(Op::kHeadNorm), OpSet::All()}) {
+    EXPECT_TRUE(same(pass(without, recomputed, false), want));
+    EXPECT_TRUE(same(pass(without, recomputed, true), want));
   }
 }
 

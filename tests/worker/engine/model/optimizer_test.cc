@@ -2,6 +2,7 @@
 
 #include <ATen/Parallel.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "tests/worker/engine/model/autograd_oracle.h"
@@ -55,6 +56,30 @@ TEST_P(OptimizerTest, SquaredNormIsTheSameWithAnyThreads) {
   EXPECT_EQ(SquaredNorm(g).item<double>(), want);
   at::set_num_threads(before);
   EXPECT_NEAR(want, g.to(at::kDouble).square().sum().item<double>(), 1e-6);
+}
+
+// Of GPT-2's layer first what tensor parallelism divides, biases of queries among it, then norms and the other biases.
+TEST(DecayRunsTest, MatricesAloneAreDecayedWhereAsked) {
+  const UnitSpec layer = ParameterLayout(*ModelFlavor("gpt2", "debug"))[1];
+  const OptimizerSection all, matrices = {.decay = "matrices"};
+  const int64_t size = layer.num_elements;
+  EXPECT_EQ(DecayRunsOf(all, layer, 0, size), (std::vector<DecayRun>{{0, size, true}}));
+  EXPECT_TRUE(DecayRunsOf(matrices, layer, 7, 7).empty());
+  for (const auto& [begin, end] : {std::pair{int64_t{0}, size}, {int64_t{100}, size - 3}, {int64_t{12290}, int64_t{12300}}}) {
+    std::vector<bool> decayed;
+    for (const DecayRun& run : DecayRunsOf(matrices, layer, begin, end)) {
+      EXPECT_EQ(run.begin, static_cast<int64_t>(decayed.size()));
+      decayed.insert(decayed.end(), static_cast<size_t>(run.end - run.begin), run.decayed);
+    }
+    ASSERT_EQ(static_cast<int64_t>(decayed.size()), end - begin);
+    for (const TensorSpec& tensor : layer.tensors) {
+      for (int64_t i = std::max(begin, tensor.offset_elements); i < std::min(end, tensor.offset_elements + tensor.num_elements);
+           ++i) {
+        ASSERT_EQ(decayed[static_cast<size_t>(i - begin)], tensor.shape.size() == 2) << tensor.name;
+      }
+    }
+  }
+  EXPECT_EQ(DecayRunsOf(matrices, layer, 0, size).size(), 6u) << "qkv, its bias, out and up, the bias of up, down, the rest";
 }
 
 TEST(ClipCoefficientTest, IsTorchsFormula) {

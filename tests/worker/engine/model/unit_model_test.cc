@@ -50,6 +50,17 @@ ModelShape Qwen2(bool tied, int64_t kv_heads) {
   return shape;
 }
 
+ModelShape Like(ModelFamily family, ModelShape shape) {
+  shape.family = family;
+  return shape;
+}
+// The first of two layers has no positions.
+ModelShape SmolLm3(bool tied, int64_t kv_heads) {
+  ModelShape shape = Like(ModelFamily::kSmolLm3, Llama(tied, kv_heads));
+  shape.layer_kinds = {{.rotary = false}, {.rotary = true}};
+  return shape;
+}
+
 constexpr int64_t kSamples = 3, kSeqLen = 11;
 
 class UnitModelTest : public ::testing::TestWithParam<std::tuple<Case, DType>> {
@@ -88,12 +99,15 @@ class UnitModelTest : public ::testing::TestWithParam<std::tuple<Case, DType>> {
     const at::Tensor rotated = at::cat({-x.narrow(-1, d / 2, d / 2), x.narrow(-1, 0, d / 2)}, -1);
     return x * angles.cos().to(oracle_type) + rotated * angles.sin().to(oracle_type);
   }
-  at::Tensor OracleAttention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) const {
+  // q and k of each head before their rotation: `norm_q`, `norm_k` undefined where there is no such norm.
+  at::Tensor OracleAttention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool rotary,
+                             const at::Tensor& norm_q = {}, const at::Tensor& norm_k = {}) const {
     const auto heads = [&](const at::Tensor& t, int64_t n) {
       return t.view({kSamples, kSeqLen, n, shape.head_dim}).transpose(1, 2);
     };
     at::Tensor qh = heads(q, shape.num_heads), kh = heads(k, shape.num_kv_heads), vh = heads(v, shape.num_kv_heads);
-    if (!gpt2()) qh = OracleRotary(qh), kh = OracleRotary(kh);
+    if (norm_q.defined()) qh = OracleRmsNorm(qh, norm_q), kh = OracleRmsNorm(kh, norm_k);
+    if (rotary) qh = OracleRotary(qh), kh = OracleRotary(kh);
     const int64_t group = shape.num_heads / shape.num_kv_heads;
     kh = kh.repeat_interleave(group, 1), vh = vh.repeat_interleave(group, 1);
     const at::Tensor future = at::ones({kSeqLen, kSeqLen}, at::kBool).triu(1);
@@ -115,10 +129,13 @@ class UnitModelTest : public ::testing::TestWithParam<std::tuple<Case, DType>> {
       return at::layer_norm(t, {shape.hidden_size}, p(name + ".weight"), p(name + ".bias"), shape.norm_eps);
     };
     const auto qkv = conv(norm(x, "ln_1"), "attn.c_attn").chunk(3, -1);
-    const at::Tensor x1 = x + conv(OracleAttention(qkv[0].contiguous(), qkv[1].contiguous(), qkv[2].contiguous()), "attn.c_proj");
+    const at::Tensor x1 =
+        x + conv(OracleAttention(qkv[0].contiguous(), qkv[1].contiguous(), qkv[2].contiguous(), false), "attn.c_proj");
     return x1 + conv(at::gelu(conv(norm(x1, "ln_2"), "mlp.c_fc"), "tanh"), "mlp.c_proj");
   }
-  // Qwen 2's too, which has biases of queries, keys and values.
+  // Those of its relatives too: Qwen 2 has biases of queries, keys and values, Qwen 3 norms of queries and keys, Phi-3 fused
+  // products, SmolLM 3 layers without positions, and OLMo 2 norms of what attention and MLP make, and of all queries and all
+  // keys.
   at::Tensor OracleLlamaLayer(const std::vector<at::Tensor>& leaves, int64_t layer, const at::Tensor& x) const {
     const auto p = [&](const std::string& name) {
       return Named(leaves, "model.layers." + std::to_string(layer) + "." + name + ".weight");
@@ -128,12 +145,35 @@ class UnitModelTest : public ::testing::TestWithParam<std::tuple<Case, DType>> {
       if (shape.family != ModelFamily::kQwen2) return linear(t, name);
       return linear(t, name) + Named(leaves, "model.layers." + std::to_string(layer) + "." + name + ".bias");
     };
-    const at::Tensor n1 = OracleRmsNorm(x, p("input_layernorm"));
+    const bool behind = shape.family == ModelFamily::kOlmo2;
+    const at::Tensor n1 = behind ? x : OracleRmsNorm(x, p("input_layernorm"));
+    const bool fused = shape.family == ModelFamily::kPhi3, normed = shape.family == ModelFamily::kQwen3;
+    const auto parts = [&](const at::Tensor& t, const char* of_all, std::vector<const char*> names,
+                           std::vector<int64_t> columns) {
+      if (fused) return linear(t, of_all).split_with_sizes(columns, -1);
+      std::vector<at::Tensor> made;
+      for (const char* name : names) made.push_back(projected(t, name));
+      return made;
+    };
+    const int64_t q = shape.num_heads * shape.head_dim, kv = shape.num_kv_heads * shape.head_dim;
+    std::vector<at::Tensor> qkv =
+        parts(n1, "self_attn.qkv_proj", {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"}, {q, kv, kv});
+    if (behind) {
+      qkv[0] = OracleRmsNorm(qkv[0], p("self_attn.q_norm"));
+      qkv[1] = OracleRmsNorm(qkv[1], p("self_attn.k_norm"));
+    }
     const at::Tensor attended =
-        OracleAttention(projected(n1, "self_attn.q_proj"), projected(n1, "self_attn.k_proj"), projected(n1, "self_attn.v_proj"));
-    const at::Tensor x1 = x + linear(attended, "self_attn.o_proj");
-    const at::Tensor n2 = OracleRmsNorm(x1, p("post_attention_layernorm"));
-    return x1 + linear(at::silu(linear(n2, "mlp.gate_proj")) * linear(n2, "mlp.up_proj"), "mlp.down_proj");
+        OracleAttention(qkv[0].contiguous(), qkv[1].contiguous(), qkv[2].contiguous(), shape.KindOf(layer).rotary,
+                        normed ? p("self_attn.q_norm") : at::Tensor(), normed ? p("self_attn.k_norm") : at::Tensor());
+    const at::Tensor projected1 = linear(attended, "self_attn.o_proj"), norm = p("post_attention_layernorm");
+    const at::Tensor x1 = x + (behind ? OracleRmsNorm(projected1, norm) : projected1);
+    const at::Tensor n2 = behind ? x1 : OracleRmsNorm(x1, norm);
+    const int64_t columns = shape.intermediate_size;
+    const at::Tensor gate_up =
+        fused ? linear(n2, "mlp.gate_up_proj") : at::cat({linear(n2, "mlp.gate_proj"), linear(n2, "mlp.up_proj")}, -1);
+    const at::Tensor activated = at::silu(gate_up.narrow(-1, 0, columns)) * gate_up.narrow(-1, columns, columns);
+    const at::Tensor projected2 = linear(activated, "mlp.down_proj");
+    return x1 + (behind ? OracleRmsNorm(projected2, p("post_feedforward_layernorm")) : projected2);
   }
   at::Tensor OracleLoss(const std::vector<at::Tensor>& leaves) const {
     const std::string table = gpt2() ? "transformer.wte.weight" : "model.embed_tokens.weight";
@@ -170,7 +210,10 @@ TEST_P(UnitModelTest, LossAndEveryGradientEqualAutograd) {
   const size_t head = flats.size() - 1;
   std::vector<Saved> saved(flats.size());
   at::Tensor x = model.EmbeddingForward(flats[0], tokens);
-  for (size_t u = 1; u < head; ++u) x = model.LayerForward(flats[u], x, &saved[u]);
+  for (size_t u = 1; u < head; ++u) {
+    saved[u].kind = shape.KindOf(static_cast<int64_t>(u) - 1);
+    x = model.LayerForward(flats[u], x, &saved[u]);
+  }
   const at::Tensor tied = shape.tie_embeddings ? flats[0] : at::Tensor();
   const double loss = model.HeadForward(flats[head], tied, x, targets, &saved[head]).item<double>();
   at::Tensor none;
@@ -232,7 +275,13 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Combine(::testing::Values(Case{"Gpt2Tied", Gpt2(true)}, Case{"Gpt2Untied", Gpt2(false)},
                                          Case{"LlamaTied", Llama(true, 4)}, Case{"LlamaUntiedGrouped", Llama(false, 2)},
                                          Case{"LlamaTiedOneKeyHead", Llama(true, 1)}, Case{"LlamaWideHeads", Llama(false, 2, 10)},
-                                         Case{"Qwen2Tied", Qwen2(true, 4)}, Case{"Qwen2UntiedGrouped", Qwen2(false, 2)}),
+                                         Case{"Qwen2Tied", Qwen2(true, 4)}, Case{"Qwen2UntiedGrouped", Qwen2(false, 2)},
+                                         Case{"Qwen3TiedGrouped", Like(ModelFamily::kQwen3, Llama(true, 2, 10))},
+                                         Case{"Qwen3Untied", Like(ModelFamily::kQwen3, Llama(false, 4))},
+                                         Case{"Phi3UntiedGrouped", Like(ModelFamily::kPhi3, Llama(false, 2))},
+                                         Case{"SmolLm3TiedGrouped", SmolLm3(true, 2)},
+                                         Case{"Olmo2UntiedGrouped", Like(ModelFamily::kOlmo2, Llama(false, 2, 10))},
+                                         Case{"Olmo2Tied", Like(ModelFamily::kOlmo2, Llama(true, 4))}),
                        ::testing::Values(DType::kFloat64, DType::kFloat32, DType::kBFloat16, DType::kFloat16)),
     [](const auto& info) { return std::get<0>(info.param).name + std::string(DTypeName(std::get<1>(info.param))); });
 

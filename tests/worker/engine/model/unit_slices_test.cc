@@ -158,7 +158,7 @@ TEST_P(UnitSlicesTest, LayersAddUpToTheWholeLayer) {
   };
   for (const OpSet recomputed :
        {OpSet::None(), OpSet::All(), of(Op::kNorm1, Op::kQkv), of(Op::kAttnOut, Op::kResidual1, Op::kNorm2, Op::kActivation),
-        of(Op::kAttention, Op::kUp, Op::kDown), of(Op::kDown)}) {
+        of(Op::kAttention, Op::kUp, Op::kDown), of(Op::kDown), of(Op::kHeadNorm)}) {
     for (const bool split : {false, true}) {
       ZeroGradients();
       ExpectNear(ForwardOfGroup(recomputed), output, tolerance(), "output");
@@ -265,6 +265,8 @@ std::vector<SliceCase> SliceCases() {
   add("Llama", ModelFamily::kLlama, false);
   add("LlamaTied", ModelFamily::kLlama, true);
   add("Qwen2", ModelFamily::kQwen2, false);
+  add("Qwen3", ModelFamily::kQwen3, true);
+  add("Phi3", ModelFamily::kPhi3, false);
   return cases;
 }
 std::string NameOfSlices(const ::testing::TestParamInfo<std::tuple<SliceCase, DType>>& info) {

@@ -7,6 +7,7 @@
 #include "worker/engine/operators/attention.h"
 #include "worker/engine/operators/embedding.h"
 #include "worker/engine/operators/fused_rms_norm.h"
+#include "worker/engine/operators/head_norm.h"
 #include "worker/engine/operators/lm_head_loss.h"
 #include "worker/engine/operators/norm.h"
 #include "worker/engine/operators/projection.h"
@@ -110,6 +111,23 @@ TEST_P(HalfTest, Rotary) {
     RotaryBackward(tables, backward);
     return Tensors{forward, backward};
   });
+}
+
+TEST_P(HalfTest, HeadNorms) {
+  const HeadLayout layout{4, 2, 8};
+  for (const HeadNorm kind : {HeadNorm::kByHead, HeadNorm::kWhole}) {
+    const int64_t weights = kind == HeadNorm::kByHead ? 16 : 48;
+    ExpectLikeFloat64({Make({9, layout.width()}, 30), Make({weights}), Make({9, layout.width()})},
+                      [&](const Tensors& in, at::ScalarType type) {
+                        at::Tensor forward = in[0].clone(), backward = in[2].clone();
+                        const HeadNormSaved saved = HeadNormForward(forward, layout, kind, in[1], 1e-5);
+                        EXPECT_EQ(saved.rstd.scalar_type(), type) << "statistics of half tensors are float32";
+                        EXPECT_EQ(saved.raw.scalar_type(), in[0].scalar_type());
+                        const at::Tensor dw = HeadNormBackward(backward, saved, layout, kind, in[1]);
+                        EXPECT_EQ(dw.scalar_type(), type) << "and so are the sums for the weights";
+                        return Tensors{forward, backward, saved.raw, saved.rstd, dw};
+                      });
+  }
 }
 
 TEST_P(HalfTest, Embedding) {
