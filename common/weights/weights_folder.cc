@@ -70,7 +70,8 @@ bool HoldsWeights(const std::vector<std::string>& names) {
 
 absl::StatusOr<std::string> SnapshotOf(const std::string& path, const OpenPath& open) {
   const std::string snapshots = absl::StrCat(path, "/", kSnapshotsName);
-  MOTLEY_ASSIGN_OR_RETURN(const std::vector<std::string> revisions, NamesInFolder(snapshots, open));
+  MOTLEY_ASSIGN_OR_RETURN(std::vector<std::string> revisions, NamesInFolder(snapshots, open));
+  std::erase_if(revisions, [](const std::string& name) { return name.starts_with('.'); });
   if (revisions.size() == 1) return absl::StrCat(snapshots, "/", revisions[0]);
   if (revisions.empty()) return absl::InvalidArgumentError(absl::StrCat(snapshots, " is empty; download the model again"));
   std::vector<std::string> paths;

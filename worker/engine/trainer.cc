@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -32,10 +33,18 @@ constexpr absl::Duration kFirstPause = absl::Seconds(1), kLongestPause = absl::S
 // A driver does not give the same to the byte each time. What the plan leaves free of a device has room for it.
 constexpr int64_t kContextMarginBytes = int64_t{32} << 20;
 
+<<<<<<< HEAD
 std::vector<int64_t> ValidationSamples(const Microbatch& microbatch) {
   std::vector<int64_t> samples(static_cast<size_t>(microbatch.samples));
   std::iota(samples.begin(), samples.end(), microbatch.first);
   return samples;
+=======
+// Whether what the epoch resumes from is one of the job's folder.
+bool IsOwnCheckpoint(const RankAssignment& assignment) {
+  if (assignment.resume_from.empty()) return false;
+  const std::filesystem::path root = std::filesystem::path(assignment.resume_from).parent_path();
+  return assignment.start_step > 0 || root == std::filesystem::path(assignment.config.checkpoint.folder);
+>>>>>>> wt-f
 }
 
 }  // namespace
@@ -324,8 +333,8 @@ absl::Status Trainer::Evaluate(int64_t steps_done, StepResult& result) {
 absl::StatusOr<RunEnd> Trainer::Run() {
   MOTLEY_RETURN_IF_ERROR(Prepare());
   host_.OnReady(communicator_.transports(), ContextAbovePlan());
-  // What an epoch resumed from needs no saving again.
-  if (!assignment_.resume_from.empty()) saved_step_ = assignment_.start_step;
+  // What an epoch resumed from needs no saving again; weights to begin with that lie elsewhere are not the job's yet.
+  if (IsOwnCheckpoint(assignment_)) saved_step_ = assignment_.start_step;
   // Before the first save it may free the space for it. What others still restore from may be among what older epochs left,
   // so in a resumed run it waits for the first step, which no rank takes alone.
   if (assignment_.resume_from.empty()) RemoveAbandonedCheckpoints(assignment_, host_);

@@ -144,7 +144,7 @@ bool IsOfTheSchedule(const std::string& kind) { return kind == "schedule" || kin
 TEST(RandomEnginePlanTest, EveryPairOfFeaturesOfSeveralPipelinesOccurs) {
   std::map<std::string, int> pairs;
   std::map<std::string, std::string> kinds;  // by feature
-  for (int n = 0; n < 3000; ++n) {
+  for (int n = 0; n < 12000; ++n) {
     std::vector<std::string> has;
     for (const auto& [kind, value] : FeaturesOf(DrawSeveralPipelinesJob(12, n, "/nowhere"))) {
       has.push_back(absl::StrCat(kind, " ", value));
