@@ -33,18 +33,17 @@ constexpr absl::Duration kFirstPause = absl::Seconds(1), kLongestPause = absl::S
 // A driver does not give the same to the byte each time. What the plan leaves free of a device has room for it.
 constexpr int64_t kContextMarginBytes = int64_t{32} << 20;
 
-<<<<<<< HEAD
 std::vector<int64_t> ValidationSamples(const Microbatch& microbatch) {
   std::vector<int64_t> samples(static_cast<size_t>(microbatch.samples));
   std::iota(samples.begin(), samples.end(), microbatch.first);
   return samples;
-=======
+}
+
 // Whether what the epoch resumes from is one of the job's folder.
 bool IsOwnCheckpoint(const RankAssignment& assignment) {
   if (assignment.resume_from.empty()) return false;
   const std::filesystem::path root = std::filesystem::path(assignment.resume_from).parent_path();
   return assignment.start_step > 0 || root == std::filesystem::path(assignment.config.checkpoint.folder);
->>>>>>> wt-f
 }
 
 }  // namespace
