@@ -78,7 +78,7 @@ TEST_F(ExaminationTest, OnlyOwnAnswersToTheOpenQuestionCount) {
   Begin();
   EXPECT_FALSE(FileReach(NodeName("a"), {"doctor-2-reach", {{NodeName("b"), "x"}}}, e_)) << "of another examination";
   EXPECT_FALSE(FileReach(NodeName("z"), {"doctor-1-reach", {{NodeName("b"), "x"}}}, e_)) << "was not asked";
-  EXPECT_FALSE(FileStorage(NodeName("a"), {JobId("doctor-1-0"), Epoch(0), "x", 0, "", false, "doctor-1-reach"}, e_));
+  EXPECT_FALSE(FileStorage(NodeName("a"), {JobId("doctor-1-0"), Epoch(0), "x", {}, false, "doctor-1-reach"}, e_));
   const double nan = std::numeric_limits<double>::quiet_NaN();
   EXPECT_TRUE(FileReach(NodeName("a"),
                         {"doctor-1-reach",
@@ -210,13 +210,13 @@ TEST_F(ExaminationTest, PathsThatAreNotTheSame) {
   for (const auto& [node, command] : sent_) jobs.insert(std::get<StorageCheckCommand>(command).job);
   EXPECT_EQ(jobs.size(), 3u) << "each writes a file of its own";
   EXPECT_TRUE(FileStorage(
-      NodeName("a"), {JobId(), Epoch(0), "cannot write to the checkpoint folder '/folder'", 0, "", false, "doctor-1-write"}, e_));
+      NodeName("a"), {JobId(), Epoch(0), "cannot write to the checkpoint folder '/folder'", {}, false, "doctor-1-write"}, e_));
   Answer({"a"});
   ASSERT_EQ(e_.stage, ExaminationStage::kReading);
   EXPECT_EQ(e_.writer, NodeName("b"));
-  EXPECT_TRUE(FileStorage(NodeName("a"), {JobId(), Epoch(0), "", 100, "d", true, "doctor-1-read"}, e_));
-  EXPECT_TRUE(FileStorage(NodeName("b"), {JobId(), Epoch(0), "", 100, "d", true, "doctor-1-read"}, e_));
-  EXPECT_TRUE(FileStorage(NodeName("c"), {JobId(), Epoch(0), "", 120, "e", false, "doctor-1-read"}, e_));
+  EXPECT_TRUE(FileStorage(NodeName("a"), {JobId(), Epoch(0), "", {100, "d"}, true, "doctor-1-read"}, e_));
+  EXPECT_TRUE(FileStorage(NodeName("b"), {JobId(), Epoch(0), "", {100, "d"}, true, "doctor-1-read"}, e_));
+  EXPECT_TRUE(FileStorage(NodeName("c"), {JobId(), Epoch(0), "", {120, "e"}, false, "doctor-1-read"}, e_));
   Step();
   const std::string wrong = Text(FindingState::kWrong);
   EXPECT_THAT(wrong, HasSubstr("folder: node a: cannot write to the checkpoint folder"));

@@ -20,6 +20,7 @@ inline constexpr std::array kKernelTable = {
     KernelRow{"aten::empty", 0},
     KernelRow{"aten::empty_like", 0},
     KernelRow{"aten::empty_strided", 0},
+    KernelRow{"aten::flatten", 0},
     KernelRow{"aten::narrow", 0},
     KernelRow{"aten::reshape", 0},
     KernelRow{"aten::select", 0},
@@ -68,6 +69,9 @@ inline constexpr std::array kKernelTable = {
     // The sums over rows of gradient times output, the gradients, and the cast of q's, which is summed in float32. Where heads
     // share keys and values, two more sum up those of a group.
     KernelRow{"aten::_scaled_dot_product_flash_attention_backward", 3},
+    // The same of documents one after the other, of all in one.
+    KernelRow{"aten::_flash_attention_forward", 1},
+    KernelRow{"aten::_flash_attention_backward", 3},
 };
 
 inline std::optional<int> KernelsOf(std::string_view op) {

@@ -60,6 +60,8 @@ LayerCase LlamaLayer() {
 
 class LayerKernelsTest : public testing::TestWithParam<LayerCase> {
  protected:
+  void Check(SamplesKind samples);
+
   template <typename Pass>
   int Count(const char* pass, Pass run) {
     CountedKernels kernels;
@@ -75,13 +77,17 @@ class LayerKernelsTest : public testing::TestWithParam<LayerCase> {
   CardAttention attention_;
 };
 
-TEST_P(LayerKernelsTest, AreAsMany) {
+TEST_P(LayerKernelsTest, AreAsMany) { Check(SamplesKind::kWhole); }
+// However many documents a row has.
+TEST_P(LayerKernelsTest, OfRowsTheyAreNoMore) { Check(SamplesKind::kRows); }
+
+void LayerKernelsTest::Check(SamplesKind samples) {
   if (TORCH_VERSION_MINOR != 11) GTEST_SKIP() << "the table is of libtorch 2.11";
   const LayerCase& layer = GetParam();
   const Precision precision{.master = DType::kFloat32, .compute = DType::kBFloat16};
   UnitModel model(layer.shape, kSequence, precision.compute, kNowhere);
   UnitBench unit(model, layer.shape, kSequence, precision, kNowhere, UnitKind::kLayer);
-  unit.Prepare(1);
+  unit.Prepare(1, samples);
   EXPECT_EQ(Count("forward", [&] { unit.Forward(); }), layer.forward);
   EXPECT_EQ(Count("backward", [&] { unit.Backward(); }), layer.backward);
 }

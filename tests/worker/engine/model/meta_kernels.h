@@ -98,6 +98,8 @@ class CardAttention {
     library_.impl("_fused_sdp_choice", Choice);
     library_.impl("_scaled_dot_product_flash_attention", Forward);
     library_.impl("_scaled_dot_product_flash_attention_backward", Backward);
+    library_.impl("_flash_attention_forward", ForwardOfDocuments);
+    library_.impl("_flash_attention_backward", BackwardOfDocuments);
   }
 
  private:
@@ -120,6 +122,24 @@ class CardAttention {
                                                                  std::optional<double>) {
     ExpectNowhere({grad, q, k, v, output, logsumexp, seed, offset});
     return {at::empty_like(q), at::empty_like(k), at::empty_like(v)};
+  }
+  // Of documents one after the other: [tokens, heads, head_dim].
+  static std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> ForwardOfDocuments(
+      const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const std::optional<at::Tensor>& cu_q,
+      const std::optional<at::Tensor>& cu_k, c10::SymInt, c10::SymInt, double, bool, bool, std::optional<double>,
+      std::optional<c10::SymInt>, std::optional<c10::SymInt>, const std::optional<at::Tensor>&,
+      const std::optional<at::Tensor>&) {
+    ExpectNowhere({q, k, v, *cu_q, *cu_k});
+    const at::Tensor logsumexp = at::empty({q.size(1), q.size(0)}, q.options().dtype(at::kFloat));
+    return {at::empty_like(q, at::MemoryFormat::Contiguous), logsumexp, at::Tensor(), at::Tensor(), at::Tensor()};
+  }
+  static std::tuple<at::Tensor, at::Tensor, at::Tensor> BackwardOfDocuments(
+      const at::Tensor& grad, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& output,
+      const at::Tensor& logsumexp, const at::Tensor& cu_q, const at::Tensor& cu_k, c10::SymInt, c10::SymInt, double, bool,
+      const at::Tensor& seed, const at::Tensor&, std::optional<double>, std::optional<c10::SymInt>, std::optional<c10::SymInt>) {
+    ExpectNowhere({grad, q, k, v, output, logsumexp, cu_q, cu_k, seed});
+    return {at::empty_like(q, at::MemoryFormat::Contiguous), at::empty_like(k, at::MemoryFormat::Contiguous),
+            at::empty_like(v, at::MemoryFormat::Contiguous)};
   }
 
   torch::Library library_;
