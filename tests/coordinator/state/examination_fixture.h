@@ -48,7 +48,7 @@ class ExaminationTest : public ::testing::Test {
         for (const ReachTarget& to : reach->targets) report.answers.push_back({to.node, "", 0.001, reach->burst ? 1e8 : 0});
         EXPECT_TRUE(FileReach(node, report, e_));
       } else if (const auto* storage = std::get_if<StorageCheckCommand>(&command); storage != nullptr && !storage->over) {
-        EXPECT_TRUE(FileStorage(node, {storage->job, storage->epoch, "", 100, "digest", true, storage->check_id}, e_));
+        EXPECT_TRUE(FileStorage(node, {storage->job, storage->epoch, "", {100, "digest"}, true, storage->check_id}, e_));
       }
     }
     Step();
