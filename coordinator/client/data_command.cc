@@ -128,7 +128,8 @@ void AddPrepareFlags(CLI::App& app, DataFlags& flags) {
   app.add_flag("--no-pack", flags.no_pack, "each chat gets a row of its own");
   app.add_option("--chat-template", flags.chat_template, "a template in place of the folder's")->type_name("FILE");
   app.add_option("--template-arg", flags.template_args, "a variable of the template; may be given more than once")
-      ->type_name("NAME=VALUE");
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
   app.add_option("--day", flags.day, "the day that a template writes, by default today's")->type_name("YYYY-MM-DD");
   app.add_option("--column", flags.column, "the column that holds the text or the messages")->type_name("NAME");
   app.add_option("--skip-bad", flags.skip_bad, "leave out as many records that cannot be taken, each named")

@@ -1,5 +1,6 @@
 """`motley data setup`: a Python of Motley's own with the pinned wheels, by way of pip and nothing else."""
 import fcntl
+import json
 import os
 import shutil
 import subprocess
@@ -34,7 +35,10 @@ def run(options):
             _install(options.venv, PARQUET_LIST, options.wheels)
             with open(os.path.join(options.venv, "parquet"), "w", encoding="utf-8"):
                 pass
-    print(f"{python} is ready" + (", with Parquet" if has_parquet(options.venv) else ""))
+    if options.json:
+        print(json.dumps({"python": python, "parquet": has_parquet(options.venv)}, indent=2))
+    else:
+        print(f"{python} is ready" + (", with Parquet" if has_parquet(options.venv) else ""))
 
 
 def _make(options):

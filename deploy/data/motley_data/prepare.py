@@ -105,6 +105,6 @@ def report(path, manifest, tally):
 def run(options):
     manifest, tally = prepare(options)
     if options.json:
-        print(json.dumps({"folder": os.path.abspath(options.out), "counts": dict(tally.counts), "left_out": tally.bad, "tokens": manifest}))
+        print(json.dumps({"folder": os.path.abspath(options.out), "counts": dict(tally.counts), "left_out": tally.bad, "tokens": manifest}, indent=2))
     else:
         print(report(options.out, manifest, tally))

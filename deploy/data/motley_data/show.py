@@ -127,7 +127,7 @@ def print_summary(folder):
 def run(options):
     folder = Folder(options.folder)
     if options.row is None:
-        print(json.dumps(folder.manifest)) if options.json else print_summary(folder)
+        print(json.dumps(folder.manifest, indent=2)) if options.json else print_summary(folder)
         return
     if not 0 <= options.row < folder.rows:
         raise Refused(USAGE, f"--row {options.row}: {options.folder} has {folder.rows} of them, 0 to {folder.rows - 1}")

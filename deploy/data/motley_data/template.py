@@ -83,7 +83,8 @@ class Template:
                     conversations=[messages], tools=tools, chat_template=self.text_for(tools), return_assistant_tokens_mask=tags,
                     add_generation_prompt=prompt, **arguments)
         except Endless as error:
-            raise Refused(DATA, f"the chat template of {self.name} had no end within {MOST_SECONDS} s; give another by --chat-template FILE") from error
+            raise Refused(DATA, f"the chat template of {self.name} had no end within {MOST_SECONDS} s; give another by "
+                                "--chat-template FILE") from error
         except jinja2.TemplateSyntaxError as error:
             raise Refused(DATA, f"the chat template of {self.name} is wrong: line {error.lineno}: {one_line(error)}") from error
         except (jinja2.TemplateError, TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:

@@ -67,10 +67,10 @@ TEST(DataCommandTest, SaysItsWordsToThePython) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");  // the process is replaced
   TempFolder folder;
   const std::string python = FakePython(folder);
-  const std::vector<std::string> prepare = {
-      "data", "prepare",   "--python", python,    "--tokenizer", "T",     "--out",          "O",   "--seq-len",
-      "64",   "--no-pack", "--train",  "last",    "--eos",       "<end>", "--template-arg", "a=1", "--template-arg",
-      "b=2",  "--json",    "x.jsonl",  "y.txt.gz"};
+  const std::vector<std::string> prepare = {"data",           "prepare", "--python",  python,    "--tokenizer",    "T",
+                                            "--out",          "O",       "--seq-len", "64",      "--json",         "--no-pack",
+                                            "--train",        "last",    "--eos",     "<end>",   "--template-arg", "a=1",
+                                            "--template-arg", "b=2",     "x.jsonl",   "y.txt.gz"};
   EXPECT_EXIT(std::exit(MotleyAlone(prepare).code), testing::ExitedWithCode(7),
               "started: -B .*deploy/data prepare --tokenizer=T --out=O --seq-len=64 --eos=<end> --no-pack --train=last "
               "--template-arg=a=1 --template-arg=b=2 --json -- x.jsonl y.txt.gz");
