@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "absl/strings/str_replace.h"
 #include "tests/common/base/folders.h"
 #include "tests/common/base/temp_folder.h"
 #include "tests/common/model/published_configs.h"
@@ -280,7 +281,7 @@ TEST(JobFileTest, TheModelOfAHuggingFaceFolderIsItsOwn) {
   folder.Write("base/config.json", R"({"model_type": "gemma3", "text_config": {}})");
   EXPECT_THAT(std::string(LoadJobFile(path, {}).status().message()),
               testing::StartsWith(path + ":4: checkpoint.initial: " + (folder / "base/config.json") + " has a text_config"));
-  folder.Write("base/config.json", kPhi3Config);
+  folder.Write("base/config.json", absl::StrReplaceAll(ToHfConfig(shape), {{R"("mlp_bias": false)", R"("mlp_bias": true)"}}));
   EXPECT_THAT(std::string(LoadJobFile(path, {}).status().message()), testing::StartsWith(path + ":4: model.config "));
 }
 
