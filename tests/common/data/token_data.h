@@ -124,4 +124,18 @@ inline absl::StatusOr<ReadSample> ReadRow(const Dataset& data, Split split, int6
   return row;
 }
 
+inline absl::StatusOr<Dataset> OpenAs(const std::string& path, int64_t seq_len, double fraction = 0,
+                                      int64_t vocabulary = kAnyVocabulary) {
+  const absl::StatusOr<FileDescriptor> opened = OpenData(path);
+  DataOptions options;
+  options.vocabulary = vocabulary;
+  return opened.ok() ? Dataset::Read(*opened, path, seq_len, fraction, options) : opened.status();
+}
+
+inline TokenRowsText TwoRows() {
+  TokenRowsText text;
+  text.rows = {{{1, 2, 3}, {4, 5}}, {{6}, {7, 8}, {9}}, {{10, 11, 12, 13, 14, 15}}};
+  return text;
+}
+
 }  // namespace motley
