@@ -140,6 +140,9 @@ def long_chats_are_cut(top, tokenizer):
     said = json.loads(run(*words)[1])
     expect(said["counts"]["documents longer than a row, cut"] == 2, said["counts"])
     expect(said["tokens"]["documents"] == 1 and said["tokens"]["tokens"] == 64, said["tokens"])
+    path = write_lines(os.path.join(top, "behind.jsonl"), [{"messages": behind}])
+    code, _, err = run(*words[:4], os.path.join(top, "behind"), *words[5:-2], path)
+    expect(code == 65 and "of 1 documents it lies behind the first 64 tokens; give a greater --seq-len" in err, f"{code}: {err}")
 
 
 def same_with_three_processes(top, tokenizer):

@@ -88,6 +88,14 @@ def ends(top, tokenizer):
 def files(top, tokenizer):
     refuse(top, tokenizer, 66, "absent.txt is not there", os.path.join(top, "absent.txt"))
     refuse(top, tokenizer, 66, "is a folder; give its files", top)
+    texts = os.path.join(top, "texts")
+    os.makedirs(texts)
+    refuse(top, tokenizer, 66, f"as {texts}/*\n", texts)
+    for name in ("a.txt", "b.txt", "c.md"):
+        write(texts, name, "one")
+    refuse(top, tokenizer, 66, f"as {texts}/*.txt\n", texts)
+    for name in ("table.csv", "TABLE.TSV"):
+        refuse(top, tokenizer, 65, f"{name} is a table; write each of its rows as a line of JSON", write(top, name, "a,b\n"))
     path = os.path.join(top, "latin.txt")
     with open(path, "wb") as file:
         file.write(b"caf\xe9 noir")
@@ -134,7 +142,7 @@ def packed_files(top, tokenizer):
 
 def broken_lines(top, tokenizer):
     path = write(top, "broken.jsonl", '{"text": "one"}\r\n{"text": "two"\n\n[1]\n{"text": 3}\n{"text": "\\ud800"}\n{"text": "six"}\n')
-    refuse(top, tokenizer, 65, ("broken.jsonl:2: no JSON", "--skip-bad N"), path)
+    refuse(top, tokenizer, 65, ("broken.jsonl:2: no JSON: Expecting ',' delimiter at character 15;", "--skip-bad N"), path)
     refuse(top, tokenizer, 65, ("broken.jsonl:6: its text holds half a character", "--skip-bad 3 allows for no more"), "--skip-bad", 3, path)
     code, out, err = run("prepare", "--tokenizer", tokenizer, "--out", os.path.join(top, "skipped"), "--skip-bad", 4, path)
     expect(code == 0 and "4 records left out" in out, out + err)

@@ -10,6 +10,9 @@ from .template import Template
 from .tokenizer import Tokenizer
 
 
+BEHIND_CUT = "documents left out: what is trained on lay behind the cut"
+
+
 class Result:
     def __init__(self):
         self.tokens, self.lengths = [], []      # id * 2 + trained, of one document after another
@@ -96,7 +99,7 @@ class ChatWork:
             result.counts["documents longer than a row, cut"] += 1
             ids, trained = ids[:self._seq_len], trained[:self._seq_len]
             if not any(trained[1:]):
-                result.counts["documents left out: what is trained on lay behind the cut"] += 1
+                result.counts[BEHIND_CUT] += 1
                 return
         tokens.append(numpy.asarray(ids, numpy.int32) * 2 + numpy.asarray(trained, numpy.int32))
         result.lengths.append(len(ids))

@@ -31,6 +31,11 @@ def _object(value):
     return value if isinstance(value, dict) else BadRecord(f"a JSON object is wanted, and this is {type(value).__name__}")
 
 
+def _what_is_wrong(error):
+    """Of a line: Python would count lines anew in it."""
+    return f"{error.msg} at character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else one_line(error)
+
+
 def _lines(source):
     for number, line in source.lines(MOST):
         if number == 1 and line.startswith(b"\xef\xbb\xbf"):
@@ -40,7 +45,7 @@ def _lines(source):
         try:
             record = _object(json.loads(line))
         except (ValueError, RecursionError) as error:
-            record = BadRecord(f"no JSON: {one_line(error)}")
+            record = BadRecord(f"no JSON: {_what_is_wrong(error)}")
         yield f"{source.path}:{number}", record
 
 

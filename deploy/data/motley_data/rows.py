@@ -7,7 +7,7 @@ import numpy
 
 from . import forms, masks
 from .agreement import Agreement
-from .chat_work import ChatWork
+from .chat_work import BEHIND_CUT, ChatWork
 from .errors import DATA, BadRecord, Refused
 from .packing import drawn_order, pack
 from .pool import in_order
@@ -119,6 +119,11 @@ def write_rows(out, spool, rows, dtype, all_trained, progress):
     return files, trained
 
 
+def _why_none(counts, seq_len):
+    left_out = counts[BEHIND_CUT]
+    return f": of {left_out} documents it lies behind the first {seq_len} tokens; give a greater --seq-len" if left_out else ""
+
+
 def prepare(sources, options, tokenizer, eos, template, out, tally, progress):
     """Writes the files; their part of tokens.json."""
     agreement = Agreement(tokenizer, progress.say)
@@ -140,7 +145,7 @@ def prepare(sources, options, tokenizer, eos, template, out, tally, progress):
             tally.check_greatest(spool.greatest)
             progress.tick()
         if not spool.lengths:
-            raise Refused(DATA, "the input holds no chat that could be trained on")
+            raise Refused(DATA, f"the input holds no chat that could be trained on{_why_none(tally.counts, options.seq_len)}")
         progress.stage("packing")
         rows = pack(spool.lengths, options.seq_len) if options.pack else [[i] for i in range(len(spool.lengths))]
         rows = [rows[i] for i in drawn_order(len(rows))]

@@ -18,6 +18,8 @@ SHOWN_TOKENS = 4096   # of a document of a stream
 class Folder:
     def __init__(self, path):
         self.path = path
+        if not os.path.exists(path):
+            raise Refused(NO_INPUT, f"{path} is not there")
         if not os.path.isfile(os.path.join(path, MANIFEST)):
             raise Refused(NO_INPUT, f"{path} has no {MANIFEST}: it is no folder that 'motley data prepare' has finished")
         self.manifest = read_json(os.path.join(path, MANIFEST))

@@ -1,4 +1,5 @@
 """Input files: opened, unpacked, their progress counted; and what kind each is, by its name."""
+import collections
 import gzip
 import os
 import zlib
@@ -7,7 +8,14 @@ from .environment import need_parquet, need_zstandard
 from .errors import DATA, NO_INPUT, Refused, one_line
 
 KINDS = {".jsonl": "lines", ".ndjson": "lines", ".json": "json", ".parquet": "parquet"}
+TABLES = (".csv", ".tsv")
 BUFFER = 1 << 20
+
+
+def commonest_ending(folder):
+    """".txt" of a folder whose files mostly end so, or "": what a shell's pattern is to end with."""
+    endings = collections.Counter(os.path.splitext(name)[1] for name in os.listdir(folder) if os.path.isfile(os.path.join(folder, name)))
+    return min(endings, key=lambda ending: (-endings[ending], ending), default="")
 
 
 class Source:
@@ -15,7 +23,7 @@ class Source:
 
     def __init__(self, path):
         if os.path.isdir(path):
-            raise Refused(NO_INPUT, f"{path} is a folder; give its files, as {os.path.join(path, '*.jsonl')}")
+            raise Refused(NO_INPUT, f"{path} is a folder; give its files, as {os.path.join(path, '*' + commonest_ending(path))}")
         if not os.path.exists(path):
             raise Refused(NO_INPUT, f"{path} is not there")
         stem, self.packed = path, ""
@@ -23,6 +31,9 @@ class Source:
             if path.lower().endswith(ending):
                 stem, self.packed = path[:-len(ending)], ending
         self.path, self.kind = path, KINDS.get(os.path.splitext(stem)[1].lower(), "text")
+        if os.path.splitext(stem)[1].lower() in TABLES:
+            raise Refused(DATA, f"{path} is a table; write each of its rows as a line of JSON (.jsonl), or call it .txt where it is to be "
+                                "one text, commas and all")
         self.bytes = os.path.getsize(path)
         if self.kind == "parquet":
             need_parquet()
