@@ -75,7 +75,8 @@ absl::Status CheckDataSize(const DataSummary& data, int64_t seq_len, double vali
                                                Needed(data.kind, seq_len, validation_fraction, 1), " ", unit, " are enough)")
                                 : "";
   const std::string with =
-      trains ? absl::StrCat(" with data.validation_fraction ", validation_fraction, " and ", wanted, " validation samples", fewer)
+      trains ? absl::StrCat(" with data.validation_fraction ", validation_fraction, " and ", wanted, " validation samples", fewer,
+                            wanted > 0 ? "; or give the validations data of their own: data.validation_path" : "")
              : absl::StrCat(" and ", wanted, " validation samples", fewer);
   return absl::FailedPreconditionError(absl::StrCat("the data has ", Elements(data), " ", unit, "; at least ",
                                                     Needed(data.kind, seq_len, validation_fraction, wanted),
@@ -89,9 +90,9 @@ absl::Status CheckDataFits(const DataSummary& data, int64_t seq_len, int64_t voc
         "; set training.seq_len to ", data.row_tokens, ", or prepare them anew: motley data prepare --seq-len ", seq_len));
   }
   if (data.kind != DataKind::kText && data.greatest_token >= vocabulary) {
-    return absl::FailedPreconditionError(absl::StrCat("it has token ", data.greatest_token, ", and the model has ", vocabulary,
-                                                      " of them (vocab_size), 0 to ", vocabulary - 1,
-                                                      "; take the tokens of the model's own tokenizer"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "it has token ", data.greatest_token, ", and the model has ", vocabulary, " of them (vocab_size), 0 to ", vocabulary - 1,
+        "; take the tokens of the model's own tokenizer, or give a model of a greater vocab_size (model.config)"));
   }
   return absl::OkStatus();
 }

@@ -57,7 +57,8 @@ class Loader {
   void Begin(const JobConfig& config) { file_.config = config; }
   void ReadText(std::string_view text);
   void Override(const std::string& assignment);
-  absl::Status MakePathsAbsolute();
+  enum class Paths { kAll, kGiven };
+  absl::Status MakePathsAbsolute(Paths which = Paths::kAll);
   void ReadInitialModel();
   void ReadModelConfig();
   void CompareWithInitial();
@@ -252,13 +253,15 @@ void Loader::Override(const std::string& assignment) {
   file_.origins[path] = kOverride;
 }
 
-absl::Status Loader::MakePathsAbsolute() {
+// kGiven: those of --set alone; a job that was submitted has its own as they are.
+absl::Status Loader::MakePathsAbsolute(Paths which) {
   namespace fs = std::filesystem;
   std::error_code error;
   const fs::path here = fs::current_path(error);
   if (error) return FileError(error.value(), "find", "the current folder");
   const std::string home = HomeFolder();
   for (const char* path : {"data.path", "data.validation_path", "checkpoint.folder", "checkpoint.initial", "model.config"}) {
+    if (which == Paths::kGiven && file_.origins[path] != kOverride) continue;
     const JobField& field = *Find(path);
     std::string& value = *std::get<std::string*>(field.value);
     value = WithHome(value, home);
@@ -384,6 +387,7 @@ absl::StatusOr<JobConfig> WithOverrides(const JobConfig& config, const std::vect
   loader.Begin(config);
   for (const std::string& assignment : overrides) loader.Override(assignment);
   loader.CheckRanges();
+  MOTLEY_RETURN_IF_ERROR(loader.MakePathsAbsolute(Loader::Paths::kGiven));
   MOTLEY_ASSIGN_OR_RETURN(JobFile file, loader.Finish({}));
   return std::move(file.config);
 }

@@ -64,6 +64,7 @@ OptionText Describe(const CLI::Option& option) {
   text.choices = ChoicesIn(type);
   if (text.positional) {
     text.value = text.names[0];
+    text.many = option.get_items_expected_max() > 1;
   } else if (option.get_items_expected_max() > 0) {
     text.value = type.substr(0, type.find_first_of(":{ "));
     if (text.value.empty()) text.value = "VALUE";
@@ -99,7 +100,8 @@ std::vector<const CommandText*> AllOf(const CommandText& tree) {
 std::string UsageOf(const CommandText& command) {
   std::string text = absl::StrCat(command.path, " [OPTIONS]");
   for (const OptionText& option : command.options) {
-    if (option.positional) absl::StrAppend(&text, option.required ? " " : " [", option.value, option.required ? "" : "]");
+    if (!option.positional) continue;
+    absl::StrAppend(&text, option.required ? " " : " [", option.value, option.many ? "..." : "", option.required ? "" : "]");
   }
   if (!command.commands.empty()) absl::StrAppend(&text, command.path == command.name ? " COMMAND" : " [COMMAND]");
   return text;

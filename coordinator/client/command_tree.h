@@ -18,6 +18,7 @@ struct OptionText {
   std::string initial;               // the value without the option, or empty
   std::string help;
   bool positional = false, required = false;
+  bool many = false;     // of a positional: it may be given more than once
   bool is_path() const;  // the value is a file or folder
 };
 

@@ -27,6 +27,7 @@ Exit FromServer(const absl::Status& status) {
     case absl::StatusCode::kAlreadyExists:
     case absl::StatusCode::kFailedPrecondition:
     case absl::StatusCode::kOutOfRange:
+    case absl::StatusCode::kDataLoss:
       return With(EX_DATAERR, status);
     case absl::StatusCode::kResourceExhausted:
     case absl::StatusCode::kAborted:

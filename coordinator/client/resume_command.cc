@@ -20,16 +20,17 @@ struct ResumeFlags {
   bool wait = false;
 };
 
-// Before the job has one, its folder decides: the coordinator looks there when its turn has come, and the plan's event says what
-// it found.
-std::string FromWhat(const v1::Job& job) {
-  if (!job.newest_checkpoint().empty()) return absl::StrCat("from ", job.newest_checkpoint());
+// Before the job has a checkpoint, its folder decides: the coordinator looks there when its turn has come, and the plan's event
+// says what it found.
+std::string WhatGoesOn(const v1::Job& job) {
+  const std::string steps = absl::StrCat(" to step ", job.spec().training().steps());
+  if (!job.newest_checkpoint().empty()) return absl::StrCat("goes on from ", job.newest_checkpoint(), steps);
   const v1::CheckpointSection& checkpoint = job.spec().checkpoint();
-  const std::string begin =
-      checkpoint.initial().empty() ? "the initial weights" : absl::StrCat("the weights of ", checkpoint.initial());
-  if (checkpoint.folder().empty()) return absl::StrCat("from ", begin);
-  return absl::StrCat("from what ", AdoptPath(absl::StrCat(checkpoint.folder(), "/", job.id())), " names, else from ", begin,
-                      ",");
+  std::string text = absl::StrCat(
+      "begins again from ",
+      checkpoint.initial().empty() ? "the initial weights" : absl::StrCat("the weights of ", checkpoint.initial()), steps);
+  if (checkpoint.folder().empty()) return text;
+  return absl::StrCat(text, ", unless ", AdoptPath(absl::StrCat(checkpoint.folder(), "/", job.id())), " names a checkpoint");
 }
 
 Exit Resume(Context& context, const ResumeFlags& flags) {
@@ -53,8 +54,7 @@ Exit Resume(Context& context, const ResumeFlags& flags) {
                                             job.step(), " of ", job.spec().training().steps())};
   }
   if (!context.json) {
-    context.out << "job " << job.id() << " goes on " << FromWhat(job) << " to step " << job.spec().training().steps()
-                << std::endl;
+    context.out << "job " << job.id() << " " << WhatGoesOn(job) << std::endl;
   }
   const auto show = flags.wait ? Follow : Begin;
   return show(context, *connection, job, response->cursor());

@@ -47,15 +47,16 @@ absl::Status ResolveInitial(const ClusterState& state, JobRecord* job) {
   if (!InitialIsJob(config->checkpoint)) return absl::OkStatus();
   const auto other = state.jobs.find(JobId(config->checkpoint.initial));
   if (other == state.jobs.end()) {
-    return absl::InvalidArgumentError(absl::StrCat("checkpoint.initial: job ", Quoted(config->checkpoint.initial),
-                                                   " is not known; give a job of `motley list`, or a folder"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "checkpoint.initial: job ", Quoted(config->checkpoint.initial),
+        " is not known; give a job of `motley list`, or a folder, which has a slash: ./", config->checkpoint.initial));
   }
   MOTLEY_ASSIGN_OR_RETURN(const ModelShape ours, ResolveModel(*config));
   const absl::StatusOr<ModelShape> theirs = ResolveModel(other->second.config);
   if (theirs.ok() && !(*theirs == ours)) {
-    return absl::InvalidArgumentError(absl::StrCat("checkpoint.initial: job ", config->checkpoint.initial,
-                                                   " trains another model, with ", NumParameters(*theirs),
-                                                   " parameters; this one has ", NumParameters(ours)));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "checkpoint.initial: job ", config->checkpoint.initial, " trains another model, with ", NumParameters(*theirs),
+        " parameters; this one has ", NumParameters(ours), "; a job's weights come without its [model]: say it here, too"));
   }
   config->checkpoint.initial = CheckpointFolder(other->second);
   job->initial_of = OwnerOf(other->second);

@@ -34,10 +34,10 @@ absl::Status CheckTokenizer(const DataOfPath& of, const JobConfig& config, const
   if (of_weights.empty() || config.data.any_tokenizer) return absl::OkStatus();
   const std::string& folder = config.checkpoint.initial;
   if (of.data.kind == DataKind::kText) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("it is plain text, whose bytes would be the tokens, and the weights of checkpoint.initial '", folder,
-                     "' have a tokenizer; make their tokens (motley data prepare --tokenizer ", folder, " --out TOKENS ", of.path,
-                     ") and give TOKENS as ", of.key, ", or set data.any_tokenizer = true to train on bytes"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "it is plain text, whose bytes would be the tokens, and the weights of checkpoint.initial '", folder,
+        "' have a tokenizer; make their tokens (motley data prepare --tokenizer ", folder, " --out TOKENS ", of.path,
+        ", or of a folder the files in it) and give TOKENS as ", of.key, ", or set data.any_tokenizer = true to train on bytes"));
   }
   // Others' files say nothing of it.
   if (of.data.tokenizer.empty() || of.data.tokenizer == of_weights) return absl::OkStatus();

@@ -244,7 +244,8 @@ TEST(DatasetTest, TooShortSaysHowManyBytesAreNeeded) {
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_NE(Message(status).find("the data has 10 bytes; at least 68 are needed"), std::string::npos) << status;
   const std::string lever = Message(CheckDataSize(TextSummary(1000, ""), 64, 0.05, 32));
-  EXPECT_NE(lever.find("32 validation samples (data.validation_samples; with 1 of them 1300 bytes are enough)"),
+  EXPECT_NE(lever.find("32 validation samples (data.validation_samples; with 1 of them 1300 bytes are enough); "
+                       "or give the validations data of their own: data.validation_path"),
             std::string::npos)
       << lever;
   for (const double fraction : {0.0, 0.05, 0.1, 0.5, 0.9}) {

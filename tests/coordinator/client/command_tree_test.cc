@@ -79,6 +79,7 @@ TEST(CommandTreeTest, HelpHasValueNamesAndFitsTheScreen) {
   for (const char* part : {"usage: motley submit [OPTIONS] FILE\n", "--set KEY=VALUE", "--job-id, --id ID"})
     EXPECT_NE(submit.find(part), std::string::npos) << part << submit;
   EXPECT_EQ(Out({"submit", "--help"}), submit);
+  EXPECT_NE(Out({"help", "data", "prepare"}).find("usage: motley data prepare [OPTIONS] FILE...\n"), std::string::npos);
   const CommandText tree = Tree();
   for (const CommandText* command : AllOf(tree)) {
     std::istringstream help(HelpOf(*command, 80));

@@ -1,6 +1,8 @@
 // resume, wait, delete and the listing's filters.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "nlohmann/json.hpp"
 #include "tests/coordinator/client/fake_motley.h"
 
@@ -30,6 +32,16 @@ TEST(ResumeTest, SendsTheChangedSettings) {
   EXPECT_EQ(fake.resumed[0].changes().data().path(), "/data");
 }
 
+// As at submit, and the job's own stay letter by letter.
+TEST(ResumeTest, PathsAfterSetCountFromTheCurrentFolder) {
+  FakeMotley fake;
+  AddStopped(fake).mutable_spec()->mutable_data()->set_path("/data/");
+  ASSERT_EQ(Motley(fake, {"resume", "j", "--set", "checkpoint.folder=c/../d/"}).code, 0);
+  const v1::JobSpec& changes = fake.resumed.at(0).changes();
+  EXPECT_EQ(changes.checkpoint().folder(), std::filesystem::current_path() / "d");
+  EXPECT_EQ(changes.data().path(), "/data/");
+}
+
 TEST(ResumeTest, WithoutSettingsItSendsNone) {
   FakeMotley fake;
   AddStopped(fake);
@@ -43,14 +55,14 @@ TEST(ResumeTest, OfAJobWithoutACheckpointItSaysWhatMayBeAdopted) {
   v1::Job& job = AddStopped(fake);
   job.clear_newest_checkpoint();
   EXPECT_EQ(Motley(fake, {"resume", "j"}).out,
-            "job j goes on from what /c/j/adopt names, else from the initial weights, to step 3\n");
+            "job j begins again from the initial weights to step 3, unless /c/j/adopt names a checkpoint\n");
   job.set_state(v1::JOB_STATE_FAILED);
   job.mutable_spec()->mutable_checkpoint()->set_initial("/old");
   EXPECT_EQ(Motley(fake, {"resume", "j"}).out,
-            "job j goes on from what /c/j/adopt names, else from the weights of /old, to step 3\n");
+            "job j begins again from the weights of /old to step 3, unless /c/j/adopt names a checkpoint\n");
   job.set_state(v1::JOB_STATE_FAILED);
   job.mutable_spec()->clear_checkpoint();
-  EXPECT_EQ(Motley(fake, {"resume", "j"}).out, "job j goes on from the initial weights to step 3\n");
+  EXPECT_EQ(Motley(fake, {"resume", "j"}).out, "job j begins again from the initial weights to step 3\n");
 }
 
 TEST(ResumeTest, SaysBehindWhomItWaits) {

@@ -115,11 +115,10 @@ TEST_F(SubmitTest, ItsOwnRetryIsNoSecondSubmit) {
 }
 
 TEST_F(SubmitTest, TheFirstVerdictIsTheCommandsOwnError) {
-  const std::vector<std::pair<absl::StatusCode, int>> cases = {{absl::StatusCode::kNotFound, 66},
-                                                               {absl::StatusCode::kPermissionDenied, 77},
-                                                               {absl::StatusCode::kResourceExhausted, 65},
-                                                               {absl::StatusCode::kInvalidArgument, 65},
-                                                               {absl::StatusCode::kOk, 1}};
+  const std::vector<std::pair<absl::StatusCode, int>> cases = {
+      {absl::StatusCode::kNotFound, 66},          {absl::StatusCode::kPermissionDenied, 77},
+      {absl::StatusCode::kResourceExhausted, 65}, {absl::StatusCode::kInvalidArgument, 65},
+      {absl::StatusCode::kDataLoss, 65},          {absl::StatusCode::kOk, 1}};
   for (const auto& [code, exit] : cases) {
     const std::string id = absl::StrCat("j-", exit, "-", static_cast<int>(code));
     v1::JobUpdate& update = fake_.updates[id].emplace_back();

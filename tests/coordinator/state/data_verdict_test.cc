@@ -61,7 +61,8 @@ TEST_F(DataVerdictTest, RowsOfAnotherLengthAndTokensBeyondTheModelAreRefused) {
   EXPECT_THAT(Complaint(), HasSubstr("'/d/train': its rows were made for sequences of 100 tokens, and training.seq_len is 64"));
   config_.training.seq_len = 100;
   report_.data.greatest_token = 256;
-  EXPECT_THAT(Complaint(), HasSubstr("it has token 256, and the model has 256 of them (vocab_size), 0 to 255"));
+  EXPECT_THAT(Complaint(), HasSubstr("it has token 256, and the model has 256 of them (vocab_size), 0 to 255; take the tokens of "
+                                     "the model's own tokenizer, or give a model of a greater vocab_size (model.config)"));
 }
 
 TEST_F(DataVerdictTest, TheWeightsTokenizerIsTheDatas) {
@@ -80,7 +81,7 @@ TEST_F(DataVerdictTest, TheWeightsTokenizerIsTheDatas) {
   EXPECT_THAT(Complaint(),
               HasSubstr("it is plain text, whose bytes would be the tokens, and the weights of checkpoint.initial '/w/Qwen' "
                         "have a tokenizer; make their tokens (motley data prepare --tokenizer /w/Qwen --out TOKENS "
-                        "/d/train) and give TOKENS as data.path"));
+                        "/d/train, or of a folder the files in it) and give TOKENS as data.path"));
   config_.data.any_tokenizer = true;
   EXPECT_EQ(Complaint(), "");
   report_.data = Rows();
