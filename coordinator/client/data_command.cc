@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "coordinator/client/data_python.h"
+#include "coordinator/client/whole_number.h"
 
 namespace motley::client {
 namespace {
@@ -134,10 +135,10 @@ void AddPrepareFlags(CLI::App& app, DataFlags& flags) {
   app.add_option("--column", flags.column, "the column that holds the text or the messages")->type_name("NAME");
   app.add_option("--skip-bad", flags.skip_bad, "leave out as many records that cannot be taken, each named")
       ->type_name("N")
-      ->check(CLI::NonNegativeNumber);
+      ->check(WholeFrom(0));
   app.add_option("--processes", flags.processes, "how many encode at a time, by default one for each core")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(WholeFrom(1));
 }
 
 }  // namespace
@@ -146,15 +147,13 @@ Action AddData(CLI::App& app) {
   auto flags = std::make_shared<DataFlags>();
   CLI::App* setup = app.add_subcommand("setup", "make the Python that the others run in, once; not needed with --python");
   setup->add_option("--wheels", flags->wheels, "a folder of wheels, where there is no network")->type_name("FOLDER");
-  setup->add_flag("--parquet", flags->parquet, "with what reads Parquet, 150 MB more");
+  setup->add_flag("--parquet", flags->parquet, "with what reads Parquet, 50 MB more to download");
   CLI::App* prepare = app.add_subcommand("prepare", "make a folder of tokens from text or chats");
   AddPrepareFlags(*prepare, *flags);
   prepare->footer("Example: motley data prepare --tokenizer Qwen2.5-0.5B --seq-len 2048 --out tokens/chats chats.jsonl");
   CLI::App* show = app.add_subcommand("show", "what a folder of tokens holds, or one row of it as text");
   show->add_option("FOLDER", flags->folder, "what 'motley data prepare' has written")->required();
-  show->add_option("--row", flags->row, "this row, from 0 on; of text this document")
-      ->type_name("N")
-      ->check(CLI::NonNegativeNumber);
+  show->add_option("--row", flags->row, "this row, from 0 on; of text this document")->type_name("N")->check(WholeFrom(0));
   show->add_flag("--tokens", flags->tokens, "a line for each token");
   for (CLI::App* sub : {setup, prepare, show}) {
     sub->fallthrough();

@@ -10,6 +10,7 @@
 #include "coordinator/client/json.h"
 #include "coordinator/client/pages.h"
 #include "coordinator/client/table.h"
+#include "coordinator/client/whole_number.h"
 
 namespace motley::client {
 namespace {
@@ -84,7 +85,7 @@ Action AddList(CLI::App& app) {
       ->type_name("STATE")
       ->allow_extra_args(false)
       ->check(CLI::IsMember(StateNames()));
-  app.add_option("--limit", flags->limit, "only the newest so many")->type_name("N")->check(CLI::PositiveNumber);
+  app.add_option("--limit", flags->limit, "only the newest so many")->type_name("N")->check(WholeFrom(1));
   return [flags](Context& context) { return List(context, *flags); };
 }
 

@@ -11,6 +11,7 @@
 #include "coordinator/client/json.h"
 #include "coordinator/client/progress.h"
 #include "coordinator/client/watch.h"
+#include "coordinator/client/whole_number.h"
 
 namespace motley::client {
 namespace {
@@ -114,9 +115,7 @@ Action AddMetrics(CLI::App& app) {
   app.add_flag("-w,--watch", flags->watch,
                absl::StrCat("keep printing until the job ends; begins with the newest ", kStepsBeforeWatching,
                             " steps, in JSON with all"));
-  app.add_option("-n,--limit", flags->limit, "only the newest so many of the steps so far")
-      ->type_name("N")
-      ->check(CLI::PositiveNumber);
+  app.add_option("-n,--limit", flags->limit, "only the newest so many of the steps so far")->type_name("N")->check(WholeFrom(1));
   return [flags](Context& context) { return Metrics(context, *flags); };
 }
 

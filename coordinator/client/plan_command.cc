@@ -16,6 +16,7 @@
 #include "coordinator/client/plan_diff_command.h"
 #include "coordinator/client/plan_offline_command.h"
 #include "coordinator/client/transport_lines.h"
+#include "coordinator/client/whole_number.h"
 #include "planner/answers/given_plan.h"
 #include "planner/plan/schedule_listing.h"
 
@@ -164,7 +165,7 @@ Action AddPlan(CLI::App& app) {
   app.add_flag("--schedule", flags->schedule,
                "of a job: what each rank computes, in which order, on which samples (docs/inside/plan-to-step.md)");
   app.add_flag("--programs", flags->program, "of a job: the ranks' programs too, as text (docs/inside/program.md)");
-  app.add_option("--rank", flags->rank, "with --programs: of this rank alone")->type_name("R")->check(CLI::NonNegativeNumber);
+  app.add_option("--rank", flags->rank, "with --programs: of this rank alone")->type_name("R")->check(WholeFrom(0));
   AddShowingFlags(app, &flags->offline);
   const size_t shared = app.get_options().size();
   flags->offline.offline.dtype.clear();  // the job's, or float32

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/clean_text.h"
+#include "coordinator/client/whole_number.h"
 
 namespace motley::client {
 
@@ -20,9 +21,7 @@ absl::StatusOr<absl::Time> ParseSince(const std::string& text, absl::Time now, a
 
 void AddTailFlags(CLI::App& app, TailFlags* flags) {
   app.add_flag("-f,--follow", flags->follow, "keep printing what is new");
-  app.add_option("-n,--lines", flags->lines, "only the newest so many of what is there")
-      ->type_name("N")
-      ->check(CLI::NonNegativeNumber);
+  app.add_option("-n,--lines", flags->lines, "only the newest so many of what is there")->type_name("N")->check(WholeFrom(0));
   app.add_option_function<std::string>(
          "--since",
          [flags](const std::string& text) {

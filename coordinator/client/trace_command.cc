@@ -16,6 +16,7 @@
 #include "coordinator/client/live_inputs.h"
 #include "coordinator/client/table.h"
 #include "coordinator/client/waiting.h"
+#include "coordinator/client/whole_number.h"
 #include "planner/answers/measured_step.h"
 #include "planner/simulator/trace.h"
 
@@ -161,7 +162,7 @@ Action AddTrace(CLI::App& app) {
   app.add_option("JOB", flags->id, "the id of a job that trains")->required();
   app.add_option("--step", flags->step, "the newest by default; the ranks keep the last few, one to come is waited for")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(WholeFrom(1));
   app.add_option("-o,--out", flags->out, "write the timelines of all ranks to this file (Chrome trace format)")
       ->type_name("FILE");
   app.footer(

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "coordinator/client/format.h"
 #include "coordinator/client/json.h"
@@ -38,6 +39,12 @@ Exit Wait(Context& context, const WaitFlags& flags) {
   return {job->state() == v1::JOB_STATE_SUCCEEDED ? 0 : kJobDidNotSucceed, ""};
 }
 
+std::string CheckSeconds(const std::string& text) {
+  double seconds = 0;
+  if (absl::SimpleAtod(text, &seconds) && seconds > 0) return "";
+  return absl::StrCat("must be a number of seconds, more than 0, got '", text, "'");
+}
+
 }  // namespace
 
 Action AddWait(CLI::App& app) {
@@ -45,7 +52,7 @@ Action AddWait(CLI::App& app) {
   app.add_option("JOB", flags->id, "the job's id")->required();
   app.add_option("--timeout", flags->timeout_seconds, "give up after so many seconds, with exit code 75")
       ->type_name("SECONDS")
-      ->check(CLI::PositiveNumber);
+      ->check(CheckSeconds);
   return [flags](Context& context) { return Wait(context, *flags); };
 }
 

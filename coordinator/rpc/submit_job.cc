@@ -75,7 +75,7 @@ absl::Status SubmitJob(Core& core, const v1::SubmitJobRequest& request, v1::Subm
   if (auto it = core.state.jobs.find(job.id); it != core.state.jobs.end()) {
     if (ConfigToJson(it->second.config) != ConfigToJson(job.config)) {
       return absl::AlreadyExistsError(
-          absl::StrCat("job_id '", job.id.value(), "' is used by a job with another body; choose another id"));
+          absl::StrCat("job_id '", job.id.value(), "' is a job of other settings already; choose another id"));
     }
     *response->mutable_job() = View(core, it->second);
     return absl::OkStatus();

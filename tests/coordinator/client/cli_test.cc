@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "common/base/build_info.h"
 #include "coordinator/client/command.h"
 #include "nlohmann/json.hpp"
@@ -55,6 +56,20 @@ TEST(CliTest, WrongOptionsNameTheNearest) {
   }
   EXPECT_EQ(RunAlone({"help", "sumbit"}).err, "motley: unknown command 'sumbit'; did you mean 'submit'?\n");
   EXPECT_NE(RunAlone({"status"}).err.find("see 'motley help status'"), std::string::npos);
+}
+
+TEST(CliTest, WholeNumbersAreSaidToBeWanted) {
+  EXPECT_EQ(RunAlone({"data", "show", "x", "--row", "y"}).err,
+            "motley: --row: must be a whole number from 0, got 'y'; see 'motley help data show'\n");
+  EXPECT_EQ(RunAlone({"metrics", "j", "-n", "0"}).err,
+            "motley: --limit: must be a whole number from 1, got '0'; see 'motley help metrics'\n");
+  EXPECT_EQ(RunAlone({"wait", "j", "--timeout", "x"}).err,
+            "motley: --timeout: must be a number of seconds, more than 0, got 'x'; see 'motley help wait'\n");
+  for (const char* words : {"data show x --row -1", "data show x --row 1.5", "logs j -n 1e400", "plan j --programs --rank -1"}) {
+    const Ran ran = RunAlone(absl::StrSplit(words, ' '));
+    EXPECT_EQ(ran.code, 64) << words;
+    EXPECT_NE(ran.err.find("must be a whole number from 0, got '"), std::string::npos) << ran.err;
+  }
 }
 
 TEST(CliTest, HelpNamesEveryCommand) {
