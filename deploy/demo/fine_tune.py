@@ -25,6 +25,7 @@ from example_cluster import read_example, start_cluster
 
 NO_LEARNING = {"training__steps": 1, "optimizer__lr": 1e-12, "lr_scheduler__warmup_steps": 0}   # smaller than what float32 keeps
 REPLANS = 2
+JOB_PATIENCE_SECONDS = 1200   # hundreds of steps, on a host that may be busy
 
 
 class FineTune:
@@ -48,7 +49,8 @@ class FineTune:
 
     def train(self, job_file, job_id, **settings):
         """Submitted, not waited for."""
-        return kill.Training(self.cluster, os.path.join(os.path.abspath(self.folder), job_file), job_id, settings)
+        return kill.Training(self.cluster, os.path.join(os.path.abspath(self.folder), job_file), job_id, settings, JOB_PATIENCE_SECONDS,
+                             every=10, poll_seconds=1)
 
     def export(self, job_id, out):
         self.cluster.motley("export", job_id, "--out", out)
@@ -58,9 +60,8 @@ class FineTune:
         """Returns its records, and leaves the model in self.base."""
         say()
         say("the base: a Llama from its seed, on text")
-        settings = {"model__config": os.path.join(self.model, "config.json"), "data__path": self.prepare(lines, "text"),
-                    "data__validation_path": self.prepare(lines, "held-out-text")}
-        training = self.train("base.toml", "base", **settings)
+        training = self.train("base.toml", "base", model__config=os.path.join(self.model, "config.json"),
+                              data__path=self.prepare(lines, "text"))
         training.until("the base job's end", lambda: False)
         self.export("base", self.base)
         return training.records
@@ -128,7 +129,7 @@ def fine_tune(cluster, arguments):
 
 def print_result(result):
     base, tuned, export = result["base"], result["tuned"], result["export"]
-    print(f"\n  the base      perplexity of held-out text {base['validations'][-1]['perplexity']:.1f}; {base['seconds']:.0f} s")
+    print(f"\n  the base      perplexity of the text's end, which it was not trained on, {base['validations'][-1]['perplexity']:.1f}; {base['seconds']:.0f} s")
     print(f"  held-out chats, of what the assistant says\n  {'step':>6}   perplexity\n  {0:6d}   {tuned['perplexity_before']:10.1f}")
     for row in tuned["validations"]:
         print(f"  {row['step']:6d}   {row['perplexity']:10.1f}")

@@ -70,6 +70,5 @@ def write(folder, sizes):
     """JSON Lines of text, a chapter each, and of chats; the paths by name."""
     trained, held_out = split(chapters_of(print_text().decode("utf-8")), sizes["held_out"])
     records = {"text": [{"text": "\n".join(verses)} for _, verses in trained],
-               "held-out-text": [{"text": "\n".join(verses)} for _, verses in held_out],
                "chats": chats_of(trained, sizes["chats"]), "held-out": chats_of(held_out, sizes["held_out_chats"])}
     return {name: write_lines(f"{folder}/{name}.jsonl", lines) for name, lines in records.items()}
