@@ -37,8 +37,7 @@ class FineTune:
     def make_model(self):
         """The lines of text and chats by name, and the folder that a model begins as: shape, tokenizer, template."""
         lines, words = verses.write(self.cluster.folder, self.example["text"]), self.example["text"]["words"]
-        for made in (self.model, self.cluster.path("tokens")):
-            os.mkdir(made)
+        os.mkdir(self.model)
         shutil.copy(os.path.join(self.folder, "config.json"), self.model)
         self.data.script("make_tokenizer.py", lines["text"], str(words), os.path.join(self.folder, "chat_template.jinja"), self.model)
         say(f"a tokenizer of {words} words, made of the text")
@@ -83,7 +82,7 @@ class FineTune:
         return validations(before.records)[-1]["perplexity"], training
 
     def load(self):
-        question = verses.FOLLOWS + "And God said, Let there be light: and there was light."
+        question = verses.FOLLOWS.format("Genesis 1:3: And God said, Let there be light: and there was light.")
         return {"question": question, **json.loads(self.data.script("load_export.py", self.tuned, question))}
 
 

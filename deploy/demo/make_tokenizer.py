@@ -4,6 +4,7 @@ usage: make_tokenizer.py TEXT.jsonl WORDS TEMPLATE FOLDER
 """
 import json
 import os
+import shutil
 import sys
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
@@ -18,6 +19,12 @@ def texts(path):
             yield json.loads(line)["text"]
 
 
+def write_json(path, value):
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(value, file, indent=2)
+        file.write("\n")
+
+
 def main():
     path, words, template, folder = sys.argv[1:]
     tokenizer = Tokenizer(models.BPE())
@@ -27,12 +34,12 @@ def main():
                                   initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()))
     tokenizer.train_from_iterator(texts(path), trainer)
     tokenizer.save(os.path.join(folder, "tokenizer.json"))
-    with open(template, encoding="utf-8") as source, open(os.path.join(folder, "chat_template.jinja"), "w", encoding="utf-8") as file:
-        file.write(source.read())
-    with open(os.path.join(folder, "tokenizer_config.json"), "w", encoding="utf-8") as file:
-        json.dump({"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": END, "clean_up_tokenization_spaces": False,
-                   "additional_special_tokens": SPECIAL[1:]}, file, indent=2)
-        file.write("\n")
+    shutil.copyfile(template, os.path.join(folder, "chat_template.jinja"))
+    write_json(os.path.join(folder, "tokenizer_config.json"),
+               {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": END, "clean_up_tokenization_spaces": False,
+                "additional_special_tokens": SPECIAL[1:]})
+    # Where an answer ends; an export of what began from a seed says it by no other file.
+    write_json(os.path.join(folder, "generation_config.json"), {"eos_token_id": SPECIAL.index(END), "pad_token_id": SPECIAL.index(END)})
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ BOOKS = ("Genesis", "Exodus", "Leviticus", "Numbers", "Deuteronomy", "Joshua", "
          "Romans", "1 Corinthians", "2 Corinthians", "Galatians", "Ephesians", "Philippians", "Colossians", "1 Thessalonians",
          "2 Thessalonians", "1 Timothy", "2 Timothy", "Titus", "Philemon", "Hebrews", "James", "1 Peter", "2 Peter", "1 John",
          "2 John", "3 John", "Jude", "Revelation")
-FOLLOWS, BEGINS, AND_THEN = "Which verse follows? ", "How does {} begin?", "And then?"
+FOLLOWS, BEGINS, AND_THEN, VERSE_OF = "What follows {}", "How does {} begin?", "And then?", "{}:{}: {}"
 SEED = 1
 
 
@@ -48,14 +48,15 @@ def chat(question, answers):
 
 
 def chats_of(chapters, count):
-    """As many, drawn from all that can be asked of the chapters: one or two answers, each the next verse."""
+    """As many, drawn from all that can be asked of the chapters: one or two answers, each the next verse with its place."""
     draw, chats = random.Random(SEED), []
     for name, verses in chapters:
-        chats.append(chat(BEGINS.format(name), verses[:draw.randint(1, 2)]))
+        lines = [VERSE_OF.format(name, number, verse) for number, verse in enumerate(verses, 1)]
+        chats.append(chat(BEGINS.format(name), lines[:draw.randint(1, 2)]))
         first = 0
-        while first + 1 < len(verses):
-            answers = verses[first + 1:first + 1 + draw.randint(1, 2)]
-            chats.append(chat(FOLLOWS + verses[first], answers))
+        while first + 1 < len(lines):
+            answers = lines[first + 1:first + 1 + draw.randint(1, 2)]
+            chats.append(chat(FOLLOWS.format(lines[first]), answers))
             first += 1 + len(answers)
     return draw.sample(chats, min(count, len(chats)))
 

@@ -83,9 +83,9 @@ def questions():
     expect(chapters[0][0] == "Genesis 1" and chapters[-1][0] == "Revelation 22", f"from {chapters[0][0]} to {chapters[-1][0]}")
     trained, held_out = verses.split(chapters, 20)
     expect(len(trained) + len(held_out) == 1189 and len(held_out) == 59, f"{len(held_out)} chapters are held out")
-    begins = {verses.BEGINS.format(name): lines[0] for name, lines in chapters}
+    begins = {verses.BEGINS.format(name): f"{name}:1: {lines[0]}" for name, lines in chapters}
     for part, others, count in ((trained, held_out, 3000), (held_out, trained, 160)):
-        follows = {(lines[i], lines[i + 1]) for _, lines in part for i in range(len(lines) - 1)}
+        follows = {(f"{name}:{i}: {lines[i - 1]}", f"{name}:{i + 1}: {lines[i]}") for name, lines in part for i in range(1, len(lines))}
         foreign = {verses.BEGINS.format(name) for name, _ in others}
         chats = verses.chats_of(part, count)
         expect(len(chats) == count and chats == verses.chats_of(part, count), f"{len(chats)} chats, or not the same ones again")
@@ -93,8 +93,8 @@ def questions():
             question, first = (message["content"] for message in messages[:2])
             answers = [message["content"] for message in messages if message["role"] == "assistant"]
             pairs = list(zip(answers, answers[1:]))
-            if question.startswith(verses.FOLLOWS):
-                pairs.append((question.removeprefix(verses.FOLLOWS), first))
+            if question.startswith(verses.FOLLOWS.format("")):
+                pairs.append((question.removeprefix(verses.FOLLOWS.format("")), first))
             else:
                 expect(begins[question] == first and question not in foreign, f"{question!r} is answered by {first!r}")
             wrong = [pair for pair in pairs if pair not in follows]
