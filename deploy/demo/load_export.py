@@ -22,7 +22,7 @@ def answer(folder, tokenizer, question):
         raise SystemExit(f"transformers loads {folder} with {problems}")
     prompt = tokenizer.apply_chat_template([{"role": "user", "content": question}], add_generation_prompt=True, return_tensors="pt",
                                            return_dict=True)
-    made = model.generate(**prompt, max_new_tokens=MOST_TOKENS, do_sample=False, repetition_penalty=1.3)
+    made = model.generate(**prompt, max_new_tokens=MOST_TOKENS, do_sample=False)
     return model.num_parameters(), tokenizer.decode(made[0][prompt["input_ids"].shape[1]:], skip_special_tokens=True)
 
 
