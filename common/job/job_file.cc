@@ -30,6 +30,11 @@ constexpr char kOverride[] = "--set";
 constexpr char kWantsConfigJson[] =
     "; it is the path of a config.json: of a model on HuggingFace's hub download that file first (hf download ID config.json)";
 
+constexpr char kUnseen[] =
+    " is not here, and the job says no model, so that it is gpt2's debug; correct the path, or say the model (model.config: a "
+    "copy "
+    "of its config.json)";
+
 std::string DidYouMean(std::string_view word, const std::vector<std::string>& known) {
   const std::string nearest = NearestWord(word, known);
   if (!nearest.empty()) return absl::StrCat("; did you mean '", nearest, "'?");
@@ -75,6 +80,10 @@ class Loader {
   void Problem(const std::string& where, const std::string& what) { problems_.push_back(absl::StrCat(where, ": ", what)); }
   // Of a value that is wrong by itself.
   void Problem(const JobField& field, const std::string& where, const std::string& what);
+  bool SaysModel() const {
+    return std::any_of(file_.origins.begin(), file_.origins.end(),
+                       [](const auto& of) { return of.first.starts_with("model.") && of.second != kDefault; });
+  }
   // Where the first value that a sentence names was given.
   std::string OriginOf(const std::string& sentence) const;
   int64_t PlaceOf(const std::string& problem) const;
@@ -89,6 +98,7 @@ class Loader {
   absl::Status unread_;          // why the model's config.json was not
   // The config.json of the folder that the job begins with, where the job says a model, too.
   std::string initial_config_, initial_text_;
+  std::string unseen_;  // what is said where that folder is not here and the job says no model
 };
 
 void Loader::Problem(const JobField& field, const std::string& where, const std::string& what) {
@@ -287,14 +297,14 @@ void Loader::ReadInitialModel() {
   if (absl::IsInvalidArgument(folder.status())) {
     return Problem(*Find(kInitialPath), file_.origins[kInitialPath], absl::StrCat(kInitialPath, ": ", folder.status().message()));
   }
+  if (!folder.ok() && !SaysModel()) unseen_ = absl::StrCat(kInitialPath, ": ", initial, kUnseen);
   if (!folder.ok() || folder->empty()) return;
   absl::StatusOr<std::string> text = motley::ReadModelConfig(*folder, OpenAnywhere);
   if (!text.ok()) {
     return Problem(*Find(kInitialPath), file_.origins[kInitialPath], absl::StrCat(kInitialPath, ": ", text.status().message()));
   }
   const std::string path = absl::StrCat(*folder, "/", kModelConfigName);
-  for (const char* key : {"model.name", "model.flavor", "model.config", "model.config_json"}) {
-    if (file_.origins[key] == kDefault) continue;
+  if (SaysModel()) {
     initial_config_ = path, initial_text_ = *std::move(text);
     return;
   }
@@ -355,12 +365,15 @@ absl::StatusOr<JobFile> Loader::Finish(const JobCheck& check) {
         std::any_of(wrong_.begin(), wrong_.end(), [&](const std::string& path) { return problem.starts_with(path); });
     if (!said) Problem(OriginOf(problem), problem);
   }
+  // What is wrong may be so of that model alone.
+  if (!unseen_.empty() && !problems_.empty()) Problem(file_.origins["checkpoint.initial"], unseen_);
   std::stable_sort(problems_.begin(), problems_.end(),
                    [this](const std::string& a, const std::string& b) { return PlaceOf(a) < PlaceOf(b); });
   const std::string all = absl::StrJoin(problems_, "\n");
   if (problems_.size() == 1 && !unread_.ok()) return absl::Status(unread_.code(), all);
   if (!problems_.empty()) return absl::InvalidArgumentError(all);
   file_.notes = TrainingNotes(file_.config);
+  if (!unseen_.empty()) file_.notes.push_back(unseen_);
   return file_;
 }
 

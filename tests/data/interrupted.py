@@ -91,8 +91,10 @@ def two_into_one(top, tokenizer):
     code, _, err = run("prepare", "--tokenizer", tokenizer, "--out", os.path.join(top, "there"), path)
     expect(code == 73 and "is there already" in err, f"{code}: {err}")
     TokenFolder(os.path.join(top, "there"))
-    code, _, err = run("prepare", "--tokenizer", tokenizer, "--out", os.path.join(top, "absent", "out"), path)
-    expect(code == 66 and "is no folder" in err, f"{code}: {err}")
+    prepare(tokenizer, os.path.join(top, "absent", "too", "out"), path)
+    TokenFolder(os.path.join(top, "absent", "too", "out"))
+    code, _, err = run("prepare", "--tokenizer", tokenizer, "--out", os.path.join(path, "out"), path)
+    expect(code == 73 and "Not a directory" in err, f"{code}: {err}")
 
 
 def full_disks(top, tokenizer):

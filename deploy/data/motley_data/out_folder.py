@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 
-from .errors import CANNOT_CREATE, NO_INPUT, TRY_AGAIN, Refused
+from .errors import CANNOT_CREATE, TRY_AGAIN, Refused
 from .stopping import before_stop, forget
 
 MANIFEST = "tokens.json"
@@ -27,15 +27,12 @@ class OutFolder:
         before_stop(self.abandon)
 
     def _check_place(self):
-        parent = os.path.dirname(self.path)
         if os.path.lexists(self.path):
             raise Refused(CANNOT_CREATE, f"{self.path} is there already; give another --out, or remove it")
-        if not os.path.isdir(parent):
-            raise Refused(NO_INPUT, f"{parent}, where {os.path.basename(self.path)} is to be made, is no folder")
 
     def _take(self):
         try:
-            os.makedirs(self.partial, exist_ok=True)
+            os.makedirs(self.partial, exist_ok=True)   # tokens/, too, of tokens/chats
             lock = os.open(self.partial, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
             raise Refused(CANNOT_CREATE, f"{self.partial}: {error.strerror}") from error
