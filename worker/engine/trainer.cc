@@ -102,14 +102,19 @@ absl::Status Trainer::ReadData() {
   for (const Dataset* data : {data_.get(), validation_data_.get()}) {
     if (data != nullptr && !data->is_proven()) unproven.push_back(data);
   }
-  if (!unproven.empty() && ProvesData(assignment_)) prover_ = std::make_unique<DataProver>(std::move(unproven));
+  is_compared_ = !unproven.empty();
+  if (is_compared_ && ProvesData(assignment_)) prover_ = std::make_unique<DataProver>(std::move(unproven));
   return absl::OkStatus();
 }
 
+// All ranks together: one that came to a save before rank 0 would wait for it only as long as a file system may be late, and
+// rank 0 compares data.
 absl::Status Trainer::AwaitProof() {
-  if (prover_ == nullptr) return absl::OkStatus();
+  if (!is_compared_) return absl::OkStatus();
   const Heartbeat heartbeat(kSaveBeat, [this] { progress_.Beat("comparing the data"); });
-  return prover_->Await();
+  if (options_.before_proof) options_.before_proof();
+  if (prover_ != nullptr) MOTLEY_RETURN_IF_ERROR(prover_->Await());
+  return communicator_.GatherStrings("compared").status();
 }
 
 // A mean over nothing is none.
