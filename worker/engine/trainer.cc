@@ -114,7 +114,9 @@ absl::Status Trainer::AwaitProof() {
   const Heartbeat heartbeat(kSaveBeat, [this] { progress_.Beat("comparing the data"); });
   if (options_.before_proof) options_.before_proof();
   if (prover_ != nullptr) MOTLEY_RETURN_IF_ERROR(prover_->Await());
-  return communicator_.GatherStrings("compared").status();
+  MOTLEY_RETURN_IF_ERROR(communicator_.GatherStrings("compared").status());
+  is_compared_ = false;
+  return absl::OkStatus();
 }
 
 // A mean over nothing is none.
@@ -252,8 +254,10 @@ absl::Status Trainer::SaveAtLast(int64_t steps_done) {
 
 absl::Status Trainer::SaveWhatIsDue(int64_t steps_done, bool last, const StepScalars& agreed) {
   if (assignment_.config.checkpoint.folder.empty() || saved_step_ == steps_done) return absl::OkStatus();
-  if (last || (agreed.stop && agreed.save)) return SaveAtLast(steps_done);
-  return agreed.checkpoint ? SaveAndGoOn(steps_done) : absl::OkStatus();
+  const bool at_last = last || (agreed.stop && agreed.save);
+  if (!at_last && !agreed.checkpoint) return absl::OkStatus();
+  MOTLEY_RETURN_IF_ERROR(AwaitProof());  // nobody goes on from steps on other data
+  return at_last ? SaveAtLast(steps_done) : SaveAndGoOn(steps_done);
 }
 
 absl::StatusOr<StepOutcome> Trainer::Step(int64_t step, StepResult& result) {

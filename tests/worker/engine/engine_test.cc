@@ -199,9 +199,13 @@ TEST_F(EngineTest, PreparedTokensAreTrainedOnAndComparedBesideTheJob) {
   std::fstream file(config_.data.path + "/tokens.bin", std::ios::in | std::ios::out | std::ios::binary);
   file.seekp(7000).put('\x01');
   file.close();
-  const absl::Status end = Train(Assign(Gpt2(), {{{8}, 1.0}})).ends[0].status();
+  config_.checkpoint.folder = (folder_ / "checkpoints").string();
+  config_.checkpoint.interval = 1;
+  const Outcome damaged = Train(Assign(Gpt2(), {{{8}, 1.0}}));
+  const absl::Status end = damaged.ends[0].status();
   EXPECT_NE(end.message().find("tokens.bin is not what was prepared"), std::string_view::npos) << end;
   EXPECT_EQ(FaultOf(end), Fault::kNode);
+  EXPECT_TRUE(damaged.checkpoints.empty()) << "others would go on from steps on other data";
 }
 
 TEST_F(EngineTest, NobodySavesBeforeTheDataAreComparedEverywhere) {
