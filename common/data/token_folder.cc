@@ -20,6 +20,7 @@ constexpr int64_t kFolderVersion = 1;
 constexpr int64_t kMostTokens = int64_t{1} << 48;  // so that no product with a number's bytes overflows
 constexpr int64_t kLongestRow = int64_t{1} << 20;  // as training.seq_len
 constexpr size_t kDigits = 64;
+constexpr size_t kFewValues = 1000;  // beside the digests of parts
 
 bool IsSha256(const std::string& text) {
   return text.size() == kDigits &&
@@ -134,7 +135,7 @@ bool IsMeantAsTokenFolder(std::string_view text) {
 
 absl::StatusOr<TokenFolder> ParseTokenFolder(std::string_view text, const std::string& source) {
   const std::string where = absl::StrCat("data file ", source);
-  MOTLEY_ASSIGN_OR_RETURN(const Json json, ParseJson(text, where));
+  MOTLEY_ASSIGN_OR_RETURN(const Json json, ParseJson(text, where, kFewValues + text.size() / kDigits));
   if (!json.is_object()) return absl::InvalidArgumentError(absl::StrCat(where, " is no JSON object; prepare the folder anew"));
   TokenFolder folder;
   Keys keys(json, where);

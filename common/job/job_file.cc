@@ -17,9 +17,8 @@
 #include "common/base/nearest.h"
 #include "common/base/status_macros.h"
 #include "common/base/written_path.h"
+#include "common/job/initial_model.h"
 #include "common/job/job_fields.h"
-#include "common/model/parameters.h"
-#include "common/weights/weights_folder.h"
 
 namespace motley {
 namespace {
@@ -29,6 +28,11 @@ constexpr char kDefault[] = "default";
 constexpr char kOverride[] = "--set";
 constexpr char kWantsConfigJson[] =
     "; it is the path of a config.json: of a model on HuggingFace's hub download that file first (hf download ID config.json)";
+
+constexpr char kUnseen[] =
+    " is not here, and the job says no model, so that it is gpt2's debug; correct the path, or say the model (model.config: a "
+    "copy "
+    "of its config.json)";
 
 std::string DidYouMean(std::string_view word, const std::vector<std::string>& known) {
   const std::string nearest = NearestWord(word, known);
@@ -59,7 +63,7 @@ class Loader {
   void Override(const std::string& assignment);
   enum class Paths { kAll, kGiven };
   absl::Status MakePathsAbsolute(Paths which = Paths::kAll);
-  void ReadInitialModel();
+  void ReadInitial();
   void ReadModelConfig();
   void CompareWithInitial();
   void CheckRanges();
@@ -76,6 +80,10 @@ class Loader {
   void Problem(const std::string& where, const std::string& what) { problems_.push_back(absl::StrCat(where, ": ", what)); }
   // Of a value that is wrong by itself.
   void Problem(const JobField& field, const std::string& where, const std::string& what);
+  bool SaysModel() const {
+    return std::any_of(file_.origins.begin(), file_.origins.end(),
+                       [](const auto& of) { return of.first.starts_with("model.") && of.second != kDefault; });
+  }
   // Where the first value that a sentence names was given.
   std::string OriginOf(const std::string& sentence) const;
   int64_t PlaceOf(const std::string& problem) const;
@@ -88,8 +96,8 @@ class Loader {
   std::set<std::string> wrong_;  // paths of values that are wrong by themselves
   bool read_ = true;             // the file is TOML
   absl::Status unread_;          // why the model's config.json was not
-  // The config.json of the folder that the job begins with, where the job says a model, too.
-  std::string initial_config_, initial_text_;
+  InitialModel initial_;         // of the folder that the job begins with, where the job says a model, too
+  std::string unseen_;           // what is said where that folder is not here and the job says no model
 };
 
 void Loader::Problem(const JobField& field, const std::string& where, const std::string& what) {
@@ -281,44 +289,33 @@ absl::Status Loader::MakePathsAbsolute(Paths which) {
 
 // The model of a HuggingFace folder that the job begins with is that folder's. What cannot be seen here the nodes may see, and
 // what else is wrong with the folder they say.
-void Loader::ReadInitialModel() {
-  constexpr char kInitialPath[] = "checkpoint.initial";
-  ModelSection& model = file_.config.model;
+void Loader::ReadInitial() {
+  const JobField& field = *Find("checkpoint.initial");
   const std::string& initial = file_.config.checkpoint.initial;
-  if (initial.empty() || InitialIsJob(file_.config.checkpoint) || wrong_.contains(kInitialPath)) return;
-  const absl::StatusOr<std::string> folder = FindWeightsFolder(initial, OpenAnywhere);
-  if (absl::IsInvalidArgument(folder.status())) {
-    return Problem(*Find(kInitialPath), file_.origins[kInitialPath], absl::StrCat(kInitialPath, ": ", folder.status().message()));
+  if (initial.empty() || InitialIsJob(file_.config.checkpoint) || wrong_.contains(field.Path())) return;
+  absl::StatusOr<InitialModel> held = ReadInitialModel(initial);
+  const std::string& origin = file_.origins[field.Path()];
+  if (absl::IsInvalidArgument(held.status())) {
+    return Problem(field, origin, absl::StrCat(field.Path(), ": ", held.status().message()));
   }
-  if (!folder.ok() || folder->empty()) return;
-  absl::StatusOr<std::string> text = motley::ReadModelConfig(*folder, OpenAnywhere);
-  if (!text.ok()) {
-    return Problem(*Find(kInitialPath), file_.origins[kInitialPath], absl::StrCat(kInitialPath, ": ", text.status().message()));
-  }
-  const std::string path = absl::StrCat(*folder, "/", kModelConfigName);
-  for (const char* key : {"model.name", "model.flavor", "model.config", "model.config_json"}) {
-    if (file_.origins[key] == kDefault) continue;
-    initial_config_ = path, initial_text_ = *std::move(text);
+  if (!held.ok() && !SaysModel()) unseen_ = absl::StrCat(field.Path(), ": ", initial, kUnseen);
+  if (!held.ok() || held->config_json.empty()) return;
+  if (SaysModel()) {
+    initial_ = *std::move(held);
     return;
   }
-  model.config = path;
-  model.config_json = *std::move(text);
-  file_.origins["model.config"] = file_.origins["model.config_json"] = file_.origins[kInitialPath];
+  file_.config.model.config = held->config;
+  file_.config.model.config_json = held->config_json;
+  file_.origins["model.config"] = file_.origins["model.config_json"] = origin;
 }
 
 void Loader::CompareWithInitial() {
-  if (initial_text_.empty()) return;
+  if (initial_.config_json.empty()) return;
   const absl::StatusOr<ModelShape> said = ResolveModel(file_.config);
-  const auto held = ParseHfConfig(initial_text_, initial_config_, file_.config.training.seq_len);
   if (!said.ok()) return;  // which is said
   const JobField& field = *Find("checkpoint.initial");
-  const std::string& origin = file_.origins[field.Path()];
-  if (!held.ok()) return Problem(field, origin, absl::StrCat(field.Path(), ": ", held.status().message()));
-  if (*said == *held) return;
-  Problem(field, origin,
-          absl::StrCat(field.Path(), ": ", initial_config_, " is of another model, with ", NumParameters(*held),
-                       " parameters, than the job's [model], with ", NumParameters(*said),
-                       "; leave out [model], which is the folder's then"));
+  const std::string why = WhyOtherModel(initial_, *said, file_.config.training.seq_len);
+  if (!why.empty()) Problem(field, file_.origins[field.Path()], absl::StrCat(field.Path(), ": ", why));
 }
 
 void Loader::ReadModelConfig() {
@@ -358,12 +355,15 @@ absl::StatusOr<JobFile> Loader::Finish(const JobCheck& check) {
         std::any_of(wrong_.begin(), wrong_.end(), [&](const std::string& path) { return problem.starts_with(path); });
     if (!said) Problem(OriginOf(problem), problem);
   }
+  // What is wrong may be so of that model alone.
+  if (!unseen_.empty() && !problems_.empty()) Problem(file_.origins["checkpoint.initial"], unseen_);
   std::stable_sort(problems_.begin(), problems_.end(),
                    [this](const std::string& a, const std::string& b) { return PlaceOf(a) < PlaceOf(b); });
   const std::string all = absl::StrJoin(problems_, "\n");
   if (problems_.size() == 1 && !unread_.ok()) return absl::Status(unread_.code(), all);
   if (!problems_.empty()) return absl::InvalidArgumentError(all);
   file_.notes = TrainingNotes(file_.config);
+  if (!unseen_.empty()) file_.notes.push_back(unseen_);
   return file_;
 }
 
@@ -376,7 +376,7 @@ absl::StatusOr<JobFile> ParseJobFile(std::string_view text, const std::string& p
   for (const std::string& assignment : overrides) loader.Override(assignment);
   loader.CheckRanges();
   MOTLEY_RETURN_IF_ERROR(loader.MakePathsAbsolute());
-  loader.ReadInitialModel();
+  loader.ReadInitial();
   loader.ReadModelConfig();
   loader.CompareWithInitial();
   return loader.Finish(check);

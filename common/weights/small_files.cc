@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/data/data_files.h"
 
 namespace motley {
 namespace {
@@ -23,9 +24,14 @@ constexpr std::array<std::string_view, 9> kSmallNames = {"config.json",
                                                          "USE_POLICY.md"};
 constexpr std::array<std::string_view, 4> kSmallStems = {"vocab.", "chat_template.", "LICENSE", "NOTICE"};
 
-absl::StatusOr<std::string> ReadOne(const std::string& path, const OpenPath& open) {
+// Adds it; a folder of such a name ("LICENSES") is none of them.
+absl::Status AddOne(const std::string& folder, const std::string& name, const OpenPath& open, std::vector<SmallFile>* files) {
+  const std::string path = absl::StrCat(folder, "/", name);
   MOTLEY_ASSIGN_OR_RETURN(const FileDescriptor file, open(path));
-  return ReadSmallFile(file, path, kMostSmallBytes);
+  if (IsDataFolder(file)) return absl::OkStatus();
+  MOTLEY_ASSIGN_OR_RETURN(std::string text, ReadSmallFile(file, path, kMostSmallBytes));
+  files->push_back({name, std::move(text)});
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -43,13 +49,10 @@ absl::StatusOr<std::vector<SmallFile>> ReadSmallFiles(const std::string& folder,
       const std::string below = absl::StrCat(folder, "/", name);
       MOTLEY_ASSIGN_OR_RETURN(const std::vector<std::string> templates, NamesInFolder(below, open));
       for (const std::string& entry : templates) {
-        if (!entry.ends_with(".jinja")) continue;
-        MOTLEY_ASSIGN_OR_RETURN(std::string text, ReadOne(absl::StrCat(below, "/", entry), open));
-        files.push_back({absl::StrCat(name, "/", entry), std::move(text)});
+        if (entry.ends_with(".jinja")) MOTLEY_RETURN_IF_ERROR(AddOne(folder, absl::StrCat(name, "/", entry), open, &files));
       }
     } else if (IsSmallFile(name)) {
-      MOTLEY_ASSIGN_OR_RETURN(std::string text, ReadOne(absl::StrCat(folder, "/", name), open));
-      files.push_back({name, std::move(text)});
+      MOTLEY_RETURN_IF_ERROR(AddOne(folder, name, open, &files));
     }
   }
   return files;

@@ -117,7 +117,7 @@ void AddPrepareFlags(CLI::App& app, DataFlags& flags) {
   app.add_option("--out", flags.out, "the folder to write; it must not be there yet")->type_name("FOLDER")->required();
   app.add_option("--seq-len", flags.seq_len, "of chats: the most tokens of a row, the sequence length of the job")
       ->type_name("N")
-      ->check(CLI::Range(2, 1 << 24));
+      ->check(CLI::Range(2, 1 << 20));
   app.add_option("--eos", flags.eos,
                  "what ends a document of text: the tokenizer's end token (auto, on), nothing (off), or this TOKEN")
       ->type_name("auto|on|off|TOKEN")

@@ -259,8 +259,10 @@ bool FileStorage(const NodeName& node, const StorageReport& report, Examination&
   if (e.stage != ExaminationStage::kWriting && e.stage != ExaminationStage::kReading) return false;
   if (report.check_id != CheckId(e) || e.waiting.erase(node) == 0) return false;
   StorageReport& kept = (e.stage == ExaminationStage::kWriting ? e.written : e.read)[node] = report;
-  kept.error = Kept(report.error);
-  kept.data.digest = Kept(report.data.digest);
+  for (std::string* text : {&kept.error, &kept.data.digest, &kept.data.tokenizer, &kept.validation.digest,
+                            &kept.validation.tokenizer, &kept.initial_digest, &kept.initial_tokenizer}) {
+    *text = Kept(*text);
+  }
   return true;
 }
 

@@ -32,10 +32,10 @@ def state_of(job):
 
 
 class Watcher:
-    """Prints a job's new steps and events as they come."""
+    """Prints a job's new events and steps as they come; of many steps each `every`th, and those with a validation."""
 
-    def __init__(self, cluster, job_id):
-        self.cluster, self.job_id = cluster, job_id
+    def __init__(self, cluster, job_id, every=1, poll_seconds=0.4):
+        self.cluster, self.job_id, self.every, self.poll_seconds = cluster, job_id, every, poll_seconds
         self.printed_step = (0, 0)
         self.printed_event = max([int(e["sequence"]) for e in cluster.events()], default=0)
         self.reason = ""
@@ -46,7 +46,8 @@ class Watcher:
             position = (int(record.get("generation", 0)), int(record["step"]))
             if position > self.printed_step:
                 self.printed_step = position
-                say(step_line(record))
+                if position[1] % self.every == 0 or record.get("validation_loss") is not None:
+                    say(step_line(record))
         for event in self.cluster.events(self.job_id):
             if int(event["sequence"]) > self.printed_event:
                 self.printed_event = int(event["sequence"])
@@ -61,7 +62,7 @@ class Watcher:
                 raise ClusterError(f"job {self.job_id} {state_of(job).lower()}: {job.get('reason', '')}")
             return condition(job)
 
-        self.cluster.wait_for(ready, seconds, what, poll_seconds=0.4)
+        self.cluster.wait_for(ready, seconds, what, poll_seconds=self.poll_seconds)
 
     def until_step(self, step):
         self.until(f"step {step} of {self.job_id}", lambda job: int(job.get("step", 0)) >= step or state_of(job) in ENDED)

@@ -7,7 +7,7 @@ import os
 import sys
 
 from cluster import Cluster
-from demo import ENDED, Watcher, say, state_of
+from demo import ENDED, JOB_PATIENCE_SECONDS, Watcher, say, state_of
 from example_cluster import start_cluster, start_node
 
 STEPS = {0: "no step", 1: "1 step"}
@@ -16,10 +16,10 @@ STEPS = {0: "no step", 1: "1 step"}
 class Training:
     """One job from submission to its end. Notes the plan of every generation that makes a step, and what the replan to it cost."""
 
-    def __init__(self, cluster, job_path, job_id, settings):
-        self.cluster, self.job_id = cluster, job_id
+    def __init__(self, cluster, job_path, job_id, settings, patience_seconds=JOB_PATIENCE_SECONDS, **watching):
+        self.cluster, self.job_id, self.patience_seconds = cluster, job_id, patience_seconds
         cluster.submit(job_path, job_id, checkpoint__folder=cluster.path("checkpoints", job_id), **settings)
-        self.watcher = Watcher(cluster, job_id)
+        self.watcher = Watcher(cluster, job_id, **watching)
         self.records, self.generations = [], []
         self.pause_seconds = self.repeated = 0
 
@@ -49,7 +49,7 @@ class Training:
 
     def until(self, what, condition):
         """Until the condition holds or the job has ended. A job that fails is an error."""
-        self.watcher.until(what, lambda _: self.ended() or condition())
+        self.watcher.until(what, lambda _: self.ended() or condition(), self.patience_seconds)
 
     def replans(self):
         return int(self.cluster.job_counter("motley_job_replans_total", self.job_id))

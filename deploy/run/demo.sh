@@ -19,11 +19,16 @@ demo() {
     fail "demo: no example '$example'$(did_you_mean "$example" $known); there are $(paste -sd' ' <<<"$known")"
     exit $EX_USAGE
   fi
+  if [[ -e $folder/$example/tune.toml && " ${arguments[*]} " =~ \ --(kill|only)\  ]]; then
+    fail "demo: $example has no rows to choose from, and a node is killed in any case; leave out --kill and --only"
+    exit $EX_USAGE
+  fi
   build_product
   mkdir -p "$ROOT/build/demo"
   work=$(mktemp -d "$ROOT/build/demo/XXXXXX")   # its own folder and ports: two demos at once are fine
   local script=(deploy/demo/demo.py)
   if [[ -n $example ]]; then script=(deploy/demo/example.py --example "$folder/$example"); fi
+  if [[ -e $folder/$example/tune.toml ]]; then script[0]=deploy/demo/fine_tune.py; fi
   python3 "${script[@]}" --bin "$BIN_DIR" --cache "$MOTLEY_CACHE" --work "$work" --setup-seconds $((SECONDS - STARTED)) \
     "${arguments[@]}"
 }

@@ -114,6 +114,7 @@ declare_suites() {
   suite faults-long long all "faults at length" python3 $check/check_faults.py --long
   suite oracle-long long "all oracle" "all plans by hand as PyTorch" "$oracle" tests/oracle/check_plans.py --long
   suite weights-long long "all oracle" "from every HuggingFace folder and back" "$oracle" tests/oracle/check_weights.py --long
+  suite examples-long long "all oracle" "the example fine-tune, whole" python3 $check/check_examples.py --long
   suite data-long long "- oracle" "tokens of text and chats at length" "$oracle" -B tests/data/check_data.py --long
   suite plans-long long all "all random plans" all_plans "$BUILD_DIR"
   for version in "${TORCH_VERSIONS[@]:1}"; do

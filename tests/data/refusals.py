@@ -212,6 +212,8 @@ def usage(top, tokenizer):
     prepare(tokenizer, path, write(top, "one.txt", "one"))
     expect(run("show", path, "--row", 1)[0] == 64, "a row that is not there")
     expect(run("show", top)[0] == 66, "a folder that is none")
+    code, _, err = run("show", os.path.join(top, "elsewhere"))
+    expect(code == 66 and "elsewhere is not there" in err, f"{code}: {err}")
     with open(os.path.join(path, "tokens.bin"), "ab") as file:
         file.write(b"x")
     code, _, err = run("show", path, "--row", 0)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The examples run: each one's own strategy and another for two steps, on the example's cluster, to the same loss; one loses a
-node and gets it back.
+node and gets it back. And of the example that tunes on chats, its text and chats; with --long, the whole of it instead.
 
-usage: check_examples.py   (MOTLEY_BIN: folder of the binaries)
+usage: check_examples.py [--long]   (MOTLEY_BIN: folder of the binaries)
 """
 import json
 import os
@@ -12,6 +12,8 @@ import tempfile
 
 from harness import ROOT, Results, expect
 from patience import patience
+
+import verses  # of deploy/demo, whose place harness names
 
 KEYS = {"strategy", "fits", "tokens_per_second", "step_seconds", "predicted_step_seconds", "peak_bytes", "predicted_peak_bytes",
         "devices"}
@@ -26,14 +28,14 @@ KILLED_TOLERANCE = 1e-5   # float32, of every step
 CACHE = os.environ.get("MOTLEY_CACHE", os.path.expanduser("~/.cache/motley"))
 
 
-def run(name, *arguments):
+def run(name, *arguments, program="example.py", seconds=300):
     """The example's result; an error with what it printed otherwise."""
     with tempfile.TemporaryDirectory() as folder:
         result = os.path.join(folder, "rows.json")
-        done = subprocess.run([sys.executable, os.path.join(ROOT, "deploy", "demo", "example.py"),
+        done = subprocess.run([sys.executable, os.path.join(ROOT, "deploy", "demo", program),
                                "--example", os.path.join(ROOT, "deploy", "examples", name), "--bin", os.environ["MOTLEY_BIN"],
                                "--cache", CACHE, "--work", os.path.join(folder, "work"), "--json", result, *arguments],
-                              capture_output=True, text=True, timeout=patience(300), check=False)
+                              capture_output=True, text=True, timeout=patience(seconds), check=False)
         expect(done.returncode == 0, f"status {done.returncode}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
         with open(result, encoding="utf-8") as file:
             return json.load(file)
@@ -74,8 +76,51 @@ def mispredicted(devices):
     return ""
 
 
+def questions():
+    """Of the chats that it tunes on: each answer is the next verse of its chapter, and nothing of what is held out is trained on."""
+    chapters = verses.chapters_of(verses.print_text().decode("utf-8"))
+    expect(len(chapters) == 1189 and sum(len(lines) for _, lines in chapters) == 31102, f"{len(chapters)} chapters")
+    expect(chapters[0][0] == "Genesis 1" and chapters[-1][0] == "Revelation 22", f"from {chapters[0][0]} to {chapters[-1][0]}")
+    trained, held_out = verses.split(chapters, 20)
+    expect(len(trained) + len(held_out) == 1189 and len(held_out) == 59, f"{len(held_out)} chapters are held out")
+    begins = {verses.BEGINS.format(name): f"{name}:1: {lines[0]}" for name, lines in chapters}
+    for part, others, count in ((trained, held_out, 3000), (held_out, trained, 160)):
+        follows = {(f"{name}:{i}: {lines[i - 1]}", f"{name}:{i + 1}: {lines[i]}") for name, lines in part for i in range(1, len(lines))}
+        foreign = {verses.BEGINS.format(name) for name, _ in others}
+        chats = verses.chats_of(part, count)
+        expect(len(chats) == count and chats == verses.chats_of(part, count), f"{len(chats)} chats, or not the same ones again")
+        for messages in (chat["messages"] for chat in chats):
+            question, first = (message["content"] for message in messages[:2])
+            answers = [message["content"] for message in messages if message["role"] == "assistant"]
+            pairs = list(zip(answers, answers[1:]))
+            if question.startswith(verses.FOLLOWS.format("")):
+                pairs.append((question.removeprefix(verses.FOLLOWS.format("")), first))
+            else:
+                expect(begins[question] == first and question not in foreign, f"{question!r} is answered by {first!r}")
+            wrong = [pair for pair in pairs if pair not in follows]
+            expect(not wrong, f"not one after the other in a chapter of this part: {wrong[:1]}")
+
+
+def fine_tuned():
+    """The example itself ends with an error where perplexity does not fall far enough or the export does not load."""
+    result = run("fine-tune", program="fine_tune.py", seconds=900)
+    tuned, export = result["tuned"], result["export"]
+    expect(tuned["factor"] == tuned["perplexity_before"] / tuned["perplexity_after"] >= 1.5, f"perplexity: {tuned}")
+    expect(tuned["replans"] == 2 and len(tuned["generations"]) == 3, f"{tuned['replans']} replans: {tuned['generations']}")
+    lost = f"{tuned['killed']}/"
+    expect([lost in generation["layout"] for generation in tuned["generations"]] == [True, False, True], f"layouts: {tuned['generations']}")
+    expect(export["class"] == "LlamaConfig" and export["words"] == 4000, f"the export: {export}")
+    expect(not export["torch"] or (1e6 < export["parameters"] < 2e6 and export["answer"]), f"the export: {export}")
+
+
 def main():
+    if sys.argv[1:] not in ([], ["--long"]):
+        sys.exit(__doc__)
     results = Results("examples")
+    if sys.argv[1:]:
+        results.run("fine-tune: tuned on chats while a node is killed and comes back", fine_tuned)
+        results.exit()
+    results.run("fine-tune: its questions and answers", questions)
     for name, names in EXAMPLES.items():
         results.run(f"{name}: {names}", strategies, name, names)
     results.run("zorse: a node is killed and comes back", killed_node)

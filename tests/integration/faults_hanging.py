@@ -62,7 +62,8 @@ def hanging():
             cluster.motley("stop", f"queued-{number}")
         cluster.motley("stop", "hangs")
         cluster.wait_for_state("hangs", "STOPPED")
-        begins_in_it = os.path.join(folder, "start")
+        begins_in_it = os.path.join(folder, "start")   # the worker sees it
+        os.makedirs(begins_in_it)
         cluster.motley("stop", "borrower")
         cluster.wait_for_state("borrower", "STOPPED")
         paced_job(cluster, "begins", checkpoint__initial=begins_in_it)

@@ -8,7 +8,7 @@ from faults_common import PACED, last_step, newest_checkpoint, paced_job, row
 from patience import patience
 
 NODES = {"a": [PACED], "b": [PACED], "c": [PACED]}
-BUILD, NEXT_BUILD = b"ranks-0003", b"ranks-0004"
+BUILD, NEXT_BUILD = b"ranks-0004", b"ranks-0005"
 PROGRAMS = ("motley-worker", "motley-rank")
 
 

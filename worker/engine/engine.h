@@ -56,6 +56,8 @@ struct EngineOptions {
   std::function<void(absl::Duration)> pause = {};
   // Called on an instruction's lane when it begins: tests delay lanes with it. From several threads at once.
   std::function<void(int64_t instruction)> before_instruction = {};
+  // Called when the rank comes to wait until the data are compared: tests are slow there.
+  std::function<void()> before_proof = {};
   // Whether this rank's gradients are to overflow in a step, for tests. Steps count from 0.
   std::function<bool(int64_t step)> overflows = {};
 };

@@ -102,14 +102,21 @@ absl::Status Trainer::ReadData() {
   for (const Dataset* data : {data_.get(), validation_data_.get()}) {
     if (data != nullptr && !data->is_proven()) unproven.push_back(data);
   }
-  if (!unproven.empty() && ProvesData(assignment_)) prover_ = std::make_unique<DataProver>(std::move(unproven));
+  is_compared_ = !unproven.empty();
+  if (is_compared_ && ProvesData(assignment_)) prover_ = std::make_unique<DataProver>(std::move(unproven));
   return absl::OkStatus();
 }
 
+// All ranks together: one that came to a save before rank 0 would wait for it only as long as a file system may be late, and
+// rank 0 compares data.
 absl::Status Trainer::AwaitProof() {
-  if (prover_ == nullptr) return absl::OkStatus();
+  if (!is_compared_) return absl::OkStatus();
   const Heartbeat heartbeat(kSaveBeat, [this] { progress_.Beat("comparing the data"); });
-  return prover_->Await();
+  if (options_.before_proof) options_.before_proof();
+  if (prover_ != nullptr) MOTLEY_RETURN_IF_ERROR(prover_->Await());
+  MOTLEY_RETURN_IF_ERROR(communicator_.GatherStrings("compared").status());
+  is_compared_ = false;
+  return absl::OkStatus();
 }
 
 // A mean over nothing is none.
@@ -247,8 +254,10 @@ absl::Status Trainer::SaveAtLast(int64_t steps_done) {
 
 absl::Status Trainer::SaveWhatIsDue(int64_t steps_done, bool last, const StepScalars& agreed) {
   if (assignment_.config.checkpoint.folder.empty() || saved_step_ == steps_done) return absl::OkStatus();
-  if (last || (agreed.stop && agreed.save)) return SaveAtLast(steps_done);
-  return agreed.checkpoint ? SaveAndGoOn(steps_done) : absl::OkStatus();
+  const bool at_last = last || (agreed.stop && agreed.save);
+  if (!at_last && !agreed.checkpoint) return absl::OkStatus();
+  MOTLEY_RETURN_IF_ERROR(AwaitProof());  // nobody goes on from steps on other data
+  return at_last ? SaveAtLast(steps_done) : SaveAndGoOn(steps_done);
 }
 
 absl::StatusOr<StepOutcome> Trainer::Step(int64_t step, StepResult& result) {

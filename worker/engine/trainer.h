@@ -55,7 +55,7 @@ class Trainer {
   absl::Status CheckValidationData() const;
   absl::Status CheckValidationCounts() const;
   absl::Status NothingToTrain(const std::string& rows, const std::string& remedy) const;
-  // A job does not succeed on data that nobody has compared.
+  // A job does not succeed on data that nobody has compared. Returns on all ranks once all nodes have.
   absl::Status AwaitProof();
   // That all ranks were given programs of one plan.
   absl::Status AgreeOnPrograms();
@@ -85,6 +85,7 @@ class Trainer {
   ComputePacer pacer_;
   ProgressMeter progress_;
   std::unique_ptr<Dataset> data_, validation_data_;  // the latter of data.validation_path, or null
+  bool is_compared_ = false;                         // the data, by some rank of each node; the same on every rank
   std::unique_ptr<DataProver> prover_;               // null: there is nothing to compare, or another rank does
   std::unique_ptr<SampleOrder> order_;
   std::unique_ptr<BatchLoader> batches_;

@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 
-from .errors import CANNOT_CREATE, NO_INPUT, NOT_ALLOWED, TRY_AGAIN, Refused
+from .errors import CANNOT_CREATE, TRY_AGAIN, Refused
 from .stopping import before_stop, forget
 
 MANIFEST = "tokens.json"
@@ -18,49 +18,21 @@ class OutFolder:
         self.path = os.path.abspath(path)
         self.partial = os.path.join(os.path.dirname(self.path), f".{os.path.basename(self.path)}.preparing")
         self._check_place()
-        self._parents = self._make_parents()
+        self._lock = self._take()
         try:
-            self._lock = self._take()
-            try:
-                self._clear()
-            except BaseException:
-                os.close(self._lock)
-                raise
+            self._clear()
         except BaseException:
-            self._remove_parents()
+            os.close(self._lock)
             raise
         before_stop(self.abandon)
 
     def _check_place(self):
-        parent = os.path.dirname(self.path)
         if os.path.lexists(self.path):
             raise Refused(CANNOT_CREATE, f"{self.path} is there already; give another --out, or remove it")
-        if os.path.lexists(parent) and not os.path.isdir(parent):
-            raise Refused(NO_INPUT, f"{parent}, where {os.path.basename(self.path)} is to be made, is no folder")
-
-    def _make_parents(self):
-        """The folders above its place that were not there, the deepest first: they go again if nothing comes of it."""
-        made, parent = [], os.path.dirname(self.path)
-        while not os.path.lexists(parent):
-            made.append(parent)
-            parent = os.path.dirname(parent)
-        try:
-            os.makedirs(os.path.dirname(self.path), exist_ok=True)
-        except OSError as error:
-            raise Refused(NOT_ALLOWED if isinstance(error, PermissionError) else CANNOT_CREATE,
-                          f"{os.path.dirname(self.path)}: {error.strerror}") from error
-        return made
-
-    def _remove_parents(self):
-        for parent in self._parents:
-            try:
-                os.rmdir(parent)
-            except OSError:   # somebody else's files are in it
-                return
 
     def _take(self):
         try:
-            os.makedirs(self.partial, exist_ok=True)
+            os.makedirs(self.partial, exist_ok=True)   # tokens/, too, of tokens/chats
             lock = os.open(self.partial, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
             raise Refused(CANNOT_CREATE, f"{self.partial}: {error.strerror}") from error
@@ -119,6 +91,5 @@ class OutFolder:
             shutil.rmtree(self.partial, ignore_errors=True)
             if not os.path.exists(self.partial):
                 break
-        self._remove_parents()
         os.close(self._lock)
         self._lock = None

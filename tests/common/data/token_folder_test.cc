@@ -74,6 +74,14 @@ TEST(TokenFolderTest, WhatIsWrongIsNamed) {
   }
 }
 
+TEST(TokenFolderTest, NoMoreValuesAreHeldThanDigestsHaveRoom) {
+  json full = Good();
+  for (int i = 0; i < 2000; ++i) full["files"]["tokens.bin"]["parts"].push_back(std::string(64, 'a'));
+  EXPECT_THAT(Complaint(full), HasSubstr("\"parts\" must be a list of 1 SHA-256 digests"));
+  full["files"]["tokens.bin"]["parts"] = std::vector<std::vector<int>>(2000);
+  EXPECT_THAT(std::string(ParseTokenFolder(full.dump(), "/d/tokens.json").status().message()), HasSubstr("holds more than"));
+}
+
 TEST(TokenFolderTest, AStreamHasNoMaskAndNoRows) {
   json text = Good();
   text["kind"] = "stream";

@@ -293,7 +293,18 @@ TEST(JobFileTest, FoldersThatAreNotSeenHereAndCheckpointsSayNoModel) {
     const auto file = ParseJobFile(kPaths, "job.toml", {"checkpoint.initial=" + initial});
     ASSERT_TRUE(file.ok()) << file.status();
     EXPECT_EQ(file->config.model, ModelSection());
+    const std::vector<std::string> notes = {
+        "checkpoint.initial: /nowhere/base is not here, and the job says no model, so that it is gpt2's debug; correct the path, "
+        "or "
+        "say the model (model.config: a copy of its config.json)"};
+    EXPECT_EQ(file->notes, initial == "/nowhere/base" ? notes : std::vector<std::string>());
   }
+  // A sequence that is too long for a model that nobody asked for.
+  EXPECT_THAT(Error("", {"checkpoint.initial=/nowhere/base", "training.seq_len=1024"}),
+              testing::AllOf(testing::HasSubstr("training.seq_len must be at most 256"),
+                             testing::HasSubstr("checkpoint.initial: /nowhere/base is not here")));
+  EXPECT_THAT(Error("", {"checkpoint.initial=/nowhere/base", "training.seq_len=1024", "model.name=gpt2"}),
+              testing::Not(testing::HasSubstr("is not here")));
   folder.Write("hub/blobs/a", "x"), folder.Write("hub/snapshots/one/config.json", "{}");
   folder.Write("hub/snapshots/two/config.json", "{}");
   EXPECT_THAT(Error("", {"checkpoint.initial=" + (folder / "hub")}), testing::HasSubstr("holds 2 revisions of one model"));

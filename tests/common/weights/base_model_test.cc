@@ -96,7 +96,7 @@ TEST(SmallFilesTest, AreThoseOfAModelAndNoWeights) {
   const TempFolder folder;
   for (const char* name : {"config.json", "tokenizer.json", "vocab.json", "merges.txt", "chat_template.jinja", "LICENSE",
                            "additional_chat_templates/tool.jinja", "README.md", "model.safetensors", "original/params.json",
-                           "modeling_own.py", "additional_chat_templates/notes.md"}) {
+                           "modeling_own.py", "additional_chat_templates/notes.md", "LICENSES/MIT.txt"}) {
     folder.Write(name, name);
   }
   const auto files = ReadSmallFiles(folder.path(), OpenAnywhere);

@@ -91,6 +91,7 @@ TEST(DataCommandTest, WrongUsage) {
     return MotleyAlone(words);
   };
   EXPECT_EQ(with({"--seq-len", "1"}).code, 64);
+  EXPECT_EQ(with({"--seq-len", "1048577"}).code, 64) << "no job has so long rows";
   EXPECT_EQ(with({"--train", "users"}).code, 64);
   EXPECT_EQ(with({"--skip-bad", "-1"}).code, 64);
   EXPECT_EQ(with({"--processes", "0"}).code, 64);

@@ -224,6 +224,23 @@ TEST_F(ExaminationTest, PathsThatAreNotTheSame) {
   EXPECT_THAT(wrong, HasSubstr("data: node c has other data (120 bytes, digest e) than node a (100 bytes, digest d)"));
 }
 
+TEST_F(ExaminationTest, OfEndlessTextsLittleIsKept) {
+  AddNode("a");
+  e_.request = {"/data", "", false};
+  Begin();
+  while (e_.stage != ExaminationStage::kReading) Answer();
+  const std::string endless(1 << 20, 'x');
+  StorageReport report{JobId(), Epoch(0), endless, {}, true, "doctor-1-read"};
+  for (DataSummary* data : {&report.data, &report.validation}) data->digest = data->tokenizer = endless;
+  report.initial_digest = report.initial_tokenizer = endless;
+  EXPECT_TRUE(FileStorage(NodeName("a"), report, e_));
+  const StorageReport& kept = e_.read.at(NodeName("a"));
+  for (const std::string* text : {&kept.error, &kept.data.digest, &kept.data.tokenizer, &kept.validation.digest,
+                                  &kept.validation.tokenizer, &kept.initial_digest, &kept.initial_tokenizer}) {
+    EXPECT_LE(text->size(), 2048u);
+  }
+}
+
 TEST_F(ExaminationTest, PathsWithoutAnAnswerEndTheWait) {
   AddNode("a");
   e_.request = {"/data", "/folder", false};

@@ -5,6 +5,7 @@
 #include <set>
 #include <thread>
 
+#include "absl/time/clock.h"
 #include "common/base/fault.h"
 #include "tests/common/base/temp_folder.h"
 #include "tests/common/data/token_data.h"
@@ -198,9 +199,32 @@ TEST_F(EngineTest, PreparedTokensAreTrainedOnAndComparedBesideTheJob) {
   std::fstream file(config_.data.path + "/tokens.bin", std::ios::in | std::ios::out | std::ios::binary);
   file.seekp(7000).put('\x01');
   file.close();
-  const absl::Status end = Train(Assign(Gpt2(), {{{8}, 1.0}})).ends[0].status();
+  config_.checkpoint.folder = (folder_ / "checkpoints").string();
+  config_.checkpoint.interval = 1;
+  const Outcome damaged = Train(Assign(Gpt2(), {{{8}, 1.0}}));
+  const absl::Status end = damaged.ends[0].status();
   EXPECT_NE(end.message().find("tokens.bin is not what was prepared"), std::string_view::npos) << end;
   EXPECT_EQ(FaultOf(end), Fault::kNode);
+  EXPECT_TRUE(damaged.checkpoints.empty()) << "others would go on from steps on other data";
+}
+
+TEST_F(EngineTest, NobodySavesBeforeTheDataAreComparedEverywhere) {
+  const TempFolder folder;
+  config_.data.path = WriteStream(folder, "tokens", std::vector<uint16_t>(4000, 'a'));
+  config_.training.steps = 2;
+  config_.checkpoint.folder = (folder_ / "checkpoints").string();
+  for (const int slow : {0, 1}) {
+    std::filesystem::remove_all(config_.checkpoint.folder);
+    const Outcome outcome = Train(Assign(Gpt2(), {{{4}, 0.5}, {{4}, 0.5}}), {}, [slow](int rank) {
+      // Longer than the others look for what rank 0 writes first of all.
+      return EngineOptions{.look_patience = absl::Seconds(2), .before_proof = [slow, rank] {
+                             if (rank == slow) absl::SleepFor(absl::Seconds(3));
+                           }};
+    });
+    for (const auto& end : outcome.ends) EXPECT_TRUE(end.ok()) << end.status();
+    EXPECT_TRUE(outcome.failed_checkpoints.empty()) << outcome.failed_checkpoints.begin()->second;
+    EXPECT_TRUE(outcome.checkpoints.contains(2));
+  }
 }
 
 TEST_F(EngineTest, AnErrorOfOneRankEndsTheOthers) {
