@@ -124,7 +124,7 @@ def setup_without_wheels(top):
     code, _, err = run("setup", "--venv", venv, "--wheels", wheels)
     expect(code == 69 and "pip download --require-hashes" in err and "--wheels FOLDER" in err, f"{code}: {err}")
     expect(os.listdir(os.path.join(top, "cache")) == ["data-0.lock"], os.listdir(os.path.join(top, "cache")))
-    expect(run("setup", "--venv", venv, "--wheels", os.path.join(top, "absent"))[0] == 66, "a folder that is not there")
+    expect(run("setup", "--venv", venv, "--wheels", os.path.join(top, "wheels-elsewhere"))[0] == 66, "a folder that is not there")
 
 
 def run_all(results, top):
