@@ -33,10 +33,18 @@ SIZES = {"vocab_size": 256, "hidden_size": 64, "num_hidden_layers": 2, "num_atte
          "intermediate_size": 160, "max_position_embeddings": 256}
 LLAMA3_ROPE = {"rope_type": "llama3", "rope_theta": 500000.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
                "original_max_position_embeddings": 64}
+PLAIN_ROPE = {"rope_type": "default", "rope_theta": 1e6}
+NO_TOKENS = {"pad_token_id": None, "bos_token_id": None, "eos_token_id": None}  # the defaults are beyond the vocabulary
 CONFIGS = {
     "llama3.2": {"model_type": "llama", **SIZES, "tie_word_embeddings": True, "rms_norm_eps": 1e-5, "rope_parameters": LLAMA3_ROPE},
-    "qwen2.5": {"model_type": "qwen2", **SIZES, "tie_word_embeddings": False, "rope_parameters": {"rope_type": "default", "rope_theta": 1e6}},
+    "qwen2.5": {"model_type": "qwen2", **SIZES, "tie_word_embeddings": False, "rope_parameters": PLAIN_ROPE},
     "mistral": {"model_type": "mistral", **SIZES, "head_dim": 32, "sliding_window": 64},
+    "qwen3": {"model_type": "qwen3", **SIZES, "head_dim": 24, "tie_word_embeddings": True, "rope_parameters": PLAIN_ROPE},
+    "phi4": {"model_type": "phi3", **SIZES, "tie_word_embeddings": False, "rms_norm_eps": 1e-5, "rope_parameters": PLAIN_ROPE,
+             "original_max_position_embeddings": 256, **NO_TOKENS},
+    "smollm3": {"model_type": "smollm3", **SIZES, "no_rope_layer_interval": 2, "tie_word_embeddings": True, "rope_parameters": PLAIN_ROPE,
+                **NO_TOKENS},
+    "olmo2": {"model_type": "olmo2", **SIZES, "tie_word_embeddings": False, "rope_parameters": PLAIN_ROPE, **NO_TOKENS},
     "gpt2": {"model_type": "gpt2", "vocab_size": 256, "n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": 64, "resid_pdrop": 0.0,
              "embd_pdrop": 0.0, "attn_pdrop": 0.0},
 }
@@ -47,6 +55,10 @@ CASES = [
     ("qwen2.5", "bfloat16", False, "float32"), ("qwen2.5", "float32", True, "float64"),
     ("mistral", "float16", True, "float64"), ("mistral", "bfloat16", False, "float32"),
     ("gpt2", "float32", False, "float64"), ("gpt2", "bfloat16", True, "float32"),
+    ("qwen3", "bfloat16", True, "float64"), ("qwen3", "float32", False, "float32"),
+    ("phi4", "bfloat16", False, "float64"), ("phi4", "float16", True, "float32"),
+    ("smollm3", "bfloat16", True, "float32"), ("smollm3", "float32", False, "float64"),
+    ("olmo2", "float16", False, "float64"), ("olmo2", "bfloat16", True, "float32"),
 ]
 ALL_CASES = CASES + [(family, dtype, sharded, "float32") for family in CONFIGS for dtype in DTYPES for sharded in (False, True)
                      if (family, dtype, sharded) not in {case[:3] for case in CASES}]
