@@ -106,8 +106,8 @@ TEST(SmallFilesTest, AreThoseOfAModelAndNoWeights) {
     EXPECT_EQ(file.text, file.name);
     names.push_back(file.name);
   }
-  EXPECT_THAT(names, testing::ElementsAre("LICENSE", "additional_chat_templates/tool.jinja", "chat_template.jinja", "config.json",
-                                          "merges.txt", "tokenizer.json", "vocab.json"));
+  EXPECT_THAT(names, testing::ElementsAre("LICENSE", "README.md", "additional_chat_templates/tool.jinja", "chat_template.jinja",
+                                          "config.json", "merges.txt", "tokenizer.json", "vocab.json"));
 }
 
 }  // namespace
