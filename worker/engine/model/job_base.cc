@@ -1,6 +1,7 @@
 #include "worker/engine/model/job_base.h"
 
 #include "absl/strings/str_cat.h"
+#include "common/base/fault.h"
 #include "common/base/status_macros.h"
 
 namespace motley::engine {
@@ -15,6 +16,17 @@ absl::StatusOr<std::string> JobBase::Keep(const std::string& root, int64_t epoch
   kept_ = true;
   base_ = BaseModel();
   return name_;
+}
+
+absl::StatusOr<std::string> JobBase::KeepOrSay(const std::string& root, int64_t epoch,
+                                               const std::function<void(const std::string&)>& log) {
+  absl::StatusOr<std::string> name = Keep(root, epoch);
+  if (name.ok()) return name;
+  const absl::Status& error = name.status();
+  if (FaultOf(error) == Fault::kStorage && !absl::IsPermissionDenied(error)) return name;
+  log(absl::StrCat("the checkpoint is without the files of the weights that the job began from, and so are its exports: ",
+                   error.message()));
+  return std::string();
 }
 
 absl::Status JobBase::ReadFiles() {

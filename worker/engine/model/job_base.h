@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -24,6 +25,11 @@ class JobBase {
   // Sees that the base is in the folder `root`; returns its name, empty where there is none. Errors name what cannot be read or
   // written; Fault::kStorage: now. Once it is there nothing is read any more.
   absl::StatusOr<std::string> Keep(const std::string& root, int64_t epoch);
+  // The same, for a checkpoint that is written: without its base it is whole, only its exports are not as the folder was that
+  // the job began from. So it is published without one, and `log` hears why, unless the error may be gone in a moment. A right
+  // that is refused is not: training saves nothing, or ends, for want of a licence's text.
+  absl::StatusOr<std::string> KeepOrSay(const std::string& root, int64_t epoch,
+                                        const std::function<void(const std::string&)>& log);
 
  private:
   absl::Status ReadFiles();
