@@ -129,6 +129,9 @@ TEST_F(StorageCheckTest, OfAHuggingFaceFolderItReportsWhatItHolds) {
   EXPECT_EQ(report.initial_tokenizer, Sha256Hex("{}"));
   models.Write("tokenizer.json", ByteTokenizer());
   EXPECT_EQ(Check(check_).initial_tokenizer, "") << "bytes";
+  std::filesystem::resize_file(models.Write("vocab.json", ""), (64 << 20) + 1);
+  EXPECT_THAT(Check(check_).error, HasSubstr("checkpoint.initial: " + models.path() + "/vocab.json has 67108865 bytes"));
+  std::filesystem::remove(models / "vocab.json");
   check_.initial = folder_;
   EXPECT_EQ(Check(check_).initial_digest, "") << "no weights of HuggingFace";
   check_.initial = models.path();
