@@ -71,7 +71,8 @@ absl::StatusOr<std::string> Publish(const RankAssignment& assignment, JobBase& b
   MOTLEY_RETURN_IF_ERROR(RemoveToken(temporary));
   const CheckpointFence fence = MakeFence(assignment, step, host);
   const CheckpointSection& config = assignment.config.checkpoint;
-  MOTLEY_ASSIGN_OR_RETURN(manifest.base, base.KeepOrSay(config.folder, manifest.epoch, [&](auto text) { host.OnLog(text); }));
+  MOTLEY_ASSIGN_OR_RETURN(manifest.base, base.KeepOrSay(config.folder, manifest.epoch, manifest.job_uid,
+                                                        [&](const std::string& text) { host.OnLog(text); }));
   MOTLEY_ASSIGN_OR_RETURN(const std::string folder, PublishCheckpoint(config.folder, manifest, fence));
   const std::set<std::string> spared(assignment.spared_checkpoints.begin(), assignment.spared_checkpoints.end());
   const absl::Status pruned = PruneCheckpoints(config.folder, config.keep_latest_k, step, fence, spared);

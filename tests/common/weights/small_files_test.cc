@@ -21,11 +21,6 @@ class SmallFilesTest : public testing::Test {
   void Size(const std::string& name, int64_t bytes) {
     std::filesystem::resize_file(folder_.Write(name, ""), static_cast<uintmax_t>(bytes));
   }
-  std::vector<std::string> Names() {
-    std::vector<std::string> names;
-    for (const SmallFile& file : ReadSmallFiles(folder_.path(), OpenAnywhere).value()) names.push_back(file.name);
-    return names;
-  }
   // What both say.
   std::string Refusal() {
     const absl::Status read = ReadSmallFiles(folder_.path(), OpenAnywhere).status();
@@ -39,13 +34,21 @@ class SmallFilesTest : public testing::Test {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
 
-TEST_F(SmallFilesTest, AreThoseOfAModelThatAreNoWeights) {
-  for (const char* name : {"config.json", "tokenizer.json", "vocab.json", "LICENSE", "LICENSES/a", "README.md",
-                           "model.safetensors", "additional_chat_templates/tool.jinja", "additional_chat_templates/notes.txt"}) {
+TEST_F(SmallFilesTest, AreThoseOfAModelAndNoWeights) {
+  for (const char* name : {"config.json", "tokenizer.json", "vocab.json", "merges.txt", "chat_template.jinja", "LICENSE",
+                           "additional_chat_templates/tool.jinja", "README.md", "model.safetensors", "original/params.json",
+                           "modeling_own.py", "additional_chat_templates/notes.md", "LICENSES/MIT.txt"}) {
     folder_.Write(name, name);
   }
-  EXPECT_THAT(Names(),
-              ElementsAre("LICENSE", "additional_chat_templates/tool.jinja", "config.json", "tokenizer.json", "vocab.json"));
+  const auto files = ReadSmallFiles(folder_.path(), OpenAnywhere);
+  ASSERT_TRUE(files.ok()) << files.status();
+  std::vector<std::string> names;
+  for (const SmallFile& file : *files) {
+    EXPECT_EQ(file.text, file.name);
+    names.push_back(file.name);
+  }
+  EXPECT_THAT(names, ElementsAre("LICENSE", "additional_chat_templates/tool.jinja", "chat_template.jinja", "config.json",
+                                 "merges.txt", "tokenizer.json", "vocab.json"));
   EXPECT_TRUE(CheckSmallFiles(folder_.path(), OpenAnywhere).ok());
 }
 

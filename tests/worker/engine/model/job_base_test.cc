@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <filesystem>
 
 #include "common/base/fault.h"
 #include "common/base/files.h"
@@ -32,7 +33,7 @@ class JobBaseTest : public testing::Test {
     };
   }
   absl::StatusOr<std::string> Keep(JobBase& base) {
-    return base.KeepOrSay(root_, 3, [this](const std::string& text) { said_.push_back(text); });
+    return base.KeepOrSay(root_, 3, JobUid(std::string(32, '1')), [this](const std::string& text) { said_.push_back(text); });
   }
 
   TempFolder folder_;
@@ -68,6 +69,74 @@ TEST_F(JobBaseTest, ARightThatIsRefusedHoldsNoCheckpointUp) {
   EXPECT_THAT(said_[0], HasSubstr("cannot open " + model_ + "/LICENSE: Permission denied"));
   error_ = 0;
   EXPECT_NE(Keep(base).value(), "") << "the next one has it";
+}
+
+TEST_F(JobBaseTest, WhatIsDeletedBesideATrainingJobIsWrittenAgain) {
+  JobBase base(folder_ / "text", Open());
+  base.BeginWith(Weights(), model_);
+  const std::string name = Keep(base).value();
+  std::filesystem::remove_all(model_);  // of which nothing is read any more
+  std::filesystem::remove_all(root_ + "/" + name);
+  EXPECT_EQ(Keep(base).value(), name);
+  EXPECT_TRUE(ReadBase(root_, name).ok());
+}
+
+// Its ranks began anew meanwhile.
+class JobBaseOfCheckpointTest : public JobBaseTest {
+ protected:
+  JobBaseOfCheckpointTest() {
+    JobBase base(folder_ / "text", Open());
+    base.BeginWith(Weights(), model_);
+    name_ = Keep(base).value();
+  }
+  JobBase GoOn() {
+    JobBase base(folder_ / "text", Open());
+    base.GoOn(root_, name_, [this]() -> absl::StatusOr<BaseModel> {
+      BaseModel again = Weights();
+      auto files = ReadSmallFiles(model_, Open());
+      if (!files.ok()) return files.status();
+      again.files = *std::move(files);
+      return again;
+    });
+    return base;
+  }
+  void Delete() { std::filesystem::remove_all(root_ + "/" + name_); }
+  std::string name_;
+};
+
+TEST_F(JobBaseOfCheckpointTest, ItIsWrittenAgainByAJobThatWentOn) {
+  JobBase base = GoOn();
+  EXPECT_EQ(Keep(base).value(), name_);
+  std::filesystem::remove_all(model_);
+  Delete();
+  EXPECT_EQ(Keep(base).value(), name_);
+  EXPECT_TRUE(ReadBase(root_, name_).ok());
+}
+
+TEST_F(JobBaseOfCheckpointTest, WhatWasDeletedBeforeIsMadeFromWhereTheJobBegan) {
+  Delete();
+  JobBase base = GoOn();
+  EXPECT_EQ(Keep(base).value(), name_);
+  EXPECT_TRUE(ReadBase(root_, name_).ok());
+  EXPECT_THAT(said_, SizeIs(0));
+}
+
+TEST_F(JobBaseOfCheckpointTest, WhatCannotBeMadeAnyMoreIsSaidAndKeepsItsName) {
+  Delete();
+  std::filesystem::remove_all(model_);
+  JobBase base = GoOn();
+  EXPECT_EQ(Keep(base).value(), name_) << "whoever puts it back mends all checkpoints";
+  ASSERT_THAT(said_, SizeIs(1));
+  EXPECT_THAT(said_[0], HasSubstr("cannot open " + root_ + "/" + name_ + ": No such file or directory"));
+}
+
+TEST_F(JobBaseOfCheckpointTest, ALinkIsNotFollowed) {
+  std::filesystem::rename(root_ + "/" + name_, folder_ / "moved");
+  std::filesystem::create_symlink(folder_ / "moved", root_ + "/" + name_);
+  JobBase base = GoOn();
+  EXPECT_EQ(Keep(base).value(), name_);
+  ASSERT_THAT(said_, SizeIs(1));
+  EXPECT_THAT(said_[0], HasSubstr(name_ + " is a symbolic link"));
 }
 
 }  // namespace
