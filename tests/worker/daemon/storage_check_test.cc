@@ -150,6 +150,9 @@ TEST_F(StorageCheckTest, DataOfValidationsAreReadToo) {
   check_.validation_path = folder_ + "/nothing";
   EXPECT_THAT(Check(check_).error, HasSubstr("/nothing"));
   EXPECT_EQ(Check(check_).error_code, absl::StatusCode::kNotFound);
+  std::filesystem::create_directory(folder_ + "/empty");
+  check_.validation_path = folder_ + "/empty";
+  EXPECT_THAT(Check(check_).error, testing::StartsWith("data.validation_path: ")) << "which of the two it is";
   check_.validation_path = "/etc/hostname";
   EXPECT_THAT(Check(check_).error, HasSubstr("data.validation_path: '/etc/hostname' lies beneath none of"));
 }
