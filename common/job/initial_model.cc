@@ -1,13 +1,39 @@
 #include "common/job/initial_model.h"
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/parse_json.h"
+#include "common/base/some_names.h"
 #include "common/base/status_macros.h"
 #include "common/model/parameters.h"
 #include "common/weights/weights_folder.h"
 
 namespace motley {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr size_t kMostKeys = 3;  // that an error names
+
+// In the words of a config.json, the type of the model first: what else is unlike follows from another one.
+std::string WhatDiffers(const ModelShape& held, const ModelShape& said) {
+  const Json there = Json::parse(ToHfConfig(held)), here = Json::parse(ToHfConfig(said));
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : there.items()) {
+    if (here.value(key, Json()) != value) keys.push_back(key);
+  }
+  if (const auto type = std::find(keys.begin(), keys.end(), "model_type"); type != keys.end()) keys = {*type};
+  std::vector<std::string> texts;
+  for (const std::string& key : keys) {
+    texts.push_back(absl::StrCat(key, " ", EchoJson(there.at(key)), " and not ", EchoJson(here.value(key, Json()))));
+  }
+  return SomeNames(texts, kMostKeys);
+}
+
+}  // namespace
 
 absl::StatusOr<InitialModel> ReadInitialModel(const std::string& initial) {
   MOTLEY_ASSIGN_OR_RETURN(const std::string folder, FindWeightsFolder(initial, OpenAnywhere));
@@ -22,7 +48,7 @@ std::string WhyOtherModel(const InitialModel& initial, const ModelShape& said, i
   if (!held.ok()) return std::string(held.status().message());
   if (*held == said) return "";
   return absl::StrCat(initial.config, " is of another model, with ", NumParameters(*held),
-                      " parameters, than the job's [model], with ", NumParameters(said),
+                      " parameters, than the job's [model], with ", NumParameters(said), ": it has ", WhatDiffers(*held, said),
                       "; leave out [model], which is the folder's then");
 }
 

@@ -276,7 +276,9 @@ TEST(JobFileTest, TheModelOfAHuggingFaceFolderIsItsOwn) {
   EXPECT_THAT(std::string(status.message()),
               testing::AllOf(testing::StartsWith(path + ":4: checkpoint.initial: " + (folder / "base/config.json") +
                                                  " is of another model, with "),
-                             testing::HasSubstr("leave out [model]")));
+                             testing::HasSubstr(": it has num_hidden_layers 3 and not 2; leave out [model]")));
+  status = LoadJobFile(path, {"model.name=gpt2", "model.flavor=124M"}).status();
+  EXPECT_THAT(std::string(status.message()), testing::HasSubstr(": it has model_type \"llama\" and not \"gpt2\"; leave out"));
   // What is wrong with the folder's model is said of the key.
   folder.Write("base/config.json", R"({"model_type": "gemma3", "text_config": {}})");
   EXPECT_THAT(std::string(LoadJobFile(path, {}).status().message()),
