@@ -110,6 +110,7 @@ struct ReportToProto {
     record->set_step_seconds(report.stats.step_seconds);
     record->set_has_validation_loss(report.stats.validation_loss.has_value());
     record->set_validation_loss(report.stats.validation_loss.value_or(0));
+    if (report.stats.validation_bits_per_byte) record->set_validation_bits_per_byte(*report.stats.validation_bits_per_byte);
     record->set_peak_memory_bytes(report.peak_memory_bytes);
     record->set_lateness_seconds(report.stats.lateness_seconds);
     record->set_loss_scale(report.stats.loss_scale);
@@ -195,6 +196,7 @@ StepReport StepFromProto(const v1::StepReport& in) {
   report.stats.loss_scale = record.loss_scale();
   report.stats.skipped = record.skipped();
   if (record.has_validation_loss()) report.stats.validation_loss = record.validation_loss();
+  if (record.has_validation_bits_per_byte()) report.stats.validation_bits_per_byte = record.validation_bits_per_byte();
   return report;
 }
 

@@ -15,6 +15,7 @@
 #include "common/data/data_files.h"
 #include "common/data/data_size.h"
 #include "common/program/engine_subset.h"
+#include "common/session/loss_figures.h"
 #include "worker/engine/base/heartbeat.h"
 #include "worker/engine/base/monotonic.h"
 #include "worker/engine/batch.h"
@@ -335,6 +336,7 @@ absl::Status Trainer::Evaluate(int64_t steps_done, StepResult& result) {
   MOTLEY_ASSIGN_OR_RETURN(const StepOutcome outcome, executor_->Run(program, input));
   result.has_validation_loss = true;
   result.validation_loss = outcome.scalars.loss();
+  result.validation_bits_per_byte = BitsPerByte(result.validation_loss, ValidationData().summary());
   return absl::OkStatus();
 }
 

@@ -112,11 +112,15 @@ TEST(SessionTest, ReportsComeBackAsTheyWere) {
   step.stats.step = 8;
   step.stats.loss = 2.5;
   step.stats.validation_loss = 3.5;
+  step.stats.validation_bits_per_byte = 1.25;
   step.stats.loss_scale = 4096;
   step.stats.skipped = true;
   const auto step_back = ThroughSession<StepReport>(WorkerReport(step));
   EXPECT_EQ(step_back.stats.step, 8);
   EXPECT_EQ(step_back.stats.validation_loss, 3.5);
+  EXPECT_EQ(step_back.stats.validation_bits_per_byte, 1.25);
+  step.stats.validation_bits_per_byte.reset();
+  EXPECT_EQ(ThroughSession<StepReport>(WorkerReport(step)).stats.validation_bits_per_byte, std::nullopt);
   EXPECT_EQ(step_back.stats.loss_scale, 4096);
   EXPECT_TRUE(step_back.stats.skipped);
   EXPECT_EQ(step_back.lanes.busy, step.lanes.busy);

@@ -78,6 +78,9 @@ class FakeEngine : public engine::Engine {
       host_.OnProgress(step, 1, "forward");
       host_.OnStep({.step = step,
                     .loss = 2.5,
+                    .has_validation_loss = true,
+                    .validation_loss = 2.75,
+                    .validation_bits_per_byte = 1.5,
                     .step_seconds = 0.5,
                     .lanes = {.busy = {0.25}, .host = 0.25},
                     .spans = {{absl::ZeroDuration(), absl::Seconds(step)}}});

@@ -78,6 +78,8 @@ TEST_F(EngineRowsTest, MicrobatchesOfWhichNothingCountsChangeNothing) {
     const Outcome one = TrainOk(Assign(model, {{{8}, 1.0}}));
     const Outcome several = TrainOk(Assign(model, {{{1, 1, 1}, 0.5}, {{1, 2}, 0.3, "full"}, {{1, 1}, 0.2}}));
     ExpectSameCurve(several.steps[0], one.steps[0], 1e-10);
+    EXPECT_TRUE(one.steps[0].back().has_validation_loss);
+    EXPECT_EQ(one.steps[0].back().validation_bits_per_byte, std::nullopt) << "not all of a row's tokens count";
   }
 }
 
