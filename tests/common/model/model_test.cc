@@ -200,6 +200,8 @@ TEST(ModelTest, OfSeveralRotaryKeysOneWins) {
       {R"(, "max_position_embeddings": 512, "rope_scaling": )" + without, 10000, of_model},
       {R"(, "rope_scaling": )" + without, 10000, of_default},
       {R"(, "original_max_position_embeddings": 32, "rope_scaling": )" + llama3, 10000, beside},
+      {R"(, "rope_scaling": )" + llama3 + R"(, "rope_parameters": {"rope_type": "yarn", "factor": 4.0})", 10000, scaled},
+      {R"(, "rope_scaling": )" + plain + R"(, "rope_parameters": )" + llama3, 5, {}},
   };
   for (const auto& [keys, theta, scaling] : rows) {
     const auto shape = ParseHfConfig(LlamaWith(keys), "c");
@@ -303,6 +305,12 @@ TEST(ModelTest, WhatIsNotSupportedIsRefusedByKey) {
       {LlamaWith(R"(, "rope_scaling": {"type": "default", "factor": 4.0})"),
        "rope_scaling with rope_type \"default\" and factor 4.0 says both"},
       {LlamaWith(R"(, "rope_parameters": {"rope_type": "yarn"})"), "rope_parameters with rope_type \"yarn\" is not supported"},
+      {LlamaWith(R"(, "rope_parameters": {"rope_type": "longrope", "short_factor": [1], "long_factor": [1]})"),
+       "rope_parameters with rope_type \"longrope\" is not supported"},
+      {LlamaWith(R"(, "rope_scaling": {"rope_type": "yarn", "factor": 4}, "rope_parameters": {"rope_type": "default"})"),
+       "rope_scaling with rope_type \"yarn\" is not supported"},
+      {LlamaWith(R"(, "attn_logit_softcapping": 50.0)"), "attn_logit_softcapping 50.0 is not supported; remove it"},
+      {LlamaWith(R"(, "final_logit_softcapping": 30.0)"), "final_logit_softcapping 30.0 is not supported; remove it"},
       {LlamaWith(R"(, "rope_parameters": 5)"), "rope_parameters must be an object"},
       {LlamaWith(R"(, "rope_parameters": {"rope_theta": -1})"), "rope_parameters: rope_theta must be a number above 0"},
       {LlamaWith(R"(, "num_key_value_heads": 3)"), "num_key_value_heads must divide num_attention_heads 4, got 3"},
