@@ -8,6 +8,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
@@ -42,6 +43,9 @@ absl::Status Errno(const char* what) { return absl::ErrnoToStatus(errno, what); 
   dup2(socket, kChildSocket);
   if (link_clock >= 0) dup2(link_clock, kChildLinkClock);
   close_range(kChildLinkClock + 1, ~0U, 0);
+  // MKL, which libtorch loads, ends a process whose folder is gone: that in which somebody started the worker by hand.
+  char too_short[1];
+  if (syscall(SYS_getcwd, too_short, sizeof(too_short)) < 0 && errno == ENOENT && chdir("/") != 0) _exit(71);
   const rlimit no_core_files = {0, 0};
   setrlimit(RLIMIT_CORE, &no_core_files);
   execve(program, argv, environment);
