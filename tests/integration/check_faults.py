@@ -12,7 +12,7 @@ import mounts
 import netns
 from faults_altered import altered_messages
 from faults_common import expect_holds
-from faults_curve import curve, flipped_reads
+from faults_curve import ON_ROWS, curve, flipped_reads
 from faults_disks import full_disk, lost_share
 from faults_first_start import first_starts, first_starts_at_length
 from faults_hanging import hanging
@@ -42,6 +42,10 @@ def on_a_network(test):
 
 def misreading_node():
     return mounts.why_not() or expect_holds(*curve(0, [flipped_reads]))
+
+
+def rows_through_faults():
+    return mounts.why_not() or expect_holds(*curve(0, ON_ROWS, on_rows=True))
 
 
 def nothing_left(cluster):
@@ -93,6 +97,7 @@ def at_length(results):
     setups_at_length(results)
     results.run("a rank that is stopped again and again", slow_rank)
     results.run("a job that waits lends the cluster", a_waiting_job_lends)
+    results.run("packed rows through deaths and new plans", rows_through_faults)
     results.run("kills of the coordinator", lambda: expect_holds(*kills(4, 1, interval_seconds=2.0, clusters=1)))
     results.run("messages altered on the way", on_a_network, lambda: altered_messages(5))
     results.run("a data plane cut, and healed", on_a_network, lambda: partitions(CUT_SECONDS, [((DATA,), BOTH)]))
