@@ -48,7 +48,10 @@ Fault PlainFault(v1::Fault fault) {
 struct ReportToProto {
   v1::WorkerMessage out;
 
-  void operator()(const HeartbeatReport& report) { out.mutable_heartbeat()->set_unix_ms(report.unix_ms); }
+  void operator()(const HeartbeatReport& report) {
+    out.mutable_heartbeat()->set_unix_ms(report.unix_ms);
+    out.mutable_heartbeat()->set_doing(report.doing);
+  }
   void operator()(const StorageReport& report) {
     v1::StorageCheckResult* result = Stamp(report, out.mutable_storage_check_result());
     result->set_error(report.error);
@@ -227,7 +230,7 @@ v1::WorkerMessage ToProto(const WorkerReport& report) {
 std::optional<WorkerReport> FromProto(const v1::WorkerMessage& message) {
   switch (message.message_case()) {
     case v1::WorkerMessage::kHeartbeat:
-      return HeartbeatReport{message.heartbeat().unix_ms()};
+      return HeartbeatReport{message.heartbeat().unix_ms(), message.heartbeat().doing()};
     case v1::WorkerMessage::kStorageCheckResult: {
       const auto& in = message.storage_check_result();
       // A worker of before DataSummary reads text alone.

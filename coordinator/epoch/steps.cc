@@ -215,8 +215,9 @@ void OnCheckpointFailed(Core& core, const NodeName& node, const CheckpointFailed
   event.node = report.blamed.empty() ? node : NodeOf(report.blamed);
   event.device = report.blamed;
   event.epoch = report.epoch;
-  event.message = absl::StrFormat("the checkpoint of step %d could not be written: %s; training goes on and it is tried again",
-                                  report.step, report.message);
+  const bool ends = run.stage == Stage::kStopping;
+  event.message = absl::StrFormat("the checkpoint of step %d could not be written: %s%s", report.step, report.message,
+                                  ends ? "" : "; training goes on and it is tried again");
   run.checkpoint_trouble = event.message;
   core.metrics.checkpoint_failures.Add({{"job_id", run.job.value()}});
   core.Emit(std::move(event));

@@ -145,7 +145,9 @@ TEST(SessionTest, ReportsComeBackAsTheyWere) {
   EXPECT_EQ(storage.validation, validation);
   EXPECT_TRUE(storage.token_seen);
   const auto reach = ThroughSession<ReachReport>(WorkerReport(ReachReport{"p", {{NodeName("n"), "refused", 0.5, 2e6, "eth1"}}}));
-  EXPECT_EQ(ThroughSession<HeartbeatReport>(WorkerReport(HeartbeatReport{1234})).unix_ms, 1234);
+  const auto heartbeat = ThroughSession<HeartbeatReport>(WorkerReport(HeartbeatReport{1234, "comparing"}));
+  EXPECT_EQ(heartbeat.unix_ms, 1234);
+  EXPECT_EQ(heartbeat.doing, "comparing");
   ASSERT_EQ(reach.answers.size(), 1u);
   EXPECT_EQ(reach.answers[0].error + reach.answers[0].other_card, "refusedeth1");
   EXPECT_EQ(reach.answers[0].connect_seconds, 0.5);
