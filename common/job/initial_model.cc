@@ -20,10 +20,9 @@ absl::StatusOr<InitialModel> ReadInitialModel(const std::string& initial) {
 std::string WhyOtherModel(const InitialModel& initial, const ModelShape& said, int64_t seq_len) {
   const auto held = ParseHfConfig(initial.config_json, initial.config, seq_len);
   if (!held.ok()) return std::string(held.status().message());
-  if (*held == said) return "";
-  return absl::StrCat(initial.config, " is of another model, with ", NumParameters(*held),
-                      " parameters, than the job's [model], with ", NumParameters(said),
-                      "; leave out [model], which is the folder's then");
+  if (SameModel(*held, said, seq_len)) return "";
+  return absl::StrCat(initial.config, " is of another model, with ", ModelWords(*held), ", than the job's [model], with ",
+                      ModelWords(said), "; leave out [model], which is the folder's then");
 }
 
 }  // namespace motley

@@ -37,6 +37,7 @@ CONFIGS = {
     "llama3.2": {"model_type": "llama", **SIZES, "tie_word_embeddings": True, "rms_norm_eps": 1e-5, "rope_parameters": LLAMA3_ROPE},
     "qwen2.5": {"model_type": "qwen2", **SIZES, "tie_word_embeddings": False, "rope_parameters": {"rope_type": "default", "rope_theta": 1e6}},
     "mistral": {"model_type": "mistral", **SIZES, "head_dim": 32, "sliding_window": 64},
+    "mistral-window": {"model_type": "mistral", **SIZES, "sliding_window": 9},
     "gpt2": {"model_type": "gpt2", "vocab_size": 256, "n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": 64, "resid_pdrop": 0.0,
              "embd_pdrop": 0.0, "attn_pdrop": 0.0},
 }
@@ -46,6 +47,7 @@ CASES = [
     ("llama3.2", "bfloat16", True, "float64"), ("llama3.2", "float16", False, "float32"),
     ("qwen2.5", "bfloat16", False, "float32"), ("qwen2.5", "float32", True, "float64"),
     ("mistral", "float16", True, "float64"), ("mistral", "bfloat16", False, "float32"),
+    ("mistral-window", "float32", False, "float64"),
     ("gpt2", "float32", False, "float64"), ("gpt2", "bfloat16", True, "float32"),
 ]
 ALL_CASES = CASES + [(family, dtype, sharded, "float32") for family in CONFIGS for dtype in DTYPES for sharded in (False, True)
