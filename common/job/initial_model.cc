@@ -46,9 +46,10 @@ absl::StatusOr<InitialModel> ReadInitialModel(const std::string& initial) {
 std::string WhyOtherModel(const InitialModel& initial, const ModelShape& said, int64_t seq_len) {
   const auto held = ParseHfConfig(initial.config_json, initial.config, seq_len);
   if (!held.ok()) return std::string(held.status().message());
-  if (*held == said) return "";
-  return absl::StrCat(initial.config, " is of another model, with ", NumParameters(*held),
-                      " parameters, than the job's [model], with ", NumParameters(said), ": it has ", WhatDiffers(*held, said),
+  if (SameModel(*held, said, seq_len)) return "";
+  const std::string differs = WhatDiffers(*held, said);
+  return absl::StrCat(initial.config, " is of another model, with ", ModelWords(*held), ", than the job's [model], with ",
+                      ModelWords(said), differs.empty() ? "" : ": it has ", differs,
                       "; leave out [model], which is the folder's then");
 }
 

@@ -31,7 +31,7 @@ absl::Status CheckFits(const CheckpointManifest& manifest, const RankAssignment&
     return absl::FailedPreconditionError(
         absl::StrCat("checkpoint ", folder, " is of step ", manifest.step, ", the epoch starts at step ", assignment.start_step));
   }
-  if (!(manifest.model == assignment.model)) {
+  if (!SameModel(manifest.model, assignment.model, assignment.config.training.seq_len)) {
     return absl::FailedPreconditionError(
         absl::StrCat("checkpoint ", folder, " holds another model than the job's; use another ", key));
   }
