@@ -12,7 +12,8 @@ import mounts
 import netns
 from faults_altered import altered_messages
 from faults_common import expect_holds
-from faults_curve import curve, flipped_reads
+from faults_curve import ON_ROWS, curve, flipped_reads
+from faults_data import zeroed_mask
 from faults_disks import full_disk, lost_share
 from faults_first_start import first_starts, first_starts_at_length
 from faults_hanging import hanging
@@ -42,6 +43,10 @@ def on_a_network(test):
 
 def misreading_node():
     return mounts.why_not() or expect_holds(*curve(0, [flipped_reads]))
+
+
+def rows_through_faults():
+    return mounts.why_not() or expect_holds(*curve(0, ON_ROWS, on_rows=True))
 
 
 def nothing_left(cluster):
@@ -76,6 +81,7 @@ def daily(results):
     lost_pipeline(results)
     results.run("lost share", lost_share)
     results.run("a node that misreads checkpoints", misreading_node)
+    results.run("a node whose mask is all zeros", lambda: mounts.why_not() or zeroed_mask())
     results.run("a control plane cut one way, and healed", on_a_network, lambda: partitions(CUT_SECONDS, [((CONTROL,), FROM)]))
     results.run("another machine takes over, the old coordinator comes back", on_a_network, lambda: take_overs(1, every=2, seed=7))
     first_starts(results)
@@ -93,6 +99,7 @@ def at_length(results):
     setups_at_length(results)
     results.run("a rank that is stopped again and again", slow_rank)
     results.run("a job that waits lends the cluster", a_waiting_job_lends)
+    results.run("packed rows through deaths and new plans", rows_through_faults)
     results.run("kills of the coordinator", lambda: expect_holds(*kills(4, 1, interval_seconds=2.0, clusters=1)))
     results.run("messages altered on the way", on_a_network, lambda: altered_messages(5))
     results.run("a data plane cut, and healed", on_a_network, lambda: partitions(CUT_SECONDS, [((DATA,), BOTH)]))

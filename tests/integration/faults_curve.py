@@ -1,4 +1,5 @@
-"""The loss curve of one long job through one fault after another, against the same job undisturbed: the same numbers."""
+"""The loss curve of one long job through one fault after another, against the same job undisturbed: the same numbers. Of text, or of
+packed rows, each with documents and a mask of its own: another row in a step would be another loss."""
 import glob
 import json
 import os
@@ -10,6 +11,7 @@ import time
 from harness import ROOT, expect, job_sections, state_of
 from cluster import ClusterError, processes
 from mounts import MountsCluster
+from packed_rows import chats
 from faults_common import PACED, Progress, last_step, rank_of, row, seconds_to_next_step
 from patience import patience
 
@@ -19,6 +21,7 @@ FAULTS = 11
 INTERVAL = 5            # steps between checkpoints
 MOST_DIFFERENCE = 1e-12
 LAYOUT_DIFFERENCE = 1e-13
+ROWS = 400
 PATIENCE_SECONDS = 60   # of the next step after a fault
 
 
@@ -27,6 +30,7 @@ class CurveCluster(MountsCluster):
 
     def __init__(self):
         super().__init__()
+        self.data = {}   # of the jobs, where it is not the text
         self.sign = os.path.join(self.top, "misread")
         library = os.path.join(self.top, "flip_reads.so")
         subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library,
@@ -37,6 +41,11 @@ class CurveCluster(MountsCluster):
             file.write(f"#!/bin/sh\nexport FLIP_READS='{self.sign}' LD_LIBRARY_PATH='{self.top}' LD_PRELOAD=flip_reads.so\n"
                        f"exec '{self.program('motley-rank')}' \"$@\"\n")
         os.chmod(self.misreading_rank, stat.S_IRWXU | stat.S_IRGRP | stat.S_IXGRP | stat.S_IROTH | stat.S_IXOTH)
+
+    def use_rows(self):
+        self.data = {"data__path": os.path.join(self.top, "rows")}
+        data = job_sections(self)
+        chats(self.text, data["training"]["seq_len"], ROWS, data["data"]["validation_fraction"]).write(self.data["data__path"])
 
     def checkpoints(self, job_id=""):
         return os.path.join(self.mount, job_id).rstrip("/")
@@ -60,7 +69,8 @@ class CurveCluster(MountsCluster):
 
 def submit(cluster, job_id, steps):
     cluster.submit_job(job_id, job_sections(cluster, **{
-        "training__steps": steps, "training__dtype": "float64", "checkpoint__interval": INTERVAL, "metrics__step_records": "jsonl"}))
+        "training__steps": steps, "training__dtype": "float64", "checkpoint__interval": INTERVAL, "metrics__step_records": "jsonl",
+        **cluster.data}))
 
 
 def wait_for_rank(cluster, node):
@@ -149,6 +159,8 @@ def ended_coordinator(cluster, _job):
     cluster.wait_for_nodes(["n1", "n3"])
 
 
+# Deaths and new plans.
+ON_ROWS = [killed_rank, joined_node, killed_worker, drained_node, killed_coordinator]
 SEQUENCE = [killed_rank, flipped_reads, stopped_rank, killed_worker, joined_node, unmounted_share, killed_coordinator, leaving_worker,
             drained_node, two_killed_workers, ended_coordinator]
 assert len(SEQUENCE) == FAULTS
@@ -184,12 +196,14 @@ def disturbed(cluster, steps, faults, problems):
     return pauses
 
 
-def curve(share_of_steps, faults=None):
-    """Rows, and what went wrong in words."""
+def curve(share_of_steps, faults=None, on_rows=False):
+    """Rows of a report, and what went wrong in words."""
     faults = SEQUENCE if faults is None else faults
     steps, problems = max(12 * (len(faults) + 1), round(FULL_STEPS * share_of_steps)), []
     with CurveCluster() as cluster:
         cluster.stop_seconds = 20
+        if on_rows:
+            cluster.use_rows()
         cluster.start_coordinator()
         for name in NODES:
             cluster.start_node(name)

@@ -52,6 +52,7 @@ CONFIGS = {
     "smollm3": {"model_type": "smollm3", **SIZES, "no_rope_layer_interval": 2, "tie_word_embeddings": True, "rope_parameters": PLAIN_ROPE,
                 **NO_TOKENS},
     "olmo2": {"model_type": "olmo2", **SIZES, "tie_word_embeddings": False, "rope_parameters": PLAIN_ROPE, **NO_TOKENS},
+    "mistral-window": {"model_type": "mistral", **SIZES, "sliding_window": 9},
     "gpt2": {"model_type": "gpt2", "vocab_size": 256, "n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": 64, "resid_pdrop": 0.0,
              "embd_pdrop": 0.0, "attn_pdrop": 0.0},
 }
@@ -61,6 +62,7 @@ CASES = [
     ("llama3.2", "bfloat16", True, "float64"), ("llama3.2", "float16", False, "float32"),
     ("qwen2.5", "bfloat16", False, "float32"), ("qwen2.5", "float32", True, "float64"),
     ("mistral", "float16", True, "float64"), ("mistral", "bfloat16", False, "float32"),
+    ("mistral-window", "float32", False, "float64"),
     ("gpt2", "float32", False, "float64"), ("gpt2", "bfloat16", True, "float32"),
     ("qwen3", "bfloat16", True, "float64"), ("qwen3", "float32", False, "float32"),
     ("phi4", "bfloat16", False, "float64"), ("phi4", "float16", True, "float32"),
