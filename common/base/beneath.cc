@@ -14,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "common/base/clean_text.h"
+#include "common/base/fault.h"
 #include "common/base/status_macros.h"
 
 namespace motley {
@@ -186,8 +187,9 @@ absl::StatusOr<FileDescriptor> FileRoots::BeneathOne(std::string_view name, cons
   const std::vector<std::string> rest(parts.begin() + static_cast<int64_t>(PartsOf(root).size()), parts.end());
   absl::StatusOr<FileDescriptor> opened = action(folder, rest.empty() ? "." : absl::StrJoin(rest, "/"), Resolver::kKernel);
   if (opened.ok()) return opened;
-  return absl::Status(opened.status().code(),
-                      Cat(name, absl::StrCat(Quoted(path), ": ", std::string(opened.status().message()))));
+  const absl::Status& error = opened.status();
+  return WithFault(absl::Status(error.code(), Cat(name, absl::StrCat(Quoted(path), ": ", std::string(error.message())))),
+                   FaultOf(error));
 }
 
 absl::StatusOr<FileDescriptor> FileRoots::Open(std::string_view name, const std::string& path) const {

@@ -48,7 +48,8 @@ class FileRoots {
   // The path's letters lie beneath a root; looks at no file. The errors of Open but NOT_FOUND.
   absl::Status Covers(std::string_view name, const std::string& path) const;
   // `path` lies beneath a root, links included. FAILED_PRECONDITION without roots: names the key to set. PERMISSION_DENIED
-  // beneath none: names the roots. NOT_FOUND where there is nothing. Errors begin with `name`, the job's key.
+  // beneath none: names the roots. NOT_FOUND where there is nothing. Errors begin with `name`, the job's key;
+  // Fault::kStorage: of the file system, and it may be otherwise later (FileError).
   absl::StatusOr<FileDescriptor> Open(std::string_view name, const std::string& path) const;
   // The same of a regular file or a folder, for reading. Whoever uses it uses what was looked at, whatever the path names later.
   absl::StatusOr<FileDescriptor> OpenForRead(std::string_view name, const std::string& path) const;

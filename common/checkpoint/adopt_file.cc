@@ -1,5 +1,7 @@
 #include "common/checkpoint/adopt_file.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
@@ -13,6 +15,23 @@
 #include "common/base/status_macros.h"
 
 namespace motley {
+namespace {
+
+// What somebody may have made to adopt with, rightly or not. A folder holds the checkpoints of the job whose id is "adopt", where
+// another job saves in the folder above.
+bool MayBeAdopt(unsigned mode) { return S_ISREG(mode) || S_ISFIFO(mode) || S_ISLNK(mode); }
+
+// Some editors and shells begin a text with a byte-order mark, in UTF-8 or in UTF-16. Words of an `adopt` are ASCII.
+void DropByteOrder(std::string* text) {
+  if (text->starts_with("\xEF\xBB\xBF")) {
+    text->erase(0, 3);
+  } else if (text->starts_with("\xFF\xFE") || text->starts_with("\xFE\xFF")) {
+    text->erase(0, 2);
+    std::erase(*text, '\0');
+  }
+}
+
+}  // namespace
 
 std::string AdoptPath(const std::string& folder) { return absl::StrCat(folder, "/adopt"); }
 
@@ -34,13 +53,16 @@ absl::StatusOr<std::optional<std::set<std::string>>> ReadAdopt(const std::string
     if (text.size() <= kMostBytes) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat(path, " is larger than ", kMostBytes, " bytes"));
   }));
+  DropByteOrder(&text);
   const std::set<std::string> words = absl::StrSplit(text, absl::ByAnyChar(" \t\r\n"), absl::SkipEmpty());
   return words;
 }
 
 absl::Status PutAdoptAside(const std::string& folder, const CheckpointFence& fence) {
   const std::string from = AdoptPath(folder), to = absl::StrCat(from, ".done-", fence.owner.uid.value());
-  if (!FileExists(from)) return absl::OkStatus();
+  struct stat found;
+  if (::lstat(from.c_str(), &found) != 0) return errno == ENOENT ? absl::OkStatus() : FileError(errno, "read", from);
+  if (!MayBeAdopt(found.st_mode)) return absl::OkStatus();
   MOTLEY_RETURN_IF_ERROR(fence.confirm("put adopt aside"));
   MOTLEY_RETURN_IF_ERROR(BeforeOperation(fence, "put adopt aside"));
   if (std::rename(from.c_str(), to.c_str()) == 0) return SyncFolder(folder);

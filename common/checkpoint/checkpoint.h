@@ -130,7 +130,7 @@ absl::StatusOr<FoundCheckpoint> FindCheckpointAt(const std::string& folder, cons
 // newer one saved go, too, or they would push out the good ones: they did not verify when the run resumed below them, or came too
 // late. Only folders that are `spared` stay until the run has come to their steps: one reader alone found them damaged. Asks
 // before each deletion, and deletes only what an epoch up to the fence's wrote. What cannot be read now stays.
-// FAILED_PRECONDITION: a newer epoch exists.
+// FAILED_PRECONDITION: a newer epoch exists. Bases that nothing names any more go, too (base_prune.h).
 absl::Status PruneCheckpoints(const std::string& root, int64_t keep_latest, int64_t newest_step, const CheckpointFence& fence,
                               const std::set<std::string>& spared = {});
 

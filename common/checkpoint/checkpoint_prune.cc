@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/checkpoint/base_prune.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/checkpoint_fence.h"
 #include "common/checkpoint/checkpoint_folders.h"
@@ -65,7 +66,8 @@ absl::Status PruneCheckpoints(const std::string& root, int64_t keep_latest, int6
     const absl::Status deleted = DiscardCheckpoint(folder.path, folder.step, fence);
     if (first_error.ok()) first_error = deleted;
   }
-  return first_error;
+  const absl::Status bases = PruneBases(root, keep_latest > 0, fence);  // after the checkpoints that named them
+  return first_error.ok() ? bases : first_error;
 }
 
 }  // namespace motley

@@ -15,6 +15,7 @@
 #include "common/checkpoint/byte_tokenizer.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/checkpoint_reader.h"
+#include "common/checkpoint/special_tokens.h"
 #include "common/model/parameters.h"
 #include "common/weights/base_model.h"
 #include "common/weights/safetensors_plan.h"
@@ -102,11 +103,18 @@ std::vector<WrittenTensor> TensorsToWrite(const CheckpointManifest& manifest, co
   return tensors;
 }
 
+// Of a model that began from its seed; null are the ids that its tokenizer has not, and all of those of bytes.
+std::string ConfigOf(const ModelShape& model, const BaseModel& base) {
+  nlohmann::json config = nlohmann::json::parse(ToHfConfig(model));
+  config.update(SpecialTokenIds(base, model.vocab_size));
+  return config.dump(2);
+}
+
 // Of the base what it has. Without a tokenizer of its own a model that began from the seed is one of bytes.
 absl::Status WriteTexts(const ModelShape& model, const BaseModel& base, const std::string& folder) {
   std::vector<SmallFile> files = base.files;
   const bool own = base.tensors.empty();
-  if (own) files.push_back({kModelConfigName, ToHfConfig(model)});
+  if (own) files.push_back({kModelConfigName, ConfigOf(model, base)});
   if (own && base.Find(kTokenizerName) == nullptr) {
     files.push_back({"generation_config.json", ByteGenerationConfig(model.max_positions)});
     files.push_back({kTokenizerName, ByteTokenizer()});

@@ -38,13 +38,29 @@ TokenIndex::ReadBytes ReaderOf(WatchedFilePtr file) {
   return [file = std::move(file)](int64_t offset, void* out, int64_t bytes) { return file->Read(offset, out, bytes); };
 }
 
+absl::Status FeedProof(std::string_view block, Proof& proof, Sha256& sha) {
+  if (proof.stop) return absl::CancelledError("the data are not compared any more");
+  sha.Update(block.data(), block.size());
+  proof.bytes += static_cast<int64_t>(block.size());
+  return absl::OkStatus();
+}
+
+absl::Status AnotherDigest(const std::string& path, const std::string& digest, const std::string& expected) {
+  return absl::FailedPreconditionError(absl::StrCat("data file ", path, " has digest ", digest, ", the job was planned for ",
+                                                    expected, "; put the same files on every node"));
+}
+
 // Feeds a part of the file.
-absl::Status Digest(const WatchedFile& file, int64_t begin, int64_t bytes, const std::atomic<bool>& stop, Sha256& sha) {
-  return file.ForEachBlock(begin, bytes, [&](std::string_view block) -> absl::Status {
-    if (stop) return absl::CancelledError("the data are not compared any more");
-    sha.Update(block.data(), block.size());
-    return absl::OkStatus();
-  });
+absl::Status Digest(const WatchedFile& file, int64_t begin, int64_t bytes, Proof& proof, Sha256& sha) {
+  return file.ForEachBlock(begin, bytes, [&](std::string_view block) { return FeedProof(block, proof, sha); });
+}
+
+// What is known is not read again.
+bool Knows(Proof& proof, const FilePart& part, const std::string& digest, int64_t bytes) {
+  if (proof.known == nullptr || !proof.known->Has(part, digest)) return false;
+  proof.bytes += bytes;
+  proof.not_read += bytes;
+  return true;
 }
 
 // ---- files of tokens by others ----
@@ -69,15 +85,15 @@ absl::StatusOr<DataSource> SourceOf(const WatchedFilePtr& bin, const WatchedFile
   summary.tokens = layout.tokens;
   summary.trained_tokens = std::max<int64_t>(layout.tokens - 1, 0);
   summary.digest = options.known_digest;
-  if (!summary.digest.empty()) {
-    source.undigested.push_back(bin);
-    if (index != nullptr) source.undigested.push_back(index);
-  } else {
+  source.whole.push_back(bin);
+  if (index != nullptr) source.whole.push_back(index);
+  source.is_digested = summary.digest.empty();
+  if (source.is_digested) {
     Sha256 sha;
     MOTLEY_ASSIGN_OR_RETURN(summary.greatest_token,
                             tokens->Greatest([&](std::string_view block) { sha.Update(block.data(), block.size()); }));
-    const std::atomic<bool> stop{false};
-    if (index != nullptr) MOTLEY_RETURN_IF_ERROR(Digest(*index, 0, index->bytes(), stop, sha));
+    Proof proof;
+    if (index != nullptr) MOTLEY_RETURN_IF_ERROR(Digest(*index, 0, index->bytes(), proof, sha));
     summary.digest = sha.Hex();
   }
   source.tokens = std::move(tokens);
@@ -197,6 +213,7 @@ absl::StatusOr<DataSource> OpenText(const FileDescriptor& opened, const std::str
   MOTLEY_ASSIGN_OR_RETURN(std::unique_ptr<TextSource> text, TextSource::Open(opened, path, beyond));
   DataSource source;
   source.summary = TextSummary(text->num_tokens(), text->digest());
+  source.text = text.get();
   source.tokens = std::move(text);
   return source;
 }
@@ -216,27 +233,87 @@ absl::StatusOr<DataSource> OpenDataSource(const FileDescriptor& opened, const st
   return OpenBin(bin, options);
 }
 
-absl::Status Prove(const DataSource& source, const std::atomic<bool>& stop) {
-  for (const UnprovenFile& unproven : source.unproven) {
-    const WatchedFile& file = *unproven.file;
-    for (size_t part = 0; part < unproven.parts.size(); ++part) {
-      const int64_t begin = static_cast<int64_t>(part) * kPartBytes, bytes = std::min(kPartBytes, file.bytes() - begin);
-      Sha256 sha;
-      MOTLEY_RETURN_IF_ERROR(Digest(file, begin, bytes, stop, sha));
-      if (sha.Hex() == unproven.parts[part]) continue;
+namespace {
+
+absl::Status ProveParts(const UnprovenFile& unproven, Proof& proof) {
+  const WatchedFile& file = *unproven.file;
+  MOTLEY_RETURN_IF_ERROR(file.BeginComparison());
+  for (size_t number = 0; number < unproven.parts.size(); ++number) {
+    const std::string& expected = unproven.parts[number];
+    const int64_t begin = static_cast<int64_t>(number) * kPartBytes, bytes = std::min(kPartBytes, file.bytes() - begin);
+    // As it is before it is read: what is altered meanwhile is not known by it later.
+    const FilePart part{file.mark(), file.altered_at(), static_cast<int64_t>(number)};
+    if (Knows(proof, part, expected, bytes)) continue;
+    Sha256 sha;
+    MOTLEY_RETURN_IF_ERROR(Digest(file, begin, bytes, proof, sha));
+    if (sha.Hex() != expected) {
       return absl::FailedPreconditionError(absl::StrCat("data file ", file.path(), " is not what was prepared: its bytes ", begin,
                                                         " to ", begin + bytes, " have another digest than ", kTokensJson,
                                                         " says; copy the folder again"));
     }
+    if (proof.known != nullptr) proof.known->Add(part, expected);
   }
-  if (source.undigested.empty()) return absl::OkStatus();
+  return absl::OkStatus();
+}
+
+absl::Status ProveWhole(const DataSource& source, Proof& proof) {
+  const std::string& expected = source.summary.digest;
+  std::vector<FilePart> parts;
+  for (const WatchedFilePtr& file : source.whole) {
+    MOTLEY_RETURN_IF_ERROR(file->BeginComparison());
+    parts.push_back({file->mark(), file->altered_at(), KnownParts::kWholeFile});
+  }
+  const bool known = proof.known != nullptr && std::all_of(parts.begin(), parts.end(), [&](const FilePart& part) {
+                       return proof.known->Has(part, expected);
+                     });
+  if (known) {
+    proof.bytes += BytesToProve(source);
+    proof.not_read += BytesToProve(source);
+    return absl::OkStatus();
+  }
   Sha256 sha;
-  for (const WatchedFilePtr& file : source.undigested) MOTLEY_RETURN_IF_ERROR(Digest(*file, 0, file->bytes(), stop, sha));
+  for (const WatchedFilePtr& file : source.whole) MOTLEY_RETURN_IF_ERROR(Digest(*file, 0, file->bytes(), proof, sha));
   const std::string digest = sha.Hex();
-  if (digest == source.summary.digest) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat("data file ", source.undigested[0]->path(), " has digest ", digest,
-                                                    ", the job was planned for ", source.summary.digest,
-                                                    "; put the same files on every node"));
+  if (digest != expected) return AnotherDigest(source.whole[0]->path(), digest, expected);
+  for (const FilePart& part : parts) {
+    if (proof.known != nullptr) proof.known->Add(part, expected);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status Prove(const DataSource& source, Proof& proof) {
+  for (const UnprovenFile& unproven : source.unproven) MOTLEY_RETURN_IF_ERROR(ProveParts(unproven, proof));
+  if (!source.whole.empty()) return ProveWhole(source, proof);
+  if (source.text == nullptr) return absl::OkStatus();
+  MOTLEY_ASSIGN_OR_RETURN(const std::string digest, source.text->DigestAgain([&proof](std::string_view block, Sha256& sha) {
+    return FeedProof(block, proof, sha);
+  }));
+  return digest == source.summary.digest ? absl::OkStatus() : AnotherDigest(source.text->path(), digest, source.summary.digest);
+}
+
+int64_t BytesToProve(const DataSource& source) {
+  int64_t bytes = source.text != nullptr ? source.text->num_tokens() : 0;
+  for (const UnprovenFile& unproven : source.unproven) bytes += unproven.file->bytes();
+  for (const WatchedFilePtr& file : source.whole) bytes += file->bytes();
+  return bytes;
+}
+
+absl::StatusOr<bool> TakeTouched(const DataSource& source, bool look) {
+  bool touched = false;
+  const auto take = [&](const WatchedFile& file) -> absl::Status {
+    if (look) MOTLEY_RETURN_IF_ERROR(file.CheckUnchanged());
+    touched |= file.TakeTouched();
+    return absl::OkStatus();
+  };
+  for (const UnprovenFile& unproven : source.unproven) MOTLEY_RETURN_IF_ERROR(take(*unproven.file));
+  for (const WatchedFilePtr& file : source.whole) MOTLEY_RETURN_IF_ERROR(take(*file));
+  if (source.text != nullptr) {
+    MOTLEY_RETURN_IF_ERROR(source.text->ForEachOpen(take));
+    touched |= source.text->TakeTouched();
+  }
+  return touched;
 }
 
 }  // namespace motley

@@ -16,6 +16,8 @@
 #include "common/base/files.h"
 #include "common/data/data_files.h"
 #include "common/data/data_summary.h"
+#include "common/data/known_parts.h"
+#include "common/data/text_source.h"
 #include "common/data/token_file.h"
 #include "common/data/token_folder.h"
 #include "common/data/token_rows.h"
@@ -35,8 +37,11 @@ struct DataSource {
   std::unique_ptr<TokenSource> tokens;
   std::unique_ptr<TokenRows> rows;  // of kRows; else null
   std::vector<UnprovenFile> unproven;
-  std::vector<std::shared_ptr<const WatchedFile>> undigested;  // together they are to have summary.digest
-  bool is_proven() const { return unproven.empty() && undigested.empty(); }
+  std::vector<std::shared_ptr<const WatchedFile>> whole;  // together they are to have summary.digest
+  bool is_digested = true;                                // and had it when they were opened
+  const TextSource* text = nullptr;                       // `tokens`, of text: is to have summary.digest, too
+  // Whether nothing was left to be compared when it was opened.
+  bool is_proven() const { return unproven.empty() && is_digested; }
 };
 
 struct DataOptions {
@@ -51,8 +56,23 @@ struct DataOptions {
 // TextSource::Open; INVALID_ARGUMENT: a file's form, FAILED_PRECONDITION: files that do not fit together.
 absl::StatusOr<DataSource> OpenDataSource(const FileDescriptor& opened, const std::string& path, const DataOptions& options = {});
 
-// Reads what is not proven and compares it with its digests; takes a second for 1.4 GB. FAILED_PRECONDITION names the file, and
-// of our folder the part, that is not what it was. CANCELLED once `stop` is set.
-absl::Status Prove(const DataSource& source, const std::atomic<bool>& stop);
+// A comparison under way.
+struct Proof {
+  KnownParts* known = nullptr;       // what is not read again, and gets what is found; null: all is read
+  std::atomic<bool> stop{false};     // set by others to end it
+  std::atomic<int64_t> bytes{0};     // that are through
+  std::atomic<int64_t> not_read{0};  // of them
+};
+
+// Reads the data and compares it with its digests, once more where it was proven already; takes a second for 1.4 GB.
+// FAILED_PRECONDITION names the file, and of our folder the part, that is not what it was. CANCELLED once it is stopped.
+absl::Status Prove(const DataSource& source, Proof& proof);
+// That it goes through.
+int64_t BytesToProve(const DataSource& source);
+
+// Whether a file of it was altered since the last call, or since its proof began, in a way that may have been its contents
+// (watched_file.h), as far as reads have noticed. With `look` all files that are open are looked at; their errors are those of
+// reads.
+absl::StatusOr<bool> TakeTouched(const DataSource& source, bool look);
 
 }  // namespace motley

@@ -3,7 +3,6 @@
 // targets the last seq_len. Of rows it is row i.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -42,9 +41,11 @@ class Dataset {
   // Targets of these samples that count.
   absl::StatusOr<int64_t> CountTrained(Split split, std::span<const int64_t> indices) const;
 
-  // Whether anything is left to compare, and the comparing (data_source.h).
+  // Whether nothing is left to compare, the comparing, and what makes it necessary once more (data_source.h).
   bool is_proven() const { return source_.is_proven(); }
-  absl::Status Prove(const std::atomic<bool>& stop) const { return motley::Prove(source_, stop); }
+  absl::Status Prove(Proof& proof) const { return motley::Prove(source_, proof); }
+  int64_t BytesToProve() const { return motley::BytesToProve(source_); }
+  absl::StatusOr<bool> TakeTouched(bool look) const { return motley::TakeTouched(source_, look); }
 
  private:
   Dataset() = default;

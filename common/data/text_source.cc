@@ -73,6 +73,8 @@ absl::StatusOr<std::unique_ptr<TextSource>> TextSource::Open(const FileDescripto
     text->bytes_ += part.file->bytes();
     part.end = text->bytes_;
     part.mark = part.file->mark();
+    part.is_named = part.file->is_named();
+    text->altered_at_.emplace_back(part.file->altered_at());
     if (text->parts_.size() >= kMostOpenFiles) part.file = nullptr;
     text->parts_.push_back(std::move(part));
     return absl::OkStatus();
@@ -82,12 +84,13 @@ absl::StatusOr<std::unique_ptr<TextSource>> TextSource::Open(const FileDescripto
   return text;
 }
 
-absl::StatusOr<std::shared_ptr<const WatchedFile>> TextSource::FileOf(const Part& part) const {
+absl::StatusOr<std::shared_ptr<const WatchedFile>> TextSource::FileOf(size_t number) const {
+  const Part& part = parts_[number];
   if (part.file != nullptr) return part.file;
   const std::string file = absl::StrCat(path_, "/", part.name);
   MOTLEY_ASSIGN_OR_RETURN(FileDescriptor opened, OpenInDataFolder(top_, path_, part.name, beyond_));
   MOTLEY_ASSIGN_OR_RETURN(auto watched, WatchedFile::Watch(std::move(opened), file));
-  if (watched->mark() == part.mark) return watched;
+  if (watched->mark() == part.mark && (watched->is_named() || !part.is_named)) return watched;
   return absl::FailedPreconditionError(absl::StrCat(
       "data file ", file, " was changed or replaced after it was opened; put it back as it was, or begin a new job"));
 }
@@ -100,8 +103,10 @@ absl::Status TextSource::Read(int64_t begin, int64_t count, int32_t* out) const 
   char bytes[kBytesAtATime];
   auto part = std::upper_bound(parts_.begin(), parts_.end(), begin, [](int64_t at, const Part& p) { return at < p.end; });
   while (count > 0) {
+    const auto number = static_cast<size_t>(part - parts_.begin());
     const int64_t part_begin = part->end - part->mark.bytes;
-    MOTLEY_ASSIGN_OR_RETURN(const std::shared_ptr<const WatchedFile> file, FileOf(*part));
+    MOTLEY_ASSIGN_OR_RETURN(const std::shared_ptr<const WatchedFile> file, FileOf(number));
+    if (part->file == nullptr && altered_at_[number].exchange(file->altered_at()) != file->altered_at()) touched_ = true;
     while (count > 0 && begin < part->end) {
       const int64_t next = std::min({count, part->end - begin, kBytesAtATime});
       MOTLEY_RETURN_IF_ERROR(file->Read(begin - part_begin, bytes, next));
@@ -110,6 +115,25 @@ absl::Status TextSource::Read(int64_t begin, int64_t count, int32_t* out) const 
       count -= next;
     }
     ++part;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> TextSource::DigestAgain(const std::function<absl::Status(std::string_view, Sha256&)>& feed) const {
+  Sha256 sha;
+  touched_ = false;
+  for (size_t number = 0; number < parts_.size(); ++number) {
+    MOTLEY_ASSIGN_OR_RETURN(const std::shared_ptr<const WatchedFile> file, FileOf(number));
+    MOTLEY_RETURN_IF_ERROR(file->BeginComparison());
+    altered_at_[number] = file->altered_at();
+    MOTLEY_RETURN_IF_ERROR(file->ForEachBlock(0, file->bytes(), [&](std::string_view block) { return feed(block, sha); }));
+  }
+  return sha.Hex();
+}
+
+absl::Status TextSource::ForEachOpen(const std::function<absl::Status(const WatchedFile&)>& use) const {
+  for (const Part& part : parts_) {
+    if (part.file != nullptr) MOTLEY_RETURN_IF_ERROR(use(*part.file));
   }
   return absl::OkStatus();
 }

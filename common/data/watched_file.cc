@@ -18,6 +18,16 @@ absl::Status Changed(const std::string& path, const std::string& how) {
       absl::StrCat("data file ", path, " ", how, " after it was opened; put it back as it was, or begin a new job"));
 }
 
+enum class Place { kHere, kNotHere, kUnknown };
+
+// What cannot be looked at now, as of a share that is late, says nothing.
+Place LiesAt(const std::string& path, const FileMark& mark) {
+  struct stat found;
+  if (::stat(path.c_str(), &found) != 0) return errno == ENOENT || errno == ENOTDIR ? Place::kNotHere : Place::kUnknown;
+  const FileMark there = MarkOf(found);
+  return there.device == mark.device && there.number == mark.number ? Place::kHere : Place::kNotHere;
+}
+
 }  // namespace
 
 FileMark MarkOf(const struct stat& found) {
@@ -28,11 +38,24 @@ FileMark MarkOf(const struct stat& found) {
           .nanoseconds = found.st_mtim.tv_nsec};
 }
 
+int64_t AlteredAt(const struct stat& found) {
+  constexpr int64_t kNsPerSecond = 1'000'000'000;
+  return static_cast<int64_t>(found.st_ctim.tv_sec) * kNsPerSecond + found.st_ctim.tv_nsec;
+}
+
+WatchedFile::WatchedFile(FileDescriptor file, std::string path, const struct stat& found)
+    : file_(std::move(file)),
+      path_(std::move(path)),
+      mark_(MarkOf(found)),
+      has_links_(found.st_nlink > 0),
+      is_named_(LiesAt(path_, mark_) == Place::kHere),
+      altered_at_(AlteredAt(found)) {}
+
 absl::StatusOr<std::shared_ptr<const WatchedFile>> WatchedFile::Watch(FileDescriptor file, std::string path) {
   struct stat found;
   if (::fstat(file.get(), &found) != 0) return FileError(errno, "read", path);
   MOTLEY_RETURN_IF_ERROR(NotRegular(found.st_mode, path));
-  return std::make_shared<const WatchedFile>(std::move(file), std::move(path), MarkOf(found), found.st_nlink > 0);
+  return std::make_shared<const WatchedFile>(std::move(file), std::move(path), found);
 }
 
 absl::Status WatchedFile::CheckUnchanged() const {
@@ -45,6 +68,16 @@ absl::Status WatchedFile::CheckUnchanged() const {
   if (MarkOf(found) != mark_) return Changed(path_, "was written to");
   // What is read is still the old file, but the next start would find another.
   if (has_links_ && found.st_nlink == 0) return Changed(path_, "was removed or replaced");
+  // It may have another name, by which it stays.
+  if (is_named_ && LiesAt(path_, mark_) == Place::kNotHere) return Changed(path_, "was removed or replaced");
+  const int64_t altered_at = AlteredAt(found);
+  if (altered_at_.exchange(altered_at) != altered_at) touched_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status WatchedFile::BeginComparison() const {
+  MOTLEY_RETURN_IF_ERROR(CheckUnchanged());
+  touched_ = false;
   return absl::OkStatus();
 }
 

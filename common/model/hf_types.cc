@@ -22,15 +22,15 @@ constexpr HfDefaults kOlmo2Defaults = {50304, 4096, 32, 32, 0, 0, 11008, 2048, 1
 constexpr HfDefaults kGemma2Defaults = {256000, 2304, 26, 8, 4, 256, 9216, 8192, 1e-6, true};
 
 constexpr std::array kTypes = {
-    HfType{"gpt2", ModelFamily::kGpt2, WindowKeys::kSize, kGpt2Defaults, "", ""},
-    HfType{"llama", ModelFamily::kLlama, WindowKeys::kSize, kLlamaDefaults, "", ""},
+    HfType{"gpt2", ModelFamily::kGpt2, WindowKeys::kNone, kGpt2Defaults, "", ""},
+    HfType{"llama", ModelFamily::kLlama, WindowKeys::kNone, kLlamaDefaults, "", ""},
     HfType{"qwen2", ModelFamily::kQwen2, WindowKeys::kSwitched, kQwen2Defaults, "", ""},
-    HfType{"mistral", ModelFamily::kLlama, WindowKeys::kDefault, kMistralDefaults, "", ""},
-    HfType{"phi3", ModelFamily::kPhi3, WindowKeys::kSize, kPhi3Defaults, "", ""},
+    HfType{"mistral", ModelFamily::kLlama, WindowKeys::kAllDefault, kMistralDefaults, "", "", "MistralForCausalLM"},
+    HfType{"phi3", ModelFamily::kPhi3, WindowKeys::kAll, kPhi3Defaults, "", ""},
     HfType{"qwen3", ModelFamily::kQwen3, WindowKeys::kSwitched, kQwen3Defaults, "", ""},
     HfType{"smollm3", ModelFamily::kSmolLm3, WindowKeys::kSwitchedSize, kSmolLm3Defaults, "", ""},
-    HfType{"olmo2", ModelFamily::kOlmo2, WindowKeys::kSize, kOlmo2Defaults, "", ""},
-    HfType{"gemma2", ModelFamily::kLlama, WindowKeys::kDefault, kGemma2Defaults,
+    HfType{"olmo2", ModelFamily::kOlmo2, WindowKeys::kNone, kOlmo2Defaults, "", ""},
+    HfType{"gemma2", ModelFamily::kLlama, WindowKeys::kAllDefault, kGemma2Defaults,
            "it has norms behind attention and MLP, scaled embeddings and capped logits", "priced as Llama's layers"},
 };
 
@@ -54,6 +54,12 @@ constexpr std::array kForeignTypes = {
 const HfType* FindHfType(std::string_view name) {
   const auto type = std::find_if(kTypes.begin(), kTypes.end(), [name](const HfType& known) { return known.name == name; });
   return type == kTypes.end() ? nullptr : &*type;
+}
+
+const HfType& WindowedTypeOf(ModelFamily family) {
+  return *std::find_if(kTypes.begin(), kTypes.end(), [family](const HfType& type) {
+    return type.family == family && type.window != WindowKeys::kNone && type.difference.empty();
+  });
 }
 
 std::string KnownHfTypes(bool trained, std::string_view last) {

@@ -9,14 +9,15 @@
 
 namespace motley {
 
-// Which window of attention transformers takes from a type's config.
+// Which windows of attention transformers takes from a type's config, and of which layers.
 enum class WindowKeys {
-  kSize,          // sliding_window; none where it is left out
-  kDefault,       // sliding_window; kDefaultWindow where it is left out: null alone means none
-  kSwitched,      // likewise where use_sliding_window is true, none where it is false or left out
-  kSwitchedSize,  // sliding_window where use_sliding_window is true; none where either is left out
+  kNone,          // it reads no key of them
+  kAll,           // sliding_window, of all layers; none where it is left out
+  kAllDefault,    // likewise; 4,096 where it is left out: null alone means none
+  kSwitched,      // 4,096 where it is left out, and only where use_sliding_window is true: of the layers that layer_types says,
+                  // else of those from max_window_layers on
+  kSwitchedSize,  // only where both are there: of the layers that layer_types says, else of those without rotary positions
 };
-inline constexpr int64_t kDefaultWindow = 4096;
 
 // Of the keys that are left out; those of the type's class in transformers.
 struct HfDefaults {
@@ -35,12 +36,15 @@ struct HfType {
   ModelFamily family;  // whose layers price it
   WindowKeys window;
   HfDefaults left_out;
-  std::string_view difference;  // from the family as the engine computes it; empty: none, so it can be trained
-  std::string_view effect;      // of that difference on a price
+  std::string_view difference;         // from the family as the engine computes it; empty: none, so it can be trained
+  std::string_view effect;             // of that difference on a price
+  std::string_view architecture = "";  // where the family's own name is another
 };
 
 // nullptr: not one that is read.
 const HfType* FindHfType(std::string_view name);
+// The one of the family's types that may have windows. Of a family that has one.
+const HfType& WindowedTypeOf(ModelFamily family);
 // The names as a sentence has them: "gpt2", "llama" or "qwen2". `trained`: those that the engine trains.
 std::string KnownHfTypes(bool trained, std::string_view last);
 // What keeps another type out, for those that people ask for; empty: nobody did.

@@ -24,6 +24,7 @@ struct RopeScaling {
 // What a layer has of what its family's layers may have.
 struct LayerKind {
   bool rotary = true;
+  int64_t window = 0;  // a position attends to the last so many, itself among them; 0: to all earlier ones
   friend bool operator==(const LayerKind&, const LayerKind&) = default;
 };
 
@@ -48,11 +49,16 @@ struct ModelShape {
   friend bool operator==(const ModelShape&, const ModelShape&) = default;
 };
 
+// Whether both are trained alike, from the same parameters, on sequences of `seq_len` tokens: a window that holds these is none.
+bool SameModel(const ModelShape& a, const ModelShape& b, int64_t seq_len);
+
+// What tells a model from others in messages: "5 parameters", "5 parameters and a window of 64 tokens in 1 of its layers".
+std::string ModelWords(const ModelShape& shape);
+
 // Reads HuggingFace config.json text for training: model_type gpt2, llama, qwen2, qwen3, phi3, smollm3, or mistral, whose layers
-// are Llama's. What the
-// engine would not compute exactly (rope scaling but Llama 3.1's, other biases, windows, other activations) is refused by key; a
-// window of attention only where `seq_len` tokens, 0 = not known, are more than it holds. INVALID_ARGUMENT: one line per problem,
-// the model_type first; `source` names the text in them.
+// are Llama's. What the engine would not compute exactly (rope scaling but Llama 3.1's, other biases, other activations) is
+// refused by key; a window of which transformers reads nothing only where `seq_len` tokens, 0 = not known, are more than it
+// holds. INVALID_ARGUMENT: one line per problem, the model_type first; `source` names the text in them.
 absl::StatusOr<ModelShape> ParseHfConfig(std::string_view json_text, std::string_view source, int64_t seq_len = 0);
 
 struct HfModel {

@@ -13,6 +13,7 @@
 #include "common/model/hf_reader.h"
 #include "common/model/hf_rope.h"
 #include "common/model/hf_types.h"
+#include "common/model/hf_windows.h"
 #include "common/model/model.h"
 #include "common/model/operators.h"
 
@@ -77,38 +78,6 @@ void ReadNEmbdKeys(const HfReader& config, const HfType& type, ModelShape* shape
   s.head_dim = s.hidden_size / s.num_heads;
   if (s.hidden_size % s.num_heads == 0) return;
   config.Wrong("n_embd", absl::StrCat("must be a multiple of n_head ", s.num_heads, ", got ", s.hidden_size));
-}
-
-constexpr char kWindowEffect[] =
-    "attention is priced over all earlier tokens, too much where sequences are longer than the window";
-
-// A window that holds `seq_len` tokens leaves none out; of a seq_len of 0, which nobody said, every window may.
-void ReadWindowSize(const HfReader& config, int64_t size, const std::string& more, int64_t seq_len) {
-  if (size == 0 || (seq_len > 0 && seq_len <= size)) return;
-  config.Untrained(absl::StrCat("sliding_window ", size, more),
-                   absl::StrCat(": attention over a window of the newest tokens alone is not supported; set training.seq_len to "
-                                "at most ",
-                                size, ", or use a model with full attention (null here)"),
-                   kWindowEffect, absl::StrCat("the engine trains it with sequences of at most ", size, " tokens"));
-}
-
-void ReadWindow(const HfReader& config, WindowKeys keys, int64_t seq_len) {
-  // Of Mistral and Gemma transformers does not read the switch.
-  const bool switched = keys == WindowKeys::kSwitched || keys == WindowKeys::kSwitchedSize;
-  const bool used = config.Flag("use_sliding_window", !switched) || keys == WindowKeys::kDefault;
-  const bool has_default = keys == WindowKeys::kDefault || keys == WindowKeys::kSwitched;
-  const bool sized = used && config.Has("sliding_window");
-  const bool left_out = used && !config.Given("sliding_window") && has_default;
-  if (sized) ReadWindowSize(config, config.Size("sliding_window"), "", seq_len);
-  if (left_out) ReadWindowSize(config, kDefaultWindow, ", which it is where the key is left out", seq_len);
-  if (!config.Has("layer_types")) return;
-  for (const Json& type : config.At("layer_types")) {
-    if (type == "full_attention" || (type == "sliding_attention" && (sized || left_out))) continue;
-    config.Untrained(absl::StrCat("layer_types with ", EchoJson(type)),
-                     ": attention over a window of the newest tokens alone is not supported; use a model with full attention",
-                     kWindowEffect);
-    return;
-  }
 }
 
 // attention_bias is of all four products of attention. A family with biases of some has them always, and does not read the key.
@@ -177,7 +146,6 @@ void ReadHiddenSizeKeys(const HfReader& config, const HfType& type, int64_t seq_
   const HfDefaults& left_out = type.left_out;
   ModelShape& s = *shape;
   ReadGatedLayerKeys(config, TraitsOf(type.family));
-  ReadWindow(config, type.window, seq_len);
   s.rope_theta = left_out.rope_theta;
   s.max_positions = config.Size("max_position_embeddings", left_out.positions);
   ReadRope(config, &s);
@@ -185,6 +153,7 @@ void ReadHiddenSizeKeys(const HfReader& config, const HfType& type, int64_t seq_
   s.hidden_size = TellingSize(config, "hidden_size", left_out.hidden);
   s.num_layers = TellingSize(config, "num_hidden_layers", left_out.layers, HfReader::kMaxLayers);
   if (TraitsOf(type.family).rotary_layers == RotaryLayers::kChosen) ReadRotaryLayers(config, &s);
+  ReadWindows(config, type.window, seq_len, &s);
   s.num_heads = TellingSize(config, "num_attention_heads", left_out.heads, HfReader::kMaxHeads);
   s.num_kv_heads = KvHeads(config, s.num_heads, left_out.kv_heads);
   s.intermediate_size = TellingSize(config, "intermediate_size", left_out.intermediate);

@@ -1,4 +1,5 @@
 // The config.json of a shape, as transformers reads it.
+#include "common/model/hf_windows.h"
 #include "common/model/model.h"
 #include "nlohmann/json.hpp"
 
@@ -34,6 +35,7 @@ void WriteHiddenSizeKeys(const ModelShape& shape, Json* json) {
     j["no_rope_layers"] = Json::array();
     for (int64_t layer = 0; layer < shape.num_layers; ++layer) j["no_rope_layers"].push_back(shape.KindOf(layer).rotary ? 1 : 0);
   }
+  WriteWindows(shape, &j);
   const RopeScaling& scaling = shape.rope_scaling;
   if (scaling.factor == 1) return;
   j["rope_scaling"] = {{"rope_type", "llama3"},

@@ -146,7 +146,8 @@ using CoordinatorCommand =
 
 // ---- from a worker ----
 struct HeartbeatReport {
-  int64_t unix_ms = 0;  // the worker's clock of the wall; 0: not said
+  int64_t unix_ms = 0;     // the worker's clock of the wall; 0: not said
+  std::string doing = {};  // what its ranks do beside their steps that takes long, for people; empty: nothing
 };
 struct StorageReport {
   JobId job;

@@ -20,9 +20,11 @@ struct StepStats {
   double elapsed_seconds = 0;  // since the job began
   double remaining_seconds = 0;
   std::optional<double> validation_loss;  // NaN or infinite where the weights have diverged
-  double lateness_seconds = 0;            // how late the host made emulated devices, the worst rank
-  double loss_scale = 0;                  // of float16: what the loss was multiplied by in this step; 0 = nothing
-  bool skipped = false;                   // a scaled gradient overflowed: nothing was applied
+  // Of that loss, where its data are text and say its bytes (loss_figures.h). Its perplexity follows from it alone.
+  std::optional<double> validation_bits_per_byte;
+  double lateness_seconds = 0;  // how late the host made emulated devices, the worst rank
+  double loss_scale = 0;        // of float16: what the loss was multiplied by in this step; 0 = nothing
+  bool skipped = false;         // a scaled gradient overflowed: nothing was applied
 };
 
 }  // namespace motley

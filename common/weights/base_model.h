@@ -4,8 +4,11 @@
 //   base-0123456789abcdef/     the first digits of the SHA-256 of base.json, which holds the digests of the files
 //     base.json
 //     files/config.json, files/tokenizer.json, ...
+//     job-<uid>                  of each job that keeps it there: who else needs it
+//   .tmp-base-0123456789abcdef-gen-3-job-<uid>     being written, or deleted, by epoch 3
 //
-// What has the name never changes, and two jobs that began from the same weights share it.
+// What has the name never changes, and two jobs that began from the same weights share it. Builds from before wrote no uid. No
+// part of it is a link: who reads it may be led nowhere else.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +18,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/dtype.h"
+#include "common/base/ids.h"
 #include "common/weights/huggingface_weights.h"
 #include "common/weights/small_files.h"
 
@@ -34,14 +38,27 @@ struct BaseModel {
   const std::string* Find(std::string_view name) const;
 };
 
+// With what it is known by, which takes a look at all its bytes.
+struct NamedBase {
+  explicit NamedBase(BaseModel base);
+  BaseModel base;
+  std::string document, name;  // base.json, "base-0123456789abcdef"
+};
+
 // All but the files.
 BaseModel BaseOf(const HuggingFaceWeights& weights);
 
 // "base-" and digits.
 bool IsBaseName(std::string_view name);
-// Writes it under `root` unless it is there, and returns its name. `epoch` is the writer's: unfinished ones of two do not meet.
-absl::StatusOr<std::string> KeepBase(const BaseModel& base, const std::string& root, int64_t epoch);
-// NOT_FOUND names the folder; DATA_LOSS: a file is not what was written.
+// ".tmp-base-0123456789abcdef-gen-3-job-<uid>", of a job without a uid without the last.
+std::string UnfinishedBaseName(const std::string& name, int64_t epoch, const JobUid& uid);
+// Whose marks are in it. NOT_FOUND, or INVALID_ARGUMENT where it is no folder.
+absl::StatusOr<std::vector<JobUid>> KeepersOf(const std::string& root, const std::string& name);
+
+// Sees that it is whole under `root`, or writes it, and that the job's mark is there beside other jobs'. `epoch` is the writer's:
+// unfinished ones of two do not meet. INVALID_ARGUMENT: something else has the name, a link above all.
+absl::Status KeepBase(const NamedBase& base, const std::string& root, int64_t epoch, const JobUid& uid);
+// NOT_FOUND names the folder; DATA_LOSS: a file is not what was written; INVALID_ARGUMENT: something is a link.
 absl::StatusOr<BaseModel> ReadBase(const std::string& root, const std::string& name);
 
 }  // namespace motley

@@ -50,12 +50,12 @@ absl::StatusOr<HuggingFaceWeights> HuggingFaceWeights::Open(const std::string& f
                                                             const OpenPath& open) {
   MOTLEY_ASSIGN_OR_RETURN(WeightsFolder opened, OpenWeightsFolder(folder, open));
   const std::string config = absl::StrCat(folder, "/", kModelConfigName);
-  // A window of attention is the job's to look at, which knows its seq_len: one token is in every window.
+  // A window of which transformers reads nothing is the job's to look at, which knows its seq_len: one token is in every one.
   MOTLEY_ASSIGN_OR_RETURN(const ModelShape shape, ParseHfConfig(opened.config, config, /*seq_len=*/1));
   if (!(shape == model)) {
     return absl::FailedPreconditionError(
-        absl::StrCat(config, " is of another model, with ", NumParameters(shape), " parameters, than the job's, with ",
-                     NumParameters(model), "; leave out the job's [model], and submit it where that file can be read"));
+        absl::StrCat(config, " is of another model, with ", ModelWords(shape), ", than the job's, with ", ModelWords(model),
+                     "; leave out the job's [model], and submit it where that file can be read"));
   }
   MOTLEY_ASSIGN_OR_RETURN(WeightTable table, MatchWeights(opened, model));
   return HuggingFaceWeights(std::move(opened), std::move(table), dtype);

@@ -17,7 +17,10 @@ struct SmallFile {
   std::string name;  // "tokenizer.json", "additional_chat_templates/tool_use.jinja"
   std::string text;
 };
-// Those of a folder, sorted by name. INVALID_ARGUMENT names one that is too large to be one.
+// Those of a folder, sorted by name. INVALID_ARGUMENT names one that is too large to be one (64 MiB), or with which all are too
+// large together (128 MiB): they are held in memory, and kept beside the checkpoints.
 absl::StatusOr<std::vector<SmallFile>> ReadSmallFiles(const std::string& folder, const OpenPath& open);
+// That refusal, before anything is read or trained. What cannot be opened now is passed over.
+absl::Status CheckSmallFiles(const std::string& folder, const OpenPath& open);
 
 }  // namespace motley

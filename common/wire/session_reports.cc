@@ -48,7 +48,10 @@ Fault PlainFault(v1::Fault fault) {
 struct ReportToProto {
   v1::WorkerMessage out;
 
-  void operator()(const HeartbeatReport& report) { out.mutable_heartbeat()->set_unix_ms(report.unix_ms); }
+  void operator()(const HeartbeatReport& report) {
+    out.mutable_heartbeat()->set_unix_ms(report.unix_ms);
+    out.mutable_heartbeat()->set_doing(report.doing);
+  }
   void operator()(const StorageReport& report) {
     v1::StorageCheckResult* result = Stamp(report, out.mutable_storage_check_result());
     result->set_error(report.error);
@@ -110,6 +113,7 @@ struct ReportToProto {
     record->set_step_seconds(report.stats.step_seconds);
     record->set_has_validation_loss(report.stats.validation_loss.has_value());
     record->set_validation_loss(report.stats.validation_loss.value_or(0));
+    if (report.stats.validation_bits_per_byte) record->set_validation_bits_per_byte(*report.stats.validation_bits_per_byte);
     record->set_peak_memory_bytes(report.peak_memory_bytes);
     record->set_lateness_seconds(report.stats.lateness_seconds);
     record->set_loss_scale(report.stats.loss_scale);
@@ -195,6 +199,7 @@ StepReport StepFromProto(const v1::StepReport& in) {
   report.stats.loss_scale = record.loss_scale();
   report.stats.skipped = record.skipped();
   if (record.has_validation_loss()) report.stats.validation_loss = record.validation_loss();
+  if (record.has_validation_bits_per_byte()) report.stats.validation_bits_per_byte = record.validation_bits_per_byte();
   return report;
 }
 
@@ -225,7 +230,7 @@ v1::WorkerMessage ToProto(const WorkerReport& report) {
 std::optional<WorkerReport> FromProto(const v1::WorkerMessage& message) {
   switch (message.message_case()) {
     case v1::WorkerMessage::kHeartbeat:
-      return HeartbeatReport{message.heartbeat().unix_ms()};
+      return HeartbeatReport{message.heartbeat().unix_ms(), message.heartbeat().doing()};
     case v1::WorkerMessage::kStorageCheckResult: {
       const auto& in = message.storage_check_result();
       // A worker of before DataSummary reads text alone.

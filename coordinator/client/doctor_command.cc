@@ -106,7 +106,9 @@ Exit Examine(Context& context, const DoctorFlags& flags) {
     const absl::StatusOr<JobFile> file = LoadJob(flags.job, flags.overrides);
     if (!file.ok()) return FromJobFile(file.status());
     request.set_data_path(file->config.data.path);
+    request.set_validation_path(file->config.data.validation_path);
     request.set_checkpoint_folder(file->config.checkpoint.folder);
+    if (!InitialIsJob(file->config.checkpoint)) request.set_initial(file->config.checkpoint.initial);
   }
   absl::StatusOr<v1::ClusterCheck> check = Ask(context, request);
   if (absl::IsInvalidArgument(check.status())) return FromServer(check.status());  // a path, not the cluster
@@ -129,7 +131,8 @@ Action AddDoctor(CLI::App& app) {
              "--folder", flags->folder,
              "every node writes a small file there and reads what another wrote, as for checkpoint.folder; made if missing")
           ->type_name("FOLDER");
-  CLI::Option* job = app.add_option("--job", flags->job, "takes both paths from a job file")
+  CLI::Option* job = app.add_option("--job", flags->job,
+                                    "takes the paths from a job file, also those of data.validation_path and checkpoint.initial")
                          ->type_name("FILE")
                          ->excludes(data)
                          ->excludes(folder);

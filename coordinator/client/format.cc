@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -83,6 +84,11 @@ std::string LiveLine(const v1::StepRecord& s, int64_t steps, size_t width) {
   return absl::StrCat("[", bar, "]  ", text);
 }
 
+std::string ValidationText(const v1::StepRecord& s) {
+  return motley::ValidationText(s.validation_loss(),
+                                s.has_validation_bits_per_byte() ? std::optional(s.validation_bits_per_byte()) : std::nullopt);
+}
+
 // Less is the noise of every host.
 constexpr double kShownLatenessSeconds = 0.05;
 
@@ -97,7 +103,7 @@ std::string StepLine(const v1::StepRecord& s, int64_t steps) {
   absl::StrAppend(&line, "  elapsed ", FormatSeconds(s.elapsed_seconds()), "  left ", FormatSeconds(s.remaining_seconds()));
   if (s.lateness_seconds() > kShownLatenessSeconds) absl::StrAppend(&line, "  host late ", FormatSeconds(s.lateness_seconds()));
   if (s.loss_scale() > 0) absl::StrAppend(&line, s.skipped() ? "  skipped at loss scale " : "  loss scale ", s.loss_scale());
-  if (s.has_validation_loss()) absl::StrAppend(&line, "  validation loss ", LossText(s.validation_loss()));
+  if (s.has_validation_loss()) absl::StrAppend(&line, "  validation loss ", ValidationText(s));
   return line;
 }
 

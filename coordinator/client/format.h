@@ -16,6 +16,8 @@ std::string FormatTime(int64_t unix_ms);      // "2026-03-01 12:34:56 CET", loca
 std::string FormatState(v1::JobState state);  // "running"
 bool HasEnded(v1::JobState state);
 
+// Of a step that has one: "3.2000 (perplexity 24.53; 4.62 bits a byte)".
+std::string ValidationText(const v1::StepRecord& step);
 // "step 12/200  loss 3.1234  |g| 1.23  lr 2.00e-03  2.0k tokens/s  memory 61 %  step 0.512 s (predicted 0.500 s, +2.4 %)  ..."
 std::string StepLine(const v1::StepRecord& step, int64_t steps);
 // What changes from step to step, for a line that is written again:

@@ -59,8 +59,9 @@ void Progress::ShowJob(const v1::Job& job) {
 void Progress::ShowStep(const v1::StepRecord& step) {
   if (screen_.live) {
     if (step.has_validation_loss()) {
-      Line(absl::StrFormat("step %d/%d  loss %s  validation loss %s", step.step(), steps_, LossText(step.loss()),
-                           LossText(step.validation_loss())));
+      const std::string text = absl::StrFormat("step %d/%d  loss %s  validation loss %s", step.step(), steps_,
+                                               LossText(step.loss()), ValidationText(step));
+      Line(Fold(text, screen_.width, kIndent));
     }
     return Live(LiveLine(step, steps_, screen_.width));
   }

@@ -29,7 +29,7 @@ void PrintStep(const v1::Job& job, std::ostream& out) {
   const v1::StepRecord& s = job.last_step();
   out << absl::StrFormat("loss        %s, gradient norm %s, learning rate %.2e\n", LossText(s.loss()), NormText(s.grad_norm()),
                          s.lr());
-  if (s.has_validation_loss()) out << "validation  loss " << LossText(s.validation_loss()) << "\n";
+  if (s.has_validation_loss()) out << "validation  loss " << ValidationText(s) << "\n";
   out << "speed       " << FormatRate(s.tokens_per_second()) << ", " << FormatSeconds(s.step_seconds()) << " a step";
   if (s.predicted_step_seconds() > 0) {
     out << absl::StrFormat(" (predicted %s, %+.1f %%)", FormatSeconds(s.predicted_step_seconds()),

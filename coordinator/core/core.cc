@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/logging.h"
 #include "common/base/status_macros.h"
+#include "coordinator/state/same_news.h"
 
 namespace motley::coordinator {
 namespace {
@@ -79,8 +80,9 @@ absl::Status Core::SetPhase(JobRecord& job, JobPhase phase, const std::string& r
 void Core::SetReason(JobRecord& job, const std::string& reason) {
   const std::string kept = KeptText(reason, kMaxTextBytes);
   if (job.reason == kept) return;
+  const bool is_news = !IsSameButNumbers(job.reason, kept);  // or the log would repeat a sentence with every step
   job.reason = kept;
-  LogInfo(absl::StrCat("job ", job.id.value(), " ", std::string(JobPhaseName(job.phase)), ": ", kept));
+  if (is_news) LogInfo(absl::StrCat("job ", job.id.value(), " ", std::string(JobPhaseName(job.phase)), ": ", kept));
   journal.Publish(job);
 }
 

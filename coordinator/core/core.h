@@ -108,7 +108,7 @@ struct Core {
   void CountForeign(const NodeName& node, const std::string& kind, const std::string& why);
   // The job's new phase and reason, with its event, on disk before it is in memory.
   absl::Status SetPhase(JobRecord& job, JobPhase phase, const std::string& reason);
-  // A reason without a new phase: seen by watchers, logged when it changes, not stored.
+  // A reason without a new phase: seen by watchers, not stored; logged when more changes than numbers.
   void SetReason(JobRecord& job, const std::string& reason);
   // An event by itself. A failure to write it is logged: what happened has happened.
   void Emit(EventRecord event);

@@ -14,7 +14,8 @@ struct Metrics {
   MetricsRegistry& registry;
 
   GaugeFamily nodes, devices, jobs;
-  GaugeFamily step, steps_target, loss, validation_loss, grad_norm, learning_rate, tokens_per_second, tokens, training_tokens;
+  GaugeFamily step, steps_target, loss, validation_loss, validation_perplexity, validation_bits_per_byte;
+  GaugeFamily grad_norm, learning_rate, tokens_per_second, tokens, training_tokens;
   GaugeFamily mfu, step_seconds;
   GaugeFamily predicted_step_seconds, prediction_error_ratio, slow_rank, epoch;
   CounterFamily replans, pause_seconds, steps_repeated, checkpoints, checkpoint_failures;

@@ -79,6 +79,9 @@ void NoteTrouble(JobRun& run, Remedy remedy, const std::string& reason) {
 // A stop that did not save as it should have must not look like one that did.
 std::string WhyStopped(const JobRun& run) {
   if (run.save_failed) return run.ending_reason;
+  if (run.saving && run.failures.empty() && !run.checkpoint_trouble.empty()) {
+    return absl::StrCat("stopped by the user; ", run.checkpoint_trouble);
+  }
   if (!run.saving || run.failures.empty()) return "stopped by the user";
   return absl::StrCat("stopped by the user; while saving ", Describe(run.failures.front()));
 }

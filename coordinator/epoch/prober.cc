@@ -105,8 +105,10 @@ struct ApplyProbe {
   }
   void operator()(const AskProfile& action) {
     Enter(action.node, ProbeStage::kProfile);
-    absl::StatusOr<ProfileCommand> command = ProbeProfile(core, action.node, run.probes.at(action.node).id);
-    if (!command.ok()) return Refuse(core, action.node, run.probes.at(action.node), std::string(command.status().message()));
+    Probe& probe = run.probes.at(action.node);
+    absl::StatusOr<ProfileCommand> command = ProbeProfile(core, action.node, probe.id);
+    if (!command.ok()) return Refuse(core, action.node, probe, std::string(command.status().message()));
+    probe.to_measure = command->compute_devices;
     if (command->compute_devices.empty()) return Enter(action.node, ProbeStage::kPlan);
     core.Send(action.node, *std::move(command));
   }

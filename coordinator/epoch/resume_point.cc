@@ -28,7 +28,7 @@ std::string BaseName(const std::string& path) { return std::filesystem::path(pat
 // A checkpoint of another model, data or seed in the job's own folder was put there by hand: training on would be wrong.
 absl::Status CheckFits(const CheckpointManifest& manifest, const planner::PlannerInput& input, const std::string& digest,
                        const std::string& folder) {
-  if (!(manifest.model == input.model))
+  if (!SameModel(manifest.model, input.model, input.config.training.seq_len))
     return absl::FailedPreconditionError(absl::StrCat("checkpoint ", folder, " is of another model"));
   if (manifest.data_digest != digest)
     return absl::FailedPreconditionError(absl::StrCat("checkpoint ", folder, " was trained on other data"));
@@ -164,8 +164,7 @@ std::string WhatIsGone(const CheckpointWish& wish, const std::string& used) {
 
 absl::Status AnotherModel(const std::string& folder, const ModelShape& model, const ModelShape& of_job, const char* remedy) {
   return absl::FailedPreconditionError(absl::StrCat("checkpoint.initial ", folder, " is of another model, with ",
-                                                    NumParameters(model), " parameters; the job's has ", NumParameters(of_job),
-                                                    remedy));
+                                                    ModelWords(model), "; the job's has ", ModelWords(of_job), remedy));
 }
 
 // The nodes have looked at it. Its config.json is compared here, where it can be read, or by the ranks.
@@ -175,7 +174,7 @@ absl::Status PrepareWeights(const planner::PlannerInput& input, Prepared* prepar
   const bool seen = folder.ok() && !folder->empty();
   const absl::StatusOr<std::string> text = seen ? ReadModelConfig(*folder, OpenAnywhere) : absl::NotFoundError("");
   const auto shape = text.ok() ? ParseHfConfig(*text, kModelConfigName, input.config.training.seq_len) : text.status();
-  if (shape.ok() && !(*shape == input.model)) {
+  if (shape.ok() && !SameModel(*shape, input.model, input.config.training.seq_len)) {
     return AnotherModel(path, *shape, input.model, "; leave out [model], and submit the job where the folder can be read");
   }
   prepared->initial = true;
@@ -210,7 +209,9 @@ absl::Status PrepareInitial(const planner::PlannerInput& input, const Checkpoint
     return another_time ? WithFault(named, Fault::kStorage) : named;
   }
   const CheckpointManifest& manifest = found->manifest;
-  if (!(manifest.model == input.model)) return AnotherModel(found->folder, manifest.model, input.model, "");
+  if (!SameModel(manifest.model, input.model, input.config.training.seq_len)) {
+    return AnotherModel(found->folder, manifest.model, input.model, "");
+  }
   MOTLEY_ASSIGN_OR_RETURN(const DType dtype, ParseDType(input.config.training.dtype));
   if (manifest.dtype != dtype) {
     return absl::FailedPreconditionError(absl::StrCat("checkpoint.initial ", found->folder, " holds ",

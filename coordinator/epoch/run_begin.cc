@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/logging.h"
 #include "coordinator/epoch/ending.h"
 #include "planner/live/job_request.h"
@@ -68,8 +69,10 @@ void PutAsideAgain(Core& core, const JobId& id) {
   run.aside.membership = -absl::InfiniteDuration();  // it is asked at once
   run.aside.why = "the coordinator was restarted; waits for devices as before";
   // It may have waited for its folder: it is seen first whether that answers.
-  if (!CheckpointFolder(core.state.jobs.at(id)).empty()) {
-    run.folder.why = "the coordinator was restarted and looks into the job's checkpoint folder first";
+  if (const std::string folder = CheckpointFolder(core.state.jobs.at(id)); !folder.empty()) {
+    run.aside.why = run.folder.why =
+        absl::StrCat("the coordinator was restarted and looks into the job's checkpoint folder '", folder, "' first");
+    run.aside.of_folder = true;
     run.folder.looked = -absl::InfiniteDuration();
   }
   core.state.aside.insert_or_assign(id, std::move(run));

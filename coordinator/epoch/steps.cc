@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "common/base/count.h"
 #include "common/base/logging.h"
+#include "common/session/loss_figures.h"
 #include "common/session/loss_text.h"
 #include "coordinator/epoch/storage_blame.h"
 
@@ -40,7 +41,11 @@ void SetMetrics(Core& core, const JobRecord& job, const StepStats& stats) {
   const MetricLabels labels = {{"job_id", job.id.value()}};
   core.metrics.step.Set(labels, static_cast<double>(stats.step));
   core.metrics.loss.Set(labels, stats.loss);
-  if (stats.validation_loss) core.metrics.validation_loss.Set(labels, *stats.validation_loss);
+  if (stats.validation_loss) {
+    core.metrics.validation_loss.Set(labels, *stats.validation_loss);
+    core.metrics.validation_perplexity.Set(labels, Perplexity(*stats.validation_loss));
+  }
+  if (stats.validation_bits_per_byte) core.metrics.validation_bits_per_byte.Set(labels, *stats.validation_bits_per_byte);
   core.metrics.grad_norm.Set(labels, stats.grad_norm);
   core.metrics.learning_rate.Set(labels, stats.lr);
   const TrainingSection& training = job.config.training;
@@ -64,7 +69,8 @@ void LogStep(Core& core, const JobRecord& job, const StepStats& stats) {
   std::string line =
       absl::StrFormat("step %d/%d  loss %s  |g| %s  lr %.2e  %.0f tokens/s  step %.3f s", stats.step, job.config.training.steps,
                       LossText(stats.loss), NormText(stats.grad_norm), stats.lr, stats.tokens_per_second, stats.step_seconds);
-  if (stats.validation_loss) absl::StrAppend(&line, "  validation loss ", LossText(*stats.validation_loss));
+  if (stats.validation_loss)
+    absl::StrAppend(&line, "  validation loss ", ValidationText(*stats.validation_loss, stats.validation_bits_per_byte));
   if (stats.loss_scale > 0)
     absl::StrAppend(&line, stats.skipped ? "  skipped at loss scale " : "  loss scale ", stats.loss_scale);
   core.journal.AddLog(job.id, "training", std::move(line), core.journal.UnixMs());
@@ -209,8 +215,9 @@ void OnCheckpointFailed(Core& core, const NodeName& node, const CheckpointFailed
   event.node = report.blamed.empty() ? node : NodeOf(report.blamed);
   event.device = report.blamed;
   event.epoch = report.epoch;
-  event.message = absl::StrFormat("the checkpoint of step %d could not be written: %s; training goes on and it is tried again",
-                                  report.step, report.message);
+  const bool ends = run.stage == Stage::kStopping;
+  event.message = absl::StrFormat("the checkpoint of step %d could not be written: %s%s", report.step, report.message,
+                                  ends ? "" : "; training goes on and it is tried again");
   run.checkpoint_trouble = event.message;
   core.metrics.checkpoint_failures.Add({{"job_id", run.job.value()}});
   core.Emit(std::move(event));

@@ -4,6 +4,7 @@
 #include "common/base/count.h"
 #include "common/base/status_macros.h"
 #include "common/base/version.h"
+#include "coordinator/epoch/altered_blame.h"
 #include "coordinator/epoch/run_begin.h"
 #include "coordinator/members/joining.h"
 #include "coordinator/state/queue.h"
@@ -29,6 +30,7 @@ absl::Status ResumeRun(Core& core, const JobId& id) {
       run.storage_ok[NodeOf(rank.device)] = run.proven[NodeOf(rank.device)] = rank.incarnation;
     }
   }
+  MOTLEY_RETURN_IF_ERROR(RecountAltered(core));
   return core.SetPhase(job, JobPhase::kReplanning,
                        "the coordinator was restarted and gives its workers a lease's time to come back");
 }

@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/data_way.h"
 #include "common/base/status_macros.h"
+#include "coordinator/epoch/altered_blame.h"
 #include "coordinator/epoch/epoch_driver.h"
 #include "coordinator/epoch/leave_out.h"
 #include "coordinator/epoch/prober.h"
@@ -39,7 +40,7 @@ void MeetRuns(Core& core, const NodeDescription& node, bool new_incarnation) {
       run.left_out.erase(device.id);
       run.deaths.erase(device.id);
     }
-    std::erase_if(run.altered_ways, [&](const Way& way) { return way.first == node.name || way.second == node.name; });
+    ForgetAltered(run, node);
   };
   if (core.state.run) give_chance(*core.state.run);
   for (auto& [id, run] : core.state.aside) give_chance(run);

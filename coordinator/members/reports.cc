@@ -34,7 +34,9 @@ struct Handler {
   }
 
   void operator()(const HeartbeatReport& report) {
-    core.state.nodes.at(node).clock.Add(report.unix_ms, core.journal.UnixMs());
+    NodeRecord& record = core.state.nodes.at(node);
+    record.clock.Add(report.unix_ms, core.journal.UnixMs());
+    record.doing = report.doing;
     core.Send(node, HeartbeatAnswer{core.Mark()});
   }
   void operator()(const ReachReport& report) {

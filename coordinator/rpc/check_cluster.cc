@@ -66,7 +66,10 @@ absl::StatusOr<Pull> CheckClusterSource::Next(Core& core, v1::CheckClusterUpdate
   if (ticket_ == nullptr) {
     MOTLEY_RETURN_IF_ERROR(CheckPath("data_path", request_.data_path()));
     MOTLEY_RETURN_IF_ERROR(CheckPath("checkpoint_folder", request_.checkpoint_folder()));
-    ticket_ = BeginExamination(core, {request_.data_path(), request_.checkpoint_folder(), request_.rates_beside_job()});
+    MOTLEY_RETURN_IF_ERROR(CheckPath("validation_path", request_.validation_path()));
+    MOTLEY_RETURN_IF_ERROR(CheckPath("initial", request_.initial()));
+    ticket_ = BeginExamination(core, {request_.data_path(), request_.checkpoint_folder(), request_.rates_beside_job(),
+                                      request_.validation_path(), request_.initial()});
   }
   std::string doing = "waiting until another examination has ended";
   if (ticket_ != nullptr) {

@@ -4,6 +4,7 @@
 #include "common/device/device_kinds.h"
 #include "common/device/rank_builds.h"
 #include "common/device/transport_choice.h"
+#include "common/session/loss_figures.h"
 #include "common/wire/device.h"
 #include "common/wire/job.h"
 #include "common/wire/profile.h"
@@ -55,6 +56,8 @@ v1::StepRecord View(const StepStats& step) {
   out.set_remaining_seconds(step.remaining_seconds);
   out.set_has_validation_loss(step.validation_loss.has_value());
   out.set_validation_loss(step.validation_loss.value_or(0));
+  if (step.validation_loss) out.set_validation_perplexity(Perplexity(*step.validation_loss));
+  if (step.validation_bits_per_byte) out.set_validation_bits_per_byte(*step.validation_bits_per_byte);
   out.set_lateness_seconds(step.lateness_seconds);
   out.set_loss_scale(step.loss_scale);
   out.set_skipped(step.skipped);

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "common/base/clean_text.h"
 #include "common/base/count.h"
 #include "coordinator/state/awaited.h"
 #include "coordinator/state/decide_view.h"
@@ -262,6 +263,21 @@ std::optional<Decision> DecideContext(const DecideView& v) {
                   v.run.context.sentence()};
 }
 
+// What the ranks do beside their steps, as the first node says that says anything; empty: nothing that takes long.
+std::string DoingBeside(const DecideView& v) {
+  for (const RankRun& rank : v.run.ranks) {
+    const auto node = v.state.nodes.find(NodeOf(rank.device));
+    if (node != v.state.nodes.end() && node->second.connected && !node->second.doing.empty())
+      return CleanLine(node->second.doing);
+  }
+  return "";
+}
+
+std::string Training(const DecideView& v) {
+  const std::string doing = DoingBeside(v);
+  return doing.empty() ? "training" : doing;
+}
+
 Decision DecideActive(const DecideView& v) {
   if (AllGone(v.state, v.run) && v.run.failures.empty()) {
     if (v.job.step >= v.job.config.training.steps) {
@@ -286,10 +302,10 @@ Decision DecideActive(const DecideView& v) {
   if (!v.run.measure_again.empty()) {
     return {EndEpoch{true, Ending::kReplan, "measured_again", std::nullopt}, v.run.measure_again};
   }
-  if (!v.run.checkpoint_trouble.empty()) return {KeepOn{}, absl::StrCat("training; ", v.run.checkpoint_trouble)};
-  if (v.run.slow_rank.slow()) return {KeepOn{}, absl::StrCat("training; ", v.run.slow_rank.Sentence(v.job.id))};
-  if (!v.run.prediction.sentence().empty()) return {KeepOn{}, absl::StrCat("training; ", v.run.prediction.sentence())};
-  return {KeepOn{}, "training"};
+  if (!v.run.checkpoint_trouble.empty()) return {KeepOn{}, absl::StrCat(Training(v), "; ", v.run.checkpoint_trouble)};
+  if (v.run.slow_rank.slow()) return {KeepOn{}, absl::StrCat(Training(v), "; ", v.run.slow_rank.Sentence(v.job.id))};
+  if (!v.run.prediction.sentence().empty()) return {KeepOn{}, absl::StrCat(Training(v), "; ", v.run.prediction.sentence())};
+  return {KeepOn{}, Training(v)};
 }
 
 Decision DecideStopping(const DecideView& v) {
@@ -301,7 +317,8 @@ Decision DecideStopping(const DecideView& v) {
       return {KillEpoch{std::nullopt}, absl::StrFormat("%s; saving took longer than %.0f s", v.run.ending_reason,
                                                        absl::ToDoubleSeconds(v.config.save_timeout))};
     }
-    return {KeepOn{}, absl::StrCat("saving a checkpoint: ", v.run.ending_reason)};
+    const std::string doing = DoingBeside(v);
+    return {KeepOn{}, absl::StrCat(doing.empty() ? "saving a checkpoint" : doing, ": ", v.run.ending_reason)};
   }
   if (v.in_stage() > v.config.kill_timeout) return {EpochEnded{}, v.run.ending_reason};
   return {KeepOn{}, v.run.ending_reason};

@@ -144,14 +144,18 @@ Messages BeginReading(absl::Duration now, const ClusterState& state, Examination
     if (report.error.empty() && e.writer.empty() && IsThere(state, e, name)) e.writer = name;
   }
   Messages messages;
-  if (e.request.data_path.empty() && e.writer.empty()) return messages;
+  if (!e.request.HasData() && e.writer.empty()) return messages;
   const JobId job = ReadJob(e);
   const bool folder = !e.writer.empty();
   for (const auto& [name, incarnation] : e.nodes) {
     if (!IsThere(state, e, name)) continue;
     e.waiting.insert(name);
-    messages.emplace_back(name, StorageCheckCommand{job, Epoch(0), e.request.data_path, folder ? e.request.checkpoint_folder : "",
-                                                    folder ? job.value() : "", false, CheckId(e)});
+    StorageCheckCommand check{
+        job,   Epoch(0),  e.request.data_path, folder ? e.request.checkpoint_folder : "", folder ? job.value() : "",
+        false, CheckId(e)};
+    check.validation_path = e.request.validation_path;
+    check.initial = e.request.initial;
+    messages.emplace_back(name, std::move(check));
   }
   return messages;
 }
@@ -165,7 +169,7 @@ absl::Duration LimitOf(const Examination& e) {
     case ExaminationStage::kWriting:
       return e.limits.write;
     case ExaminationStage::kReading:
-      return e.request.data_path.empty() ? e.limits.read : e.limits.read_data;
+      return e.request.HasData() ? e.limits.read_data : e.limits.read;
     default:
       return absl::ZeroDuration();
   }
@@ -236,7 +240,7 @@ Messages Advance(absl::Duration now, const ClusterState& state, Examination& e) 
 
 Messages Forget(const Examination& e) {
   Messages messages;
-  if (e.request.checkpoint_folder.empty() && e.request.data_path.empty()) return messages;
+  if (!e.request.HasPaths()) return messages;
   for (const auto& [name, incarnation] : e.nodes) {
     std::set<JobId> jobs = {TokenJob(e, name), ReadJob(e)};
     for (const JobId& job : jobs) {

@@ -24,6 +24,10 @@ struct ClusterState;
 struct ExaminationRequest {
   std::string data_path, checkpoint_folder;  // empty: not looked at
   bool rates_beside_job = false;
+  std::string validation_path = {}, initial = {};
+
+  bool HasData() const { return !data_path.empty() || !validation_path.empty() || !initial.empty(); }  // that nodes read
+  bool HasPaths() const { return HasData() || !checkpoint_folder.empty(); }
 };
 
 // Limits of stages, for workers that do not answer.

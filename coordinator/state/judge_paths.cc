@@ -11,13 +11,44 @@
 namespace motley::coordinator {
 namespace {
 
-std::string DataComplaint(const Examination& e, const NodeName& node, const StorageReport& report, const NodeName& first) {
-  if (!report.error.empty()) return absl::StrCat("node ", node.value(), ": ", report.error);
+// Of what all nodes read and report at once, in the order in which they do: what one cannot read it says nothing behind of.
+struct ReadPath {
+  const char* what;  // the row
+  const char* key;   // of the job, with which errors begin
+  std::string ExaminationRequest::*path;
+  std::string (*digest)(const StorageReport& report);
+  std::string (*size)(const StorageReport& report);
+};
+
+const ReadPath kInitial = {
+    "initial", "checkpoint.initial", &ExaminationRequest::initial,
+    [](const StorageReport& report) { return report.initial_digest; },
+    [](const StorageReport& report) {
+      return std::string(report.initial_digest.empty() ? "a folder of checkpoints" : "weights of HuggingFace");
+    }};
+const ReadPath kData = {"data", "data.path", &ExaminationRequest::data_path,
+                        [](const StorageReport& report) { return report.data.digest; },
+                        [](const StorageReport& report) { return SizeText(report.data); }};
+const ReadPath kValidation = {"validation", "data.validation_path", &ExaminationRequest::validation_path,
+                              [](const StorageReport& report) { return report.validation.digest; },
+                              [](const StorageReport& report) { return SizeText(report.validation); }};
+
+// An older worker's begin with no key: they are the data's.
+bool IsOf(const ReadPath& read, const std::string& error) {
+  if (&read != &kData) return error.starts_with(read.key);
+  return !error.empty() && !IsOf(kInitial, error) && !IsOf(kValidation, error);
+}
+
+std::string Complaint(const Examination& e, const ReadPath& read, const NodeName& node, const StorageReport& report,
+                      const NodeName& first) {
+  if (IsOf(read, report.error)) return absl::StrCat("node ", node.value(), ": ", report.error);
+  if (!report.error.empty()) return "";  // which another row says
   const StorageReport& other = e.read.at(first);
-  if (report.data.digest == other.data.digest) return "";
+  const std::string ours = read.digest(report), theirs = read.digest(other);
+  if (ours == theirs) return "";
   return absl::StrFormat("node %s has other data (%s, digest %s) than node %s (%s, digest %s); copy the same data to both",
-                         node.value(), SizeText(report.data), report.data.digest.substr(0, 12), first.value(),
-                         SizeText(other.data), other.data.digest.substr(0, 12));
+                         node.value(), read.size(report), ours.substr(0, 12), first.value(), read.size(other),
+                         theirs.substr(0, 12));
 }
 
 // Who is there and has not answered.
@@ -36,30 +67,36 @@ Finding NoAnswer(const char* what, const std::string& path, const std::vector<No
   return {FindingState::kWrong, what,
           absl::StrFormat("%s: no answer within %.0f s from %s; is the file system mounted and its server there?%s",
                           CleanLine(path), absl::ToDoubleSeconds(limit), SomeNames(nodes),
-                          std::string_view(what) == "data" ? " Reading a large data set takes longer than that, too" : "")};
+                          std::string_view(what) != "folder" ? " Reading a large data set takes longer than that, too" : "")};
 }
 
-void JudgeData(const Examination& e, std::vector<Finding>* findings) {
-  const std::string path = CleanLine(e.request.data_path);
+void JudgeRead(const Examination& e, const ReadPath& read, std::vector<Finding>* findings) {
+  if ((e.request.*read.path).empty()) return;
+  const std::string path = CleanLine(e.request.*read.path);
   std::vector<Finding> wrong;
   NodeName first;
+  size_t well = 0;
   for (const auto& [node, report] : e.read) {
-    if (first.empty() && report.error.empty()) first = node;
+    if (!report.error.empty()) continue;
+    if (well++ == 0) first = node;
   }
   for (const auto& [node, report] : e.read) {
-    const std::string complaint = DataComplaint(e, node, report, first.empty() ? node : first);
-    if (!complaint.empty()) wrong.push_back({FindingState::kWrong, "data", complaint});
+    const std::string complaint = Complaint(e, read, node, report, first);
+    if (!complaint.empty()) wrong.push_back({FindingState::kWrong, read.what, complaint});
   }
   const std::vector<NodeName> missing = Missing(e, e.read);
-  if (!missing.empty()) wrong.push_back(NoAnswer("data", path, missing, e.limits.read_data));
-  if (wrong.empty() && first.empty()) return findings->push_back(NobodyLeft("data"));
-  if (wrong.empty()) {
+  if (!missing.empty()) wrong.push_back(NoAnswer(read.what, path, missing, e.limits.read_data));
+  if (wrong.empty() && e.read.empty()) return findings->push_back(NobodyLeft(read.what));
+  if (wrong.empty() && well == 0) {
+    findings->push_back({FindingState::kLeftOut, read.what, absl::StrCat(path, ": another path is wrong on every node")});
+  } else if (wrong.empty()) {
     const StorageReport& report = e.read.at(first);
-    findings->push_back({FindingState::kOk, "data",
-                         absl::StrFormat("%s: %s, the same on %s (digest %s)", path, SizeText(report.data),
-                                         Count(e.read.size(), "node"), report.data.digest.substr(0, 12))});
+    const std::string digest = read.digest(report);
+    findings->push_back({FindingState::kOk, read.what,
+                         absl::StrCat(path, ": ", read.size(report), ", the same on ", Count(well, "node"),
+                                      digest.empty() ? "" : absl::StrCat(" (digest ", digest.substr(0, 12), ")"))});
   }
-  AppendSome(std::move(wrong), "data", findings);
+  AppendSome(std::move(wrong), read.what, findings);
 }
 
 void JudgeFolder(const Examination& e, std::vector<Finding>* findings) {
@@ -104,11 +141,11 @@ void JudgeFolder(const Examination& e, std::vector<Finding>* findings) {
 std::vector<Finding> JudgePaths(const Examination& e) {
   std::vector<Finding> findings;
   if (e.nodes.empty()) return findings;
-  if (e.request.data_path.empty() && e.request.checkpoint_folder.empty()) {
+  if (!e.request.HasPaths()) {
     return {{FindingState::kLeftOut, "paths",
              "none was named; --data PATH and --folder FOLDER, or --job FILE, look at them on all nodes"}};
   }
-  if (!e.request.data_path.empty()) JudgeData(e, &findings);
+  for (const ReadPath* read : {&kData, &kValidation, &kInitial}) JudgeRead(e, *read, &findings);
   if (!e.request.checkpoint_folder.empty()) JudgeFolder(e, &findings);
   return findings;
 }

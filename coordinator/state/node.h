@@ -23,6 +23,7 @@ struct NodeRecord {
   bool held = false;                        // it comes and goes: not used until it has been up for a while (state/flapping)
   std::string peer_address;                 // its session's other end, numeric; empty: not known
   bool on_this_machine = true;              // its worker runs where the coordinator does
+  std::string doing;                        // HeartbeatReport::doing, the newest
   std::string reason;                       // why it is lost, drained, held or refused by the job
   std::vector<absl::Duration> falls;        // steady; the newest last
   absl::Duration up_since;                  // steady

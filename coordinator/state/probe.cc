@@ -59,17 +59,17 @@ bool Measures(const UnitProfile& unit, double least_sample_seconds) {
          });
 }
 
-std::string ProfileComplaint(const NodeRecord& node, const ProfileReport& report) {
+std::string ProfileComplaint(const std::vector<DeviceId>& to_measure, const ProfileReport& report) {
   if (!report.error.empty()) return absl::StrCat("profiling failed: ", report.error);
   for (const ComputeProfile& profile : report.compute) {
     if (!Measures(profile.embedding, 0) || !Measures(profile.layer, planner::kLeastSampleSeconds) || !Measures(profile.head, 0)) {
       return absl::StrCat("its profile of ", profile.device.value(), " has times that cannot be");
     }
   }
-  for (const DeviceDescription& device : node.description.devices) {
+  for (const DeviceId& device : to_measure) {
     const bool there = std::any_of(report.compute.begin(), report.compute.end(),
-                                   [&](const ComputeProfile& profile) { return profile.device == device.id; });
-    if (!there) return absl::StrCat("it profiled, but reported nothing for ", device.id.value());
+                                   [&](const ComputeProfile& profile) { return profile.device == device; });
+    if (!there) return absl::StrCat("it profiled, but reported nothing for ", device.value());
   }
   return "";
 }
@@ -167,9 +167,9 @@ std::optional<ProbeAction> DecideUnreached(const View& v, const NodeName& name, 
   return ReachedAgain{name};
 }
 
-std::optional<ProbeAction> DecideProfile(const View& v, const NodeName& name, const Probe& probe, const NodeRecord& node) {
+std::optional<ProbeAction> DecideProfile(const View& v, const NodeName& name, const Probe& probe) {
   if (probe.profile) {
-    const std::string complaint = ProfileComplaint(node, *probe.profile);
+    const std::string complaint = ProfileComplaint(probe.to_measure, *probe.profile);
     if (!complaint.empty()) return RefuseProbe{name, complaint};
     return AwaitPlan{name};
   }
@@ -259,7 +259,7 @@ std::optional<ProbeAction> DecideNode(const View& v, const NodeName& name, const
     case ProbeStage::kReach:
       return DecideReach(v, name, probe);
     case ProbeStage::kProfile:
-      return DecideProfile(v, name, probe, node);
+      return DecideProfile(v, name, probe);
     case ProbeStage::kPlan:
       return DecidePlan(v, name, probe);
     case ProbeStage::kRefused:

@@ -56,6 +56,7 @@ struct Probe {
   std::set<NodeName> unanswered;  // the newcomer, and the nodes of the job that try to reach it
   std::string unreachable;        // the first complaint
   // kProfile
+  std::vector<DeviceId> to_measure;  // without those that were measured before
   std::optional<ProfileReport> profile;
   // kPlan
   bool alone = false;                // there was no plan with all newcomers, so they are tried one by one

@@ -107,6 +107,7 @@ std::string StepToJson(const StepStats& s) {
               {"remaining_seconds", s.remaining_seconds},
               {"lateness_seconds", s.lateness_seconds}};
   if (s.validation_loss) out["validation_loss"] = LossNumber(*s.validation_loss);
+  if (s.validation_bits_per_byte) out["validation_bits_per_byte"] = LossNumber(*s.validation_bits_per_byte);
   if (s.loss_scale > 0) out["loss_scale"] = s.loss_scale;
   if (s.skipped) out["skipped"] = true;
   return out.dump();
@@ -126,6 +127,7 @@ absl::StatusOr<StepStats> StepFromJson(const std::string& text) {
     s.elapsed_seconds = number("elapsed_seconds"), s.remaining_seconds = number("remaining_seconds");
     s.lateness_seconds = number("lateness_seconds");
     if (in.contains("validation_loss")) s.validation_loss = number("validation_loss");
+    if (in.contains("validation_bits_per_byte")) s.validation_bits_per_byte = number("validation_bits_per_byte");
     s.loss_scale = number("loss_scale");
     s.skipped = in.value("skipped", false);
     return s;

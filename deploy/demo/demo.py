@@ -3,6 +3,7 @@
 
 usage: demo.py --bin FOLDER --cache FOLDER --work FOLDER [--json FILE]
 """
+import math
 import signal
 import statistics
 import sys
@@ -20,6 +21,7 @@ STEPS_AFTER_CHANGE = 5
 WARM_UP_STEPS = 2          # not measured: caches and the allocator fill
 JOB_PATIENCE_SECONDS = 240
 ENDED = {"SUCCEEDED", "FAILED", "STOPPED"}
+VALIDATION = ("validation_loss", "validation_perplexity", "validation_bits_per_byte")
 STARTED = time.monotonic()
 
 
@@ -72,8 +74,15 @@ def step_line(r):
     line = (f"step {int(r['step']):3d}  loss {r['loss']:.4f}  |g| {r['grad_norm']:.3f}  lr {r['lr']:.2e}  {r['tokens_per_second']:.0f} tokens/s"
             f"  step {r['step_seconds']:.2f} s (predicted {r['predicted_step_seconds']:.2f})")
     if r.get("validation_loss") is not None:
-        line += f"  validation loss {r['validation_loss']:.4f}"
+        line += f"  validation loss {validation_text(r)}"
     return line
+
+
+def validation_text(r):
+    """As `motley status` says it."""
+    loss, perplexity, bits = (r[key] for key in VALIDATION)
+    bits_text = "" if bits is None else f"; {bits:.2f} bits a byte"
+    return f"{loss:.4f} (perplexity {math.inf if perplexity is None else perplexity:.2f}{bits_text})"
 
 
 def measure(records):
@@ -181,7 +190,7 @@ def print_table(result):
         print(f"  {name:<10} {run['tokens_per_second']:8.0f}   {run['tokens_per_second'] / total:8.1%}   {run['step_seconds']:6.3f} s"
               f"   {run['predicted_step_seconds']:6.3f} s   {error:+.1%}")
     print(f"\n  {planned['strategy']} is {planned['tokens_per_second'] / even['tokens_per_second']:.2f} times as fast as even.")
-    print(f"  loss {planned['loss_first']:.4f} -> {planned['loss_last']:.4f}, validation loss {planned['validation_loss']:.4f}\n")
+    print(f"  loss {planned['loss_first']:.4f} -> {planned['loss_last']:.4f}, validation loss {validation_text(planned)}\n")
     for event in result["events"]:
         print(f"  {event['kind']}: {event['message']}")
     sys.stdout.flush()
@@ -195,11 +204,11 @@ def demo(cluster, arguments):
     devices = cluster.devices()
     events, marks = change_nodes(cluster, watcher)
     records = cluster.steps(watcher.job_id)
-    validations = [r["validation_loss"] for r in records if r.get("validation_loss") is not None]
+    validations = [r for r in records if r.get("validation_loss") is not None]
     described = describe_devices([d for d in devices if d["id"].split("/")[0] in setting.CARDS])
     return {"schema_version": 1, "devices": described, "even": even,
             "planned": {"strategy": "cephalo", **planned, "loss_first": records[0]["loss"], "loss_last": records[-1]["loss"],
-                        "validation_loss": validations[-1] if validations else None},
+                        **{key: validations[-1][key] if validations else None for key in VALIDATION}},
             "standalone_sum_tokens_per_second": sum(d["standalone_tokens_per_second"] for d in described),
             "events": events,
             "losses": [[int(r["step"]), r["loss"]] for r in records], "marks": marks,

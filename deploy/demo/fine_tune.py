@@ -8,7 +8,6 @@ The folder has cluster.toml (nodes, sizes of data, what is killed), config.json 
 tune.toml (the two jobs, whose paths are filled in).
 """
 import json
-import math
 import os
 import shutil
 import sys
@@ -93,8 +92,9 @@ def seq_len_of(job_path):
 
 def validations(records):
     """One for each step that was validated, the newest where it was made twice."""
-    losses = {int(r["step"]): r["validation_loss"] for r in records if r.get("validation_loss") is not None}
-    return [{"step": step, "loss": losses[step], "perplexity": math.exp(losses[step])} for step in sorted(losses)]
+    newest = {int(r["step"]): r for r in records if r["validation_perplexity"] is not None}
+    return [{"step": step, "loss": newest[step]["validation_loss"], "perplexity": newest[step]["validation_perplexity"],
+             "bits_per_byte": newest[step]["validation_bits_per_byte"]} for step in sorted(newest)]
 
 
 def check(result, expected):
@@ -128,7 +128,9 @@ def fine_tune(cluster, arguments):
 
 def print_result(result):
     base, tuned, export = result["base"], result["tuned"], result["export"]
-    print(f"\n  the base      perplexity of the text's end, which it was not trained on, {base['validations'][-1]['perplexity']:.1f}; {base['seconds']:.0f} s")
+    end = base["validations"][-1]
+    print(f"\n  the base      of the text's end, which it was not trained on: perplexity {end['perplexity']:.1f}, "
+          f"{end['bits_per_byte']:.2f} bits a byte; {base['seconds']:.0f} s")
     print(f"  held-out chats, of what the assistant says\n  {'step':>6}   perplexity\n  {0:6d}   {tuned['perplexity_before']:10.1f}")
     for row in tuned["validations"]:
         print(f"  {row['step']:6d}   {row['perplexity']:10.1f}")

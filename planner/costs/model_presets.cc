@@ -103,6 +103,7 @@ std::vector<ModelPreset> Published() {
   };
   ModelShape mistral = Llama({4096, 32, 32, 8, 14336, kLlamaVocabulary, 32768});
   mistral.norm_eps = 1e-5;
+  mistral.layer_kinds.assign(32, {.window = 4096});
   return {
       {"llama3.1-8b", "config.json of meta-llama/Llama-3.1-8B", "",
        llama3({4096, 32, 32, 8, 14336, kLlama3Vocabulary, 131072}, false, 8)},
@@ -113,7 +114,7 @@ std::vector<ModelPreset> Published() {
       {"qwen2.5-0.5b", "config.json of Qwen/Qwen2.5-0.5B", "", qwen({896, 24, 14, 2, 4864, 151936, 32768}, true)},
       {"qwen2.5-1.5b", "config.json of Qwen/Qwen2.5-1.5B", "", qwen({1536, 28, 12, 2, 8960, 151936, 131072}, true)},
       {"qwen2.5-7b", "config.json of Qwen/Qwen2.5-7B", "", qwen({3584, 28, 28, 4, 18944, 152064, 131072}, false)},
-      {"mistral-7b", "config.json of mistralai/Mistral-7B-v0.1, without its window of 4,096 tokens", "", mistral},
+      {"mistral-7b", "config.json of mistralai/Mistral-7B-v0.1", "", mistral},
   };
 }
 

@@ -1,9 +1,12 @@
 """Bad input: each is refused by name, with what to do, by its exit code, and nothing is written."""
 import gzip
+import io
 import json
 import os
 import shutil
+import subprocess
 import sys
+import tarfile
 
 from tokenizers import Tokenizer
 
@@ -113,6 +116,66 @@ def files(top, tokenizer):
     refuse(top, tokenizer, 65, "is no whole gzip file", path)
     refuse(top, tokenizer, 65, "holds no text", write(top, "empty.txt", ""))
     refuse(top, tokenizer, 65, "prepare each by itself", lines(top, {"text": "a"}), write(top, "chat.jsonl", json.dumps(CHAT)))
+
+
+def archive(path, members):
+    with tarfile.open(path, "w:gz" if path.endswith("gz") else "w") as tar:
+        for name, text in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(text.encode())
+            tar.addfile(info, io.BytesIO(text.encode()))
+    return path
+
+
+def sets_of_other_programs(top, tokenizer):
+    """Folders as those programs leave them, by the files that tell them; each is told by its folder and by a file of it."""
+    mds = {"version": 2, "shards": [{"version": 2, "format": "mds", "column_names": ["text"], "column_encodings": ["str"]}]}
+    numbers = {"version": 2, "shards": [{"version": 2, "format": "mds", "column_names": ["tokens"], "column_encodings": ["ndarray:int32"]}]}
+    chunks = {"chunks": [{"filename": "chunk-0-0.bin"}], "config": {"data_format": ["str"]}}
+    tokens = {"chunks": [{"filename": "chunk-0-0.bin"}], "config": {"data_format": ["no_header_tensor:16"]}}
+    saved = {"_data_files": [{"filename": "data-00000-of-00001.arrow"}], "_format_type": None}
+    for name, marks, part, said in (
+            ("mds", {"index.json": mds}, "shard.00000.mds", ("is a folder of Mosaic's MDS", "streaming.StreamingDataset(local=sys.argv[1]", "mosaicml-streaming")),
+            ("mds-numbers", {"index.json": numbers}, "shard.00000.mds.zstd", ("is a folder of Mosaic's MDS, of numbers", "ndarray:int32")),
+            ("litdata", {"index.json": chunks}, "chunk-0-0.bin", ("is a folder of litdata's", "litdata.StreamingDataset(sys.argv[1])")),
+            ("litdata-numbers", {"index.json": tokens}, "chunk-0-0.bin", ("is a folder of litdata's, of numbers", "no_header_tensor:16")),
+            ("saved", {"state.json": saved, "dataset_info.json": {}}, "data-00000-of-00001.arrow", ("save_to_disk; ", "datasets.load_from_disk(sys.argv[1]).to_json")),
+            ("splits", {"dataset_dict.json": {"splits": ["train", "test"]}}, "dataset_dict.json", ("with the splits train, test", "splits/train.jsonl"))):
+        folder = os.path.join(top, name)
+        os.makedirs(folder)
+        write(folder, part, "\x01\x02")
+        for mark, value in marks.items():
+            write(folder, mark, json.dumps(value))
+        refuse(top, tokenizer, 65, (f"motley: {folder} ", *said), folder)
+        refuse(top, tokenizer, 65, said, os.path.join(folder, part))
+        refuse(top, tokenizer, 65, said, os.path.join(folder, next(iter(marks))))
+    refuse(top, tokenizer, 65, "its folder has no index.json", write(top, "shard.00000.mds", "x"))
+    refuse(top, tokenizer, 65, ("is a table of Arrow's", "datasets.Dataset.from_file(sys.argv[1])"), write(top, "cached.arrow", "x"))
+    refuse(top, tokenizer, 65, ("is a table of Arrow's", "pandas.read_feather"), write(top, "table.feather", "ARROW1"))
+    plain = os.path.join(top, "plain")   # an index.json of somebody else's
+    os.makedirs(plain)
+    for text in ("{", "[]", '{"shards": 5, "chunks": {}, "text": "a"}'):
+        write(plain, "index.json", text)
+        refuse(top, tokenizer, 66, "is a folder; give its files", plain)
+    prepare(tokenizer, os.path.join(top, "plain-out"), os.path.join(plain, "index.json"))
+
+
+def archives(top, tokenizer):
+    """What is said makes lines of JSON that are taken; it needs nothing but Python."""
+    texts = {"a/000.txt": "one", "a/000.json": '{"url": "x"}', "a/001.txt": "two", "a/001.json": "{}"}
+    records = {"000.json": '{"text":\n "one"}', "001.json": '{"text": "two"}'}
+    wanted = prepare(tokenizer, os.path.join(top, "of-lines"), lines(top, {"text": "one"}, {"text": "two"})).tokens.tolist()
+    for name, members, said in (("it's.tar", texts, "is a tar archive of WebDataset's"), ("b.tar.gz", texts, "is a tar archive of WebDataset's"),
+                                ("c.tgz", records, "is a tar archive of records")):
+        path = archive(os.path.join(top, name), members)
+        refuse(top, tokenizer, 65, said, path)
+        err = run("prepare", "--tokenizer", tokenizer, "--out", os.path.join(top, "none"), path)[2]
+        subprocess.run(err[err.index("python3 -c"):].strip(), shell=True, check=True)
+        found = prepare(tokenizer, os.path.join(top, f"of-{name}"), path + ".jsonl").tokens.tolist()
+        expect(found == wanted, f"{name}: {found}, of lines {wanted}")
+    path = archive(os.path.join(top, "texts.tar"), {"a.txt": "one", "b.txt": "two"})
+    refuse(top, tokenizer, 65, f"is a tar archive; unpack it, and give its files: tar -xf {path}", path)
+    refuse(top, tokenizer, 65, "is no whole tar archive", write(top, "broken.tar", "x" * 2000))
 
 
 def packed_files(top, tokenizer):
@@ -242,7 +305,7 @@ def packages_that_are_missing(top, tokenizer):
 
 def run_all(results, top):
     tokenizer, llama3 = make("qwen", os.path.join(top, "refusals")), make("llama3", os.path.join(top, "refusals"))
-    for test in (folders_of_tokenizers, vocabularies, ends, files, packed_files, broken_lines, a_line_without_end, columns, chats_that_cannot_be,
+    for test in (folders_of_tokenizers, vocabularies, ends, files, sets_of_other_programs, archives, packed_files, broken_lines, a_line_without_end, columns, chats_that_cannot_be,
                  templates_that_will_not_do, usage, packages_that_are_missing):
         results.run(f"refused: {test.__name__.replace('_', ' ')}", test, top, tokenizer)
     results.run("refused: class that is another", class_that_is_another, top, llama3)

@@ -5,6 +5,7 @@ node and gets it back. And of the example that tunes on chats, its text and chat
 usage: check_examples.py [--long]   (MOTLEY_BIN: folder of the binaries)
 """
 import json
+import math
 import os
 import subprocess
 import sys
@@ -105,6 +106,9 @@ def fine_tuned():
     """The example itself ends with an error where perplexity does not fall far enough or the export does not load."""
     result = run("fine-tune", program="fine_tune.py", seconds=900)
     tuned, export = result["tuned"], result["export"]
+    end = result["base"]["validations"][-1]
+    expect(math.isclose(end["perplexity"], math.exp(end["loss"])) and 0 < end["bits_per_byte"] < end["loss"] / math.log(2), f"the base: {end}")
+    expect(all(row["bits_per_byte"] is None for row in tuned["validations"]), f"bits a byte of rows: {tuned['validations']}")
     expect(tuned["factor"] == tuned["perplexity_before"] / tuned["perplexity_after"] >= 1.5, f"perplexity: {tuned}")
     expect(tuned["replans"] == 2 and len(tuned["generations"]) == 3, f"{tuned['replans']} replans: {tuned['generations']}")
     lost = f"{tuned['killed']}/"

@@ -13,6 +13,7 @@ import netns
 from faults_altered import altered_messages
 from faults_common import expect_holds
 from faults_curve import ON_ROWS, curve, flipped_reads
+from faults_data import zeroed_mask
 from faults_disks import full_disk, lost_share
 from faults_first_start import first_starts, first_starts_at_length
 from faults_hanging import hanging
@@ -80,6 +81,7 @@ def daily(results):
     lost_pipeline(results)
     results.run("lost share", lost_share)
     results.run("a node that misreads checkpoints", misreading_node)
+    results.run("a node whose mask is all zeros", lambda: mounts.why_not() or zeroed_mask())
     results.run("a control plane cut one way, and healed", on_a_network, lambda: partitions(CUT_SECONDS, [((CONTROL,), FROM)]))
     results.run("another machine takes over, the old coordinator comes back", on_a_network, lambda: take_overs(1, every=2, seed=7))
     first_starts(results)

@@ -1,6 +1,7 @@
 """The command line's cases of jobs that run or have run: what is printed of them, and plans with them."""
 import fcntl
 import json
+import math
 import os
 import pty
 import re
@@ -54,12 +55,24 @@ def wait_and_listings(cluster):
         plain = cluster.run_motley(*command)
         expect(plain.returncode == 0 and plain.stdout.strip(), f"motley {' '.join(command)}: {plain.stderr or 'prints nothing'}")
         json.loads(cluster.run_motley("-o", "json", *command).stdout)
+    validated(cluster)
     explained = cluster.run_motley("plan", "waited", "--explain")
     expect(explained.returncode == 0 and "bound by" in explained.stdout, f"plan --explain: {explained.stdout[-300:]} {explained.stderr}")
     trace = cluster.path("trace.json")
     expect(cluster.run_motley("plan", "waited", "--trace", trace).returncode == 0, "plan --trace failed")
     with open(trace, encoding="utf-8") as file:
         expect(json.load(file)["traceEvents"], "the trace is empty")
+
+
+def validated(cluster):
+    """Its text is bytes: bits a byte are the loss in bits."""
+    last = cluster.job("waited")["last_step"]
+    loss, perplexity, bits = last["validation_loss"], last["validation_perplexity"], last["validation_bits_per_byte"]
+    expect(math.isclose(perplexity, math.exp(loss)) and math.isclose(bits, loss / math.log(2)), f"validation: {last}")
+    text = f"loss {loss:.4f} (perplexity {perplexity:.2f}; {bits:.2f} bits a byte)"
+    for command in ("status", "metrics", "logs"):
+        said = cluster.run_motley(command, "waited").stdout
+        expect(f"validation {text}" in " ".join(said.split()), f"motley {command} does not say {text}: {said}")
 
 
 def transports_of_a_running_job(cluster):

@@ -34,13 +34,23 @@ HALF_CASES = {"bfloat16": (20, 2e-2), "float16": (20, 2e-2)}
 ALL_BY_HAND = ("gpt2", "float64")
 SOME_BY_HAND = ("uneven batches and shards", "other operators recomputed on each device", "zero bubble")
 # With what else their jobs say.
-RELATIVES = {"qwen3": {"optimizer__decay": "matrices"}, "phi4": {}, "smollm3": {}, "olmo2": {}}
+RELATIVES = {"qwen3": {"optimizer__decay": "matrices"}, "phi4": {}, "smollm3": {}, "olmo2": {}, "mistral-window": {}, "qwen3-window": {}}
 UNDIVIDED = ("olmo2",)  # a rank has all heads of a layer or none
 OF_RELATIVES = "norms of heads recomputed"
 SMALLEST_LR = 1e-300  # a step that changes no weight: its checkpoint holds the initial weights
 LOGITS_LIMIT = 1e-4
-# Models that are no flavor. Of eight frequencies this scaling keeps one, mixes one and divides the others.
+# Models that are no flavor. Of eight frequencies the scaling keeps one, mixes one and divides the others; windows are shorter than
+# the sequences.
 OWN_CONFIGS = {
+    "mistral-window": {
+        "model_type": "mistral", "vocab_size": 256, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "num_key_value_heads": 2, "intermediate_size": 192, "max_position_embeddings": 256, "rms_norm_eps": 1e-5, "sliding_window": 9,
+    },
+    "qwen3-window": {
+        "model_type": "qwen3", "vocab_size": 256, "hidden_size": 64, "num_hidden_layers": 3, "num_attention_heads": 4,
+        "num_key_value_heads": 2, "head_dim": 16, "intermediate_size": 192, "max_position_embeddings": 256,
+        "use_sliding_window": True, "sliding_window": 9, "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
+    },
     "llama3-scaled": {
         "model_type": "llama", "vocab_size": 256, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
         "num_key_value_heads": 2, "intermediate_size": 192, "max_position_embeddings": 256, "rms_norm_eps": 1e-5,

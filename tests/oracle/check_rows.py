@@ -20,7 +20,7 @@ from plans import HAND_PLANS  # noqa: E402
 from rows import chats  # noqa: E402
 
 STEPS, ROWS = 20, 400
-MODELS = (("gpt2", "float64"), ("llama3", "float64"), ("qwen2", "float32"))
+MODELS = (("gpt2", "float64"), ("llama3", "float64"), ("qwen2", "float32"), ("mistral-window", "float64"))
 HALVES = (("llama3", "bfloat16"), ("gpt2", "float16"))
 BY_HAND = ("microbatches of one", "other operators recomputed on each device", "zero bubble")
 

@@ -19,6 +19,7 @@ from harness import Results, TestCluster, expect  # noqa: E402
 
 JOB = "records"
 TAGS = {"training/loss": "loss", "training/grad_norm": "grad_norm", "training/lr": "lr", "training/validation_loss": "validation_loss",
+        "training/validation_perplexity": "validation_perplexity", "training/validation_bits_per_byte": "validation_bits_per_byte",
         "speed/tokens_per_second": "tokens_per_second", "speed/step_seconds": "step_seconds",
         "speed/predicted_step_seconds": "predicted_step_seconds"}
 FLOAT32 = 1e-6  # event files hold float32

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """What `motley export` writes, in transformers: its tokenizer takes any bytes, and a sentence comes out of a pipeline.
 
-Runs in the oracle's Python. A model of each family is trained for two steps, exported, and loaded by its folder alone.
+Runs in the oracle's Python. A model of each family is trained for two steps, exported, and loaded by its folder alone. Models that
+are trained from their seed on tokens end where their tokenizer does.
 """
 import contextlib
 import io
@@ -11,14 +12,17 @@ import re
 import sys
 import unicodedata
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "integration"))
+for tests in ("integration", "data"):
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), tests))
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 
 import torch  # noqa: E402
-from transformers import AutoModelForCausalLM, AutoTokenizer, pipeline  # noqa: E402
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, GenerationConfig, pipeline  # noqa: E402
 
+import tokenizers_made  # noqa: E402
 from harness import CPU_DEVICE, ROOT, Results, TestCluster, expect, job_sections  # noqa: E402
+from token_folder import prepare  # noqa: E402
 
 FAMILIES = ("gpt2", "llama3", "qwen2")
 BYTES = 256
@@ -100,6 +104,42 @@ def speaks_as_the_page_says(folder):
 TESTS = (encodes_any_text, decodes_any_bytes, completes_a_sentence, begins_from_nothing, speaks_as_the_page_says)
 
 
+# What the folder of a tokenizer says beside its tokens, by kind of tokenizer.
+SPOKEN = {"llama3": {"eos_token": tokenizers_made.EOT, "pad_token": tokenizers_made.END}, "fallback": {"eos_token": "</s>"}, "unigram": {}}
+SHAPE = {"model_type": "llama", "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 2,
+         "num_key_value_heads": 2, "max_position_embeddings": 64}
+WORDS = 2048  # more than the tokenizers have
+
+
+def ends_as_its_tokenizer_does(cluster, kind, generation=None):
+    """Of a model from the seed: the ids of config.json are those that AutoTokenizer and, where there is one, GenerationConfig say."""
+    job = f"tokens-{kind}" + ("-generation" if generation else "")
+    top = os.path.join(cluster.top, job)
+    tokenizer = tokenizers_made.make(kind, top, **SPOKEN[kind])
+    if generation:
+        GenerationConfig(**generation).save_pretrained(tokenizer)
+    text = os.path.join(top, "text.txt")
+    with open(text, "w", encoding="utf-8") as file:
+        file.write(tokenizers_made.english(20000))
+    prepare(tokenizer, os.path.join(top, "tokens"), text)
+    AutoConfig.for_model(**SHAPE, vocab_size=WORDS).save_pretrained(top)
+    sections = job_sections(cluster, training__steps=1, checkpoint__interval=1, data__path=os.path.join(top, "tokens"))
+    sections["model"] = {"config": os.path.join(top, "config.json")}
+    cluster.submit_job(job, sections)
+    cluster.wait_for_state(job, "SUCCEEDED")
+    out = os.path.join(cluster.top, "export", job)
+    done = cluster.run_motley("export", job, "--out", out)
+    expect(done.returncode == 0, f"motley export: {done.stderr}")
+    config, said = AutoConfig.from_pretrained(out), AutoTokenizer.from_pretrained(out)
+    for name in ("bos_token_id", "eos_token_id", "pad_token_id"):
+        expected = (generation or {}).get(name, getattr(said, name))
+        expect(getattr(config, name) == expected, f"{name} is {getattr(config, name)}, not {expected}")
+    expect(config.eos_token_id is not None, "none ends it")
+    if not generation:  # then transformers makes it from the config
+        generates = AutoModelForCausalLM.from_pretrained(out).generation_config
+        expect(generates.eos_token_id == said.eos_token_id, f"generates until {generates.eos_token_id}")
+
+
 def main():
     torch.set_num_threads(1)
     results = Results("tokenizer")
@@ -110,6 +150,10 @@ def main():
             results.run(f"{family}: export", lambda: folders.append(exported(cluster, family)))
             for test in TESTS if folders else ():
                 results.run(f"{family}: {test.__name__.replace('_', ' ')}", test, folders[0])
+        for kind in SPOKEN:
+            results.run(f"tokens of {kind}: it ends as its tokenizer does", ends_as_its_tokenizer_does, cluster, kind)
+        results.run("tokens of llama3: it ends as generation_config.json says", ends_as_its_tokenizer_does, cluster, "llama3",
+                    {"eos_token_id": [0, 5], "bos_token_id": 6})
     results.exit()
 
 

@@ -5,12 +5,14 @@ Runs in the oracle's Python. transformers writes tiny folders of each family, in
 versions 4 and 5; a job on two unlike emulated devices begins with each. Its checkpoint of step 0, exported, has the folder's tensors
 and small files byte for byte. The first step's loss is transformers' on the folder to 1e-12 in float64 and 1e-6 in float32, and
 twenty steps are PyTorch's within the limits of check_plans.py.
+Folders of weights and of tokens that are damaged or not supported (damaged.py) are refused by name.
 
 usage: check_weights.py [--long]   # --long: each family in each type, whole and in shards
 """
 import glob
 import json
 import os
+import shutil
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "integration"))
@@ -22,8 +24,10 @@ from safetensors.torch import load_file, save_file  # noqa: E402
 from transformers import AutoConfig, AutoModelForCausalLM  # noqa: E402
 from transformers.utils.logging import disable_progress_bar  # noqa: E402
 
+import damaged  # noqa: E402
 import reference  # noqa: E402
 from harness import Results, TestCluster, expect, job_sections, published_checkpoints  # noqa: E402
+from rows import chats  # noqa: E402
 
 FAST = {"kind": "emulated", "model": "fast", "flops_per_second": 3e11, "memory_bytes": 1 << 30, "link_bytes_per_second": 1e9}
 SLOW = {"kind": "emulated", "model": "slow", "flops_per_second": 1e11, "memory_bytes": 1 << 30, "link_bytes_per_second": 1e9}
@@ -33,10 +37,19 @@ SIZES = {"vocab_size": 256, "hidden_size": 64, "num_hidden_layers": 2, "num_atte
          "intermediate_size": 160, "max_position_embeddings": 256}
 LLAMA3_ROPE = {"rope_type": "llama3", "rope_theta": 500000.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
                "original_max_position_embeddings": 64}
+PLAIN_ROPE = {"rope_type": "default", "rope_theta": 1e6}
+NO_TOKENS = {"pad_token_id": None, "bos_token_id": None, "eos_token_id": None}  # the defaults are beyond the vocabulary
 CONFIGS = {
     "llama3.2": {"model_type": "llama", **SIZES, "tie_word_embeddings": True, "rms_norm_eps": 1e-5, "rope_parameters": LLAMA3_ROPE},
-    "qwen2.5": {"model_type": "qwen2", **SIZES, "tie_word_embeddings": False, "rope_parameters": {"rope_type": "default", "rope_theta": 1e6}},
+    "qwen2.5": {"model_type": "qwen2", **SIZES, "tie_word_embeddings": False, "rope_parameters": PLAIN_ROPE},
     "mistral": {"model_type": "mistral", **SIZES, "head_dim": 32, "sliding_window": 64},
+    "qwen3": {"model_type": "qwen3", **SIZES, "head_dim": 24, "tie_word_embeddings": True, "rope_parameters": PLAIN_ROPE},
+    "phi4": {"model_type": "phi3", **SIZES, "tie_word_embeddings": False, "rms_norm_eps": 1e-5, "rope_parameters": PLAIN_ROPE,
+             "original_max_position_embeddings": 256, **NO_TOKENS},
+    "smollm3": {"model_type": "smollm3", **SIZES, "no_rope_layer_interval": 2, "tie_word_embeddings": True, "rope_parameters": PLAIN_ROPE,
+                **NO_TOKENS},
+    "olmo2": {"model_type": "olmo2", **SIZES, "tie_word_embeddings": False, "rope_parameters": PLAIN_ROPE, **NO_TOKENS},
+    "mistral-window": {"model_type": "mistral", **SIZES, "sliding_window": 9},
     "gpt2": {"model_type": "gpt2", "vocab_size": 256, "n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": 64, "resid_pdrop": 0.0,
              "embd_pdrop": 0.0, "attn_pdrop": 0.0},
 }
@@ -46,7 +59,12 @@ CASES = [
     ("llama3.2", "bfloat16", True, "float64"), ("llama3.2", "float16", False, "float32"),
     ("qwen2.5", "bfloat16", False, "float32"), ("qwen2.5", "float32", True, "float64"),
     ("mistral", "float16", True, "float64"), ("mistral", "bfloat16", False, "float32"),
+    ("mistral-window", "float32", False, "float64"),
     ("gpt2", "float32", False, "float64"), ("gpt2", "bfloat16", True, "float32"),
+    ("qwen3", "bfloat16", True, "float64"), ("qwen3", "float32", False, "float32"),
+    ("phi4", "bfloat16", False, "float64"), ("phi4", "float16", True, "float32"),
+    ("smollm3", "bfloat16", True, "float32"), ("smollm3", "float32", False, "float64"),
+    ("olmo2", "float16", False, "float64"), ("olmo2", "bfloat16", True, "float32"),
 ]
 ALL_CASES = CASES + [(family, dtype, sharded, "float32") for family in CONFIGS for dtype in DTYPES for sharded in (False, True)
                      if (family, dtype, sharded) not in {case[:3] for case in CASES}]
@@ -176,6 +194,8 @@ def check_case(results, cluster, family, dtype, sharded, trains_in):
     make_folder(path, family, dtype, sharded)
     if dtype == "bfloat16":
         as_version_4(path)
+    if family == "llama3.2" and dtype == "float16" and not sharded:
+        with_both_ropes(path)
     if family == "gpt2" and not sharded:
         as_published_gpt2(path)
     sections = sections_of(cluster, path, trains_in)
@@ -205,43 +225,63 @@ def goes_on_from_an_export(cluster):
     expect(all(abs(a - b) <= 1e-6 * b for a, b in zip(ours, theirs)) and len(ours) == 2, f"losses {ours}, of the checkpoint {theirs}")
 
 
-def refused_by_name(cluster):
-    """What the client sees of a folder it says at once; what only the nodes see, as the job's end."""
-    path = os.path.join(cluster.top, "models", "refused")
-    make_folder(path, "llama3.2", "bfloat16", True)
+def with_both_ropes(path):
+    """The older key stands for all of the newer one, which has another base and no scaling."""
+    rope = CONFIGS["llama3.2"]["rope_parameters"]
+    damaged.with_config(rope_scaling=rope, rope_parameters={"rope_type": "default", "rope_theta": 7.0})(path)
 
-    def submit(job_id, **changes):
-        sections = sections_of(cluster, path, "float32")
-        for key, value in changes.items():
-            sections["model"][key] = value
-        return cluster.run_motley("submit", cluster.job_file(job_id, sections), "--id", job_id)
 
-    said = submit("other-model", name="gpt2", flavor="debug")
-    expect(said.returncode != 0 and "is of another model, with" in said.stderr and "leave out [model]" in said.stderr, said.stderr)
-    os.remove(sorted(glob.glob(os.path.join(path, "model-*.safetensors")))[1])
-    submit("a-shard-less")
-    ended = cluster.wait_for_state("a-shard-less", "FAILED")
-    expect("checkpoint.initial: " in ended["reason"] and "lacks model-00002-of-" in ended["reason"], ended["reason"])
-    with open(os.path.join(path, "config.json"), encoding="utf-8") as file:
-        config = json.load(file)
-    with open(os.path.join(path, "config.json"), "w", encoding="utf-8") as file:
-        json.dump({**config, "quantization_config": {"bits": 4}}, file)
-    said = submit("quantised")
-    expect(said.returncode != 0 and "holds quantised weights" in said.stderr, said.stderr)
+def refused(cluster, job_id, path, said, model=None, data=None):
+    """What the client sees it says at once; what only the nodes or ranks see, as the job's end."""
+    sections = sections_of(cluster, path, "float32")
+    sections["model"].update(model or {})
+    sections["data"]["path"] = data or sections["data"]["path"]
+    done = cluster.run_motley("submit", cluster.job_file(job_id, sections), "--id", job_id)
+    text = done.stderr if done.returncode != 0 else cluster.wait_for_state(job_id, "FAILED")["reason"]
+    expect(said in text, f"no {said!r} in: {text}")
+
+
+def refused_weights(cluster, name, number):
+    damage, said = damaged.WEIGHTS[name]
+    path = os.path.join(cluster.top, "models", f"damaged-{number}")
+    shutil.copytree(os.path.join(cluster.top, "models", "good"), path)
+    damage(path)
+    refused(cluster, f"damaged-{number}", path, said)
+
+
+def refused_tokens(cluster, name, number):
+    make, said = damaged.TOKENS[name]
+    path = os.path.join(cluster.top, "models", "good-with-tokenizer")
+    data = make(cluster.top, chats(cluster.text, SEQ_LEN, 60, 0.5))
+    refused(cluster, f"tokens-{number}", path, said.replace("{}", path), data=data)
+
+
+def check_refusals(results, cluster, is_long):
+    path = os.path.join(cluster.top, "models", "good")
+    make_folder(path, "llama3.2", "float32", True)
+    shutil.copytree(path, path + "-with-tokenizer")
+    damaged.write_file(os.path.join(path + "-with-tokenizer", "tokenizer.json"), b"{}")
+    results.run("refused: another model", refused, cluster, "other-model", path, "leave out [model]", {"name": "gpt2", "flavor": "debug"})
+    for number, name in enumerate(damaged.WEIGHTS):
+        if is_long or name not in damaged.AT_LENGTH:
+            results.run(f"refused: {name}", refused_weights, cluster, name, number)
+    for number, name in enumerate(damaged.TOKENS):
+        results.run(f"refused: {name}", refused_tokens, cluster, name, number)
 
 
 def main():
     if sys.argv[1:] not in ([], ["--long"]):
         sys.exit(__doc__)
+    is_long = bool(sys.argv[1:])
     torch.set_num_threads(1)
     disable_progress_bar()
     results = Results("weights")
     with TestCluster() as cluster:
         cluster.start(NODES)
-        for case in ALL_CASES if sys.argv[1:] else CASES:
+        for case in ALL_CASES if is_long else CASES:
             results.prepare(" ".join(str(word) for word in case), check_case, results, cluster, *case)
         results.run("an export of Motley as a start", goes_on_from_an_export, cluster)
-        results.run("folders that are refused", refused_by_name, cluster)
+        results.prepare("refusals", check_refusals, results, cluster, is_long)
     results.exit()
 
 

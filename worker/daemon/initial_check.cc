@@ -6,6 +6,7 @@
 #include "common/base/sha256.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/byte_tokenizer.h"
+#include "common/weights/small_files.h"
 #include "common/weights/weights_sample.h"
 
 namespace motley::worker {
@@ -23,6 +24,7 @@ absl::StatusOr<WeightsSample> SampleBeneath(const std::string& path, const FileR
   const OpenPath open = [&roots](const std::string& file) { return roots.OpenForRead(kInitialKey, file); };
   MOTLEY_ASSIGN_OR_RETURN(const std::string folder, FindWeightsFolder(path, open));
   if (folder.empty()) return WeightsSample();
+  MOTLEY_RETURN_IF_ERROR(CheckSmallFiles(folder, open));
   return SampleWeights(folder, open);
 }
 

@@ -63,7 +63,7 @@ std::string AwaitRankEnd(pid_t pid, absl::Time until, const std::stop_token& sto
 
 absl::StatusOr<RankAnswer> AskRank(const std::string& rank_binary, const std::string& flag, absl::Duration to_end,
                                    const std::stop_token& stop) {
-  MOTLEY_ASSIGN_OR_RETURN(const SpawnedProcess asked, Spawn(rank_binary, {flag}, {}, -1));
+  MOTLEY_ASSIGN_OR_RETURN(const SpawnedProcess asked, Spawn(rank_binary, {flag}, {}, SharedMemory()));
   const absl::Time until = absl::Now() + kRankPatience;
   const std::string said(absl::StripAsciiWhitespace(ReadAnswer(asked.output.get(), until, stop)));
   return RankAnswer{CleanLine(said.substr(said.find_last_of('\n') + 1)),

@@ -59,10 +59,12 @@ RankProcess::RankProcess(SpawnedProcess spawned)
 
 absl::StatusOr<std::unique_ptr<RankProcess>> RankProcess::Start(const std::string& program,
                                                                 const std::vector<std::string>& arguments,
-                                                                const std::vector<std::string>& variables, int link_clock_fd) {
+                                                                const std::vector<std::string>& variables,
+                                                                const SharedMemory& memory) {
   std::vector<std::string> all = {"--fd", "3", "--link-clock-fd", "4"};
+  if (memory.known_parts >= 0) all.insert(all.end(), {"--known-parts-fd", "5"});
   all.insert(all.end(), arguments.begin(), arguments.end());
-  MOTLEY_ASSIGN_OR_RETURN(SpawnedProcess spawned, Spawn(program, all, variables, link_clock_fd));
+  MOTLEY_ASSIGN_OR_RETURN(SpawnedProcess spawned, Spawn(program, all, variables, memory));
   return std::unique_ptr<RankProcess>(new RankProcess(std::move(spawned)));
 }
 

@@ -21,7 +21,8 @@ class RankProcess {
  public:
   // `arguments`: beside those that name its descriptors.
   static absl::StatusOr<std::unique_ptr<RankProcess>> Start(const std::string& program, const std::vector<std::string>& arguments,
-                                                            const std::vector<std::string>& variables, int link_clock_fd);
+                                                            const std::vector<std::string>& variables,
+                                                            const SharedMemory& memory);
   // Kills and reaps what still runs.
   ~RankProcess();
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "common/session/session.h"
 #include "worker/daemon/process_signs.h"
 #include "worker/daemon/profile_schedule.h"
@@ -26,6 +27,9 @@ struct Rank {
   ProcessSigns signs;  // newest, until its first word
   Phase phase = Phase::kRunning;
   absl::Duration kill_at = absl::InfiniteDuration();
+  // What it does outside of its program, and since when; empty and null while it runs instructions.
+  std::string doing_beside;
+  std::optional<absl::Duration> beside_since;
   std::string reason;                     // why it was killed
   std::vector<WorkerReport> questions;    // KvSet, and unanswered KvGet and Publish: asked again of a new session
   std::optional<StepReport> newest_step;  // of rank 0: said again to a new session, whose coordinator may not know it

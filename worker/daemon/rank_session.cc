@@ -293,6 +293,7 @@ void RankSession::OnStep(const engine::StepResult& step) {
   report.stats.loss_scale = step.loss_scale;
   report.stats.skipped = step.skipped;
   if (step.has_validation_loss) report.stats.validation_loss = step.validation_loss;
+  report.stats.validation_bits_per_byte = step.validation_bits_per_byte;
   if (records_ != nullptr) records_->Add(report.stats);
   (void)Send(WorkerReport(std::move(report)));
 }

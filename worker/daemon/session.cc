@@ -216,7 +216,7 @@ absl::Status Session::RunStream(const Way& way, bool* welcomed) {
         break;
       case StreamAction::kSendHeartbeat:
         state.next_heartbeat = now + heartbeat_;
-        stream->Write(HeartbeatReport{absl::ToUnixMillis(clock_.WallNow())});
+        stream->Write(HeartbeatReport{absl::ToUnixMillis(clock_.WallNow()), handler_.doing ? handler_.doing() : ""});
         if (handler_.on_heartbeat) {
           if (std::optional<WorkerReport> more = handler_.on_heartbeat()) outbox_.Push(*std::move(more));
         }

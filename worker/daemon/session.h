@@ -50,6 +50,8 @@ class Session {
     // After each welcome: how far the store has got, and whose numbers come from now on.
     std::function<void(const StoreMark&, const std::string& key_id, const std::string& address)> on_connected;
     std::function<void(CoordinatorCommand)> on_command;
+    // Said with each heartbeat: HeartbeatReport::doing. Not set: nothing.
+    std::function<std::string()> doing;
     // With each heartbeat: what else is to be sent now. Not set: nothing.
     std::function<std::optional<WorkerReport>()> on_heartbeat;
     std::function<void(const std::string& why)> on_disconnected;

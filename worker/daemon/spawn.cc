@@ -8,6 +8,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
@@ -17,7 +18,7 @@
 namespace motley::worker {
 namespace {
 
-constexpr int kChildLinkClock = 4;
+constexpr int kChildLinkClock = 4, kChildKnownParts = 5;
 constexpr int kFirstFreeFd = 10;  // above all that the child renumbers
 constexpr off_t kLinkClockBytes = 1 << 16;
 
@@ -26,7 +27,7 @@ absl::Status Errno(const char* what) { return absl::ErrnoToStatus(errno, what); 
 
 // Only async-signal-safe calls: other threads of the daemon may hold any lock at the fork.
 [[noreturn]] void ExecChild(const char* program, char* const* argv, char* const* environment, int socket, int output,
-                            int link_clock, int null, pid_t parent) {
+                            const SharedMemory& memory, int null, pid_t parent) {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -40,8 +41,16 @@ absl::Status Errno(const char* what) { return absl::ErrnoToStatus(errno, what); 
   dup2(output, STDOUT_FILENO);
   dup2(output, STDERR_FILENO);
   dup2(socket, kChildSocket);
-  if (link_clock >= 0) dup2(link_clock, kChildLinkClock);
-  close_range(kChildLinkClock + 1, ~0U, 0);
+  if (memory.link_clock >= 0) dup2(memory.link_clock, kChildLinkClock);
+  if (memory.known_parts >= 0) {
+    dup2(memory.known_parts, kChildKnownParts);
+  } else {
+    close(kChildKnownParts);
+  }
+  close_range(kChildKnownParts + 1, ~0U, 0);
+  // MKL, which libtorch loads, ends a process whose folder is gone: that in which somebody started the worker by hand.
+  char too_short[1];
+  if (syscall(SYS_getcwd, too_short, sizeof(too_short)) < 0 && errno == ENOENT && chdir("/") != 0) _exit(71);
   const rlimit no_core_files = {0, 0};
   setrlimit(RLIMIT_CORE, &no_core_files);
   execve(program, argv, environment);
@@ -74,8 +83,14 @@ absl::StatusOr<UniqueFd> NewLinkClock() {
   return fd;
 }
 
+absl::StatusOr<UniqueFd> NewKnownParts() {
+  UniqueFd fd(memfd_create("motley-known-parts", MFD_CLOEXEC));
+  if (!fd.valid()) return Errno("cannot make shared memory for what is compared of the data");
+  return fd;
+}
+
 absl::StatusOr<SpawnedProcess> Spawn(const std::string& program, const std::vector<std::string>& arguments,
-                                     const std::vector<std::string>& variables, int link_clock_fd) {
+                                     const std::vector<std::string>& variables, const SharedMemory& memory) {
   if (absl::Status status = CheckProgram(program); !status.ok()) return status;
   int sockets[2], pipes[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0) return Errno("cannot make the rank's socket");
@@ -87,9 +102,12 @@ absl::StatusOr<SpawnedProcess> Spawn(const std::string& program, const std::vect
   if (!socket.ok()) return socket.status();
   if (!output.ok()) return output.status();
   if (!in.ok()) return in.status();
-  absl::StatusOr<UniqueFd> clock = UniqueFd();
-  if (link_clock_fd >= 0) clock = HighCopy(link_clock_fd);
+  absl::StatusOr<UniqueFd> clock = UniqueFd(), known = UniqueFd();
+  if (memory.link_clock >= 0) clock = HighCopy(memory.link_clock);
+  if (memory.known_parts >= 0) known = HighCopy(memory.known_parts);
   if (!clock.ok()) return clock.status();
+  if (!known.ok()) return known.status();
+  const SharedMemory high = {clock->get(), known->get()};
 
   const std::vector<std::string> given = ChildEnvironment(environ, variables);
   std::vector<char*> argv = {const_cast<char*>(program.c_str())}, environment;
@@ -101,7 +119,7 @@ absl::StatusOr<SpawnedProcess> Spawn(const std::string& program, const std::vect
   const pid_t pid = fork();
   if (pid < 0) return Errno("cannot start another process for a rank");
   if (pid == 0)
-    ExecChild(program.c_str(), argv.data(), environment.data(), socket->get(), output->get(), clock->get(), in->get(), parent);
+    ExecChild(program.c_str(), argv.data(), environment.data(), socket->get(), output->get(), high, in->get(), parent);
 
   fcntl(ours.get(), F_SETFL, O_NONBLOCK);
   fcntl(read_end.get(), F_SETFL, O_NONBLOCK);

@@ -1,4 +1,4 @@
-// Starts a child of the worker (a rank, a storage check): a socket to it as its descriptor 3, the node's link clock as 4, its
+// Starts a child of the worker (a rank, a storage check): a socket to it as its descriptor 3, shared memory as 4 and 5, its
 // output in a pipe, the listed part of the environment (child_environment), no core files.
 //
 // The child dies with the thread that spawned it (PR_SET_PDEATHSIG follows the thread, so call from one that lives as long
@@ -42,12 +42,20 @@ struct SpawnedProcess {
   UniqueFd output;  // read end of its stdout and stderr, non-blocking
 };
 
-// `arguments` follow the program's name; `variables` ("NAME=value") replace those of the worker; `link_clock_fd` -1: none.
+// Descriptors of memory that a rank inherits; -1: none.
+struct SharedMemory {
+  int link_clock = -1;   // as its descriptor 4
+  int known_parts = -1;  // 5
+};
+
+// `arguments` follow the program's name; `variables` ("NAME=value") replace those of the worker.
 // NOT_FOUND or PERMISSION_DENIED when the program cannot be run.
 absl::StatusOr<SpawnedProcess> Spawn(const std::string& program, const std::vector<std::string>& arguments,
-                                     const std::vector<std::string>& variables, int link_clock_fd);
+                                     const std::vector<std::string>& variables, const SharedMemory& memory);
 
 // Zeroed shared memory without a name, one for the ranks of one node and epoch.
 absl::StatusOr<UniqueFd> NewLinkClock();
+// Empty, one for all ranks of a worker's life: what they have compared of the data (common/data/known_parts.h).
+absl::StatusOr<UniqueFd> NewKnownParts();
 
 }  // namespace motley::worker

@@ -73,7 +73,11 @@ struct JobsData {
   }
   absl::StatusOr<DataSummary> Summarize(const FileRoots& roots) const {
     if (path.empty()) return DataSummary();
-    return SummarizeData(opened, path, [this, &roots](const std::string& target) { return roots.OpenForRead(key, target); });
+    absl::StatusOr<DataSummary> data =
+        SummarizeData(opened, path, [this, &roots](const std::string& target) { return roots.OpenForRead(key, target); });
+    const std::string text(data.status().message());
+    if (data.ok() || text.starts_with(key)) return data;
+    return absl::Status(data.status().code(), absl::StrCat(key, ": ", text));
   }
 };
 

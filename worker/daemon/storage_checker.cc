@@ -159,7 +159,7 @@ absl::Status StorageChecker::Start(Task task) {
   }
   std::vector<std::string> arguments = {kStorageChildWord, check ? kCheck : kRemove};
   arguments.insert(arguments.end(), config_.file_roots.begin(), config_.file_roots.end());
-  MOTLEY_ASSIGN_OR_RETURN(SpawnedProcess process, Spawn(config_.program, arguments, {}, -1));
+  MOTLEY_ASSIGN_OR_RETURN(SpawnedProcess process, Spawn(config_.program, arguments, {}, SharedMemory()));
   // A socket takes this much at once, so nothing here waits for the child; one that is gone already answers by its exit.
   (void)WriteAll(process.socket.get(), frame);
   const absl::Duration patience = !check                                   ? config_.remove_patience

@@ -67,6 +67,9 @@ class Supervisor {
   absl::Duration last_turn() const;
   // The newest epoch of every job that this worker has seen.
   std::vector<SeenEpoch> newest_epochs() const;
+  // What a rank does beside its steps for so long that people wonder, for them: "comparing the data (37 %, about 40 s left)".
+  // Empty: nothing.
+  std::string doing() const;
   // Ranks that train; what is asked in commands under way counts.
   bool training() const;
 
@@ -86,7 +89,7 @@ class Supervisor {
   void See(const JobId& job, Epoch epoch, const std::string& token);
   absl::Status BeginRun(const JobId& job, Epoch epoch, const std::vector<RankAssignment>& assignments,
                         std::unique_ptr<ProfileSchedule> profile);
-  absl::StatusOr<Rank> StartRank(const RankAssignment& assignment, int link_clock_fd);
+  absl::StatusOr<Rank> StartRank(const RankAssignment& assignment, const SharedMemory& memory);
   RankEventKind WhyNotStarted(const DeviceId& device, const absl::Status& status) const;
   void ServeRank(RankRun& run, Rank& rank);
   void OnMessage(RankRun& run, Rank& rank, RankMessage message);
@@ -96,6 +99,7 @@ class Supervisor {
   void OnExit(RankRun& run, Rank& rank, const std::string& how);
   void CheckHung(RankRun& run, Rank& rank);
   void CheckCard(RankRun& run, Rank& rank);
+  std::string DoingNow() const;
   std::string LostCard(const Rank& rank) const;
   void Report(RankRun& run, Rank& rank, RankEventKind kind, const std::string& message);
   void Remember(const RankReport& last_word);
@@ -113,7 +117,8 @@ class Supervisor {
   const Clock& clock_;
   Outbox& outbox_;
   WorkerMetrics& metrics_;
-  const UniqueFd wake_;  // eventfd
+  const UniqueFd wake_;         // eventfd
+  const UniqueFd known_parts_;  // for ranks; invalid: each compares anew
 
   mutable absl::Mutex mutex_;
   std::deque<Command> commands_ ABSL_GUARDED_BY(mutex_);
@@ -121,6 +126,7 @@ class Supervisor {
   absl::Duration last_turn_ ABSL_GUARDED_BY(mutex_);
   SeenEpochs seen_ ABSL_GUARDED_BY(mutex_);        // older messages are dropped; changed by the loop alone
   bool training_ ABSL_GUARDED_BY(mutex_) = false;  // as of the newest turn
+  std::string doing_ ABSL_GUARDED_BY(mutex_);      // the same
 
   std::vector<std::unique_ptr<RankRun>> runs_;
   std::map<JobId, std::vector<RankReport>> last_words_;  // how the newest epoch's ranks ended

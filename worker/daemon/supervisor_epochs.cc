@@ -78,7 +78,8 @@ absl::Status Supervisor::BeginRun(const JobId& job, Epoch epoch, const std::vect
   run->profile = std::move(profile);
   absl::StatusOr<UniqueFd> link_clock = NewLinkClock();
   for (const RankAssignment& assignment : assignments) {
-    absl::StatusOr<Rank> rank = link_clock.ok() ? StartRank(assignment, link_clock->get()) : link_clock.status();
+    absl::StatusOr<Rank> rank =
+        link_clock.ok() ? StartRank(assignment, {link_clock->get(), known_parts_.get()}) : link_clock.status();
     if (!rank.ok()) {
       const std::string text = absl::StrCat(assignment.device.id.value(), ": ", CleanLine(std::string(rank.status().message())));
       LogError(text);
@@ -106,7 +107,7 @@ RankEventKind Supervisor::WhyNotStarted(const DeviceId& device, const absl::Stat
   return lost || absl::IsAborted(status) ? RankEventKind::kDied : RankEventKind::kFailed;
 }
 
-absl::StatusOr<Rank> Supervisor::StartRank(const RankAssignment& assignment, int link_clock_fd) {
+absl::StatusOr<Rank> Supervisor::StartRank(const RankAssignment& assignment, const SharedMemory& memory) {
   const DeviceId& device = assignment.device.id;
   const auto offered = std::find_if(config_.devices.begin(), config_.devices.end(),
                                     [&](const OfferedDevice& each) { return each.description.id == device; });
@@ -139,7 +140,7 @@ absl::StatusOr<Rank> Supervisor::StartRank(const RankAssignment& assignment, int
                                         std::string(DataAuthenticationName(config_.data_authentication))};
   for (std::string& argument : RootArguments(RootsOfRank(config_.roots, checkpoint.folder)))
     arguments.push_back(std::move(argument));
-  MOTLEY_ASSIGN_OR_RETURN(rank.process, RankProcess::Start(offered->rank_binary, arguments, variables, link_clock_fd));
+  MOTLEY_ASSIGN_OR_RETURN(rank.process, RankProcess::Start(offered->rank_binary, arguments, variables, memory));
   rank.watch.started = rank.watch.last_word = rank.watch.last_advance = rank.watch.last_sign = clock_.Now();
   rank.watch.predicted_step = absl::Seconds(assignment.predicted_step_seconds);
   rank.watch.first_progress =

@@ -18,6 +18,9 @@ bool IsTerminal(RankEventKind kind) {
 
 // The supervisor serves nobody else meanwhile; NVML answers within milliseconds, or a card hangs.
 constexpr absl::Duration kCardPatience = absl::Milliseconds(500);
+// What takes longer is shown to people, in so many bytes.
+constexpr absl::Duration kNoticed = absl::Seconds(2);
+constexpr size_t kMostOfDoing = 200;
 constexpr size_t kMaxTextBytes = 8 << 10;  // of what people read
 
 void CutText(std::string& text) {
@@ -67,6 +70,7 @@ void Supervisor::OnMessage(RankRun& run, Rank& rank, RankMessage message) {
     rank.watch.has_advanced = true;
     metrics_.Step(rank.device, *step);
     if (rank.number == 0) rank.newest_step = *step;
+    rank.beside_since.reset();
   }
   if (auto* log = std::get_if<LogReport>(&report)) CutText(log->text);
   if (auto* failed = std::get_if<CheckpointFailedReport>(&report)) CutText(failed->message);
@@ -86,9 +90,24 @@ void Supervisor::AddLoads(ProfileReport& report) const {
 void Supervisor::OnProgress(Rank& rank, const ProgressReport& progress) {
   if (progress.doing.empty()) return;  // says only that the process lives
   rank.watch.last_advance = clock_.Now();
+  const bool beside = progress.instruction < 0;
+  if (beside && !rank.beside_since) rank.beside_since = rank.watch.last_advance;
+  if (!beside) rank.beside_since.reset();
+  rank.doing_beside = beside ? CleanLine(progress.doing.substr(0, kMostOfDoing)) : "";
   rank.watch.doing = absl::StrCat("step ", progress.step + 1, ", ", progress.doing);
   // Restoring at a later step (instruction -1) is still the start.
   if (progress.instruction > 0 || (progress.step > 0 && progress.instruction >= 0)) rank.watch.has_advanced = true;
+}
+
+std::string Supervisor::DoingNow() const {
+  for (const auto& run : runs_) {
+    for (const Rank& rank : run->ranks) {
+      const bool lasts =
+          rank.phase == Rank::Phase::kRunning && rank.beside_since && clock_.Now() - *rank.beside_since >= kNoticed;
+      if (lasts && run->profile == nullptr) return rank.doing_beside;
+    }
+  }
+  return "";
 }
 
 // Why the rank's card cannot be used any more: asked when the rank ended with an error, whose cause it then is. Empty: it can, or

@@ -119,6 +119,7 @@ void Worker::StartSession() {
     renewal_ = std::make_unique<CertificateRenewal>(IdentityFolder(IdentityFolderOf(config_)), NodeName(config_.name));
     handler.on_heartbeat = [this]() -> std::optional<WorkerReport> { return renewal_->Due(clock_.WallNow()); };
   }
+  handler.doing = [this] { return supervisor_->doing(); };
   handler.hello = [this] { return Describe(); };
   handler.on_command = [this](CoordinatorCommand command) { OnCommand(std::move(command)); };
   handler.on_connected = [this](const StoreMark& mark, const std::string& key_id, const std::string& address) {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/base/fault.h"
 #include "common/base/status_macros.h"
+#include "worker/engine/base/this_node.h"
 
 namespace motley::engine {
 namespace {
@@ -16,12 +16,6 @@ bool ReadsTokens(const Program& program) {
   return !units.empty() && (units.front() == 0 || units.back() == program.num_units - 1);
 }
 bool HasHead(const Program& program) { return !program.units.empty() && program.units.back() == program.num_units - 1; }
-
-// The job was planned for data that its nodes had read: what is wrong with it now may be wrong on this machine alone.
-absl::Status OfThisNode(absl::Status status) {
-  if (status.ok() || FaultOf(status) == Fault::kStorage) return status;
-  return WithFault(std::move(status), Fault::kNode);
-}
 
 int64_t TokensOf(const Program& program, int64_t seq_len) {
   int64_t samples = 0;

@@ -35,6 +35,8 @@ class CheckpointSchedule {
     since_ = clock_.Now();
     failed_at_.reset();
   }
+  // What is done again where nothing is saved now.
+  absl::Duration Unsaved() const { return clock_.Now() - since_; }
   void Failed() { failed_at_ = clock_.Now(); }
 
  private:

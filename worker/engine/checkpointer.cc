@@ -51,19 +51,6 @@ CheckpointManifest MakeManifest(const RankAssignment& assignment, int64_t step, 
   return manifest;
 }
 
-// Without its base a checkpoint is whole, only its exports are not as the folder was that the job began from.
-absl::Status AddBase(JobBase& base, const std::string& root, RankHost& host, CheckpointManifest* manifest) {
-  absl::StatusOr<std::string> name = base.Keep(root, manifest->epoch);
-  if (!name.ok() && FaultOf(name.status()) == Fault::kStorage) return name.status();
-  if (!name.ok()) {
-    host.OnLog(
-        absl::StrCat("the checkpoint is without the files of the weights that the job began from, and so are its exports: ",
-                     name.status().message()));
-  }
-  if (name.ok()) manifest->base = *std::move(name);
-  return absl::OkStatus();
-}
-
 // By rank 0. What stays would be adopted by the next job of the id; this one is not the worse for it.
 void UseUpAdopt(const std::string& root, const CheckpointFence& fence, RankHost& host) {
   const absl::Status used = PutAdoptAside(root, fence);
@@ -84,7 +71,8 @@ absl::StatusOr<std::string> Publish(const RankAssignment& assignment, JobBase& b
   MOTLEY_RETURN_IF_ERROR(RemoveToken(temporary));
   const CheckpointFence fence = MakeFence(assignment, step, host);
   const CheckpointSection& config = assignment.config.checkpoint;
-  MOTLEY_RETURN_IF_ERROR(AddBase(base, config.folder, host, &manifest));
+  MOTLEY_ASSIGN_OR_RETURN(manifest.base, base.KeepOrSay(config.folder, manifest.epoch, manifest.job_uid,
+                                                        [&](const std::string& text) { host.OnLog(text); }));
   MOTLEY_ASSIGN_OR_RETURN(const std::string folder, PublishCheckpoint(config.folder, manifest, fence));
   const std::set<std::string> spared(assignment.spared_checkpoints.begin(), assignment.spared_checkpoints.end());
   const absl::Status pruned = PruneCheckpoints(config.folder, config.keep_latest_k, step, fence, spared);

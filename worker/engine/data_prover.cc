@@ -3,15 +3,20 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <functional>
+#include <numeric>
 #include <utility>
 
-#include "common/base/fault.h"
 #include "common/base/ids.h"
+#include "common/base/status_macros.h"
+#include "worker/engine/base/monotonic.h"
+#include "worker/engine/base/this_node.h"
 
 namespace motley::engine {
 namespace {
 
 constexpr int kLeastUrgent = 19;
+constexpr absl::Duration kTellingTime = absl::Seconds(1);  // what was read in less says little of the pace
 
 }  // namespace
 
@@ -23,23 +28,33 @@ bool ProvesData(const RankAssignment& assignment) {
   return true;
 }
 
-DataProver::DataProver(std::vector<const Dataset*> data) : thread_([this, data = std::move(data)] { Run(data); }) {}
+DataProver::DataProver(std::vector<const Dataset*> data, KnownParts* known, std::function<void()> before)
+    : data_(std::move(data)),
+      all_bytes_(std::transform_reduce(data_.begin(), data_.end(), int64_t{0}, std::plus<>(),
+                                       [](const Dataset* set) { return set->BytesToProve(); })),
+      begin_ns_(MonotonicNs()),
+      before_(std::move(before)),
+      proof_{.known = known},
+      thread_([this] { Run(); }) {}
 
 DataProver::~DataProver() {
-  stop_ = true;
-  if (thread_.joinable()) thread_.join();
+  proof_.stop = true;
+  thread_.join();
 }
 
-void DataProver::Run(const std::vector<const Dataset*>& data) {
+absl::Status DataProver::Compare() {
+  for (const Dataset* set : data_) MOTLEY_RETURN_IF_ERROR(OfThisNode(set->Prove(proof_)));
+  return absl::OkStatus();
+}
+
+void DataProver::Run() {
   (void)::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kLeastUrgent);  // of this thread alone
-  for (const Dataset* set : data) {
-    absl::Status status = set->Prove(stop_);
-    if (status.ok()) continue;
-    if (FaultOf(status) != Fault::kStorage) status = WithFault(std::move(status), Fault::kNode);
-    absl::MutexLock lock(&mutex_);
-    if (!absl::IsCancelled(status)) found_ = std::move(status);
-    return;
-  }
+  if (before_) before_();
+  absl::Status status = Compare();
+  absl::MutexLock lock(&mutex_);
+  over_ = true;
+  if (!absl::IsCancelled(status)) found_ = std::move(status);
+  changed_.NotifyAll();
 }
 
 absl::Status DataProver::Found() const {
@@ -47,9 +62,17 @@ absl::Status DataProver::Found() const {
   return found_;
 }
 
-absl::Status DataProver::Await() {
-  if (thread_.joinable()) thread_.join();
-  return Found();
+bool DataProver::IsOverWithin(absl::Duration patience) {
+  absl::MutexLock lock(&mutex_);
+  return changed_.WaitFor(mutex_, patience, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return over_; });
+}
+
+absl::Duration DataProver::Left() const {
+  const int64_t bytes = proof_.bytes, read = bytes - proof_.not_read;
+  const absl::Duration taken = absl::Nanoseconds(MonotonicNs() - begin_ns_);
+  if (taken < kTellingTime || bytes >= all_bytes_) return absl::ZeroDuration();
+  if (read <= 0) return absl::InfiniteDuration();
+  return taken * (static_cast<double>(all_bytes_ - bytes) / static_cast<double>(read));
 }
 
 }  // namespace motley::engine

@@ -43,6 +43,8 @@ class Engine {
 struct EngineOptions {
   // Shared memory of the node's ranks in which emulated links keep their next free time (link_clock.h); -1 = own.
   int link_clock_fd = -1;
+  // Memory in which the node's ranks keep what they have compared of the data (common/data/known_parts.h); -1 = own.
+  int known_parts_fd = -1;
   DataAuthentication authentication = DataAuthentication::kBetweenMachines;  // of what ranks send each other
   // Beneath these lies the data; null: wherever its path leads. Must outlive the engine.
   const FileRoots* roots = nullptr;
@@ -56,7 +58,7 @@ struct EngineOptions {
   std::function<void(absl::Duration)> pause = {};
   // Called on an instruction's lane when it begins: tests delay lanes with it. From several threads at once.
   std::function<void(int64_t instruction)> before_instruction = {};
-  // Called when the rank comes to wait until the data are compared: tests are slow there.
+  // Called on the thread that compares the rank's data, before it does: tests are slow there.
   std::function<void()> before_proof = {};
   // Whether this rank's gradients are to overflow in a step, for tests. Steps count from 0.
   std::function<bool(int64_t step)> overflows = {};

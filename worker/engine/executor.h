@@ -30,7 +30,8 @@ struct StepInput {
   int64_t step = 0;     // optimizer steps done before this one
   int64_t skipped = 0;  // of those, without an update
   double lr = 0;
-  int64_t trained_tokens = 0;       // of all ranks: the loss is their mean
+  int64_t trained_tokens = 0;       // of all ranks: the loss is their mean. 0 makes a step that no rank applies
+  bool touched = false;             // StepScalars::touched
   double loss_scale = 1;            // gradients are those of the loss times this
   bool may_skip = false;            // what is not finite skips the step instead of failing it
   bool stop = false, save = false;  // this rank's wish, agreed upon with the scalars
@@ -39,7 +40,8 @@ struct StepInput {
 
 struct StepOutcome {
   SummedScalars scalars;
-  std::string overflow;                // of a step that was skipped: where, for people
+  std::string overflow;  // of a step that was skipped: where, for people
+  bool is_void = false;  // of unlike counts of tokens among the ranks, or none (training only): nobody goes on from it
   std::vector<InstructionSpan> spans;  // by instruction of the program, on CLOCK_MONOTONIC
 };
 

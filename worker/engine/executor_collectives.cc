@@ -132,6 +132,8 @@ absl::Status Executor::Pass::Do(const ReduceScalars&) {
   mine.stop = input_.stop;
   mine.save = input_.save;
   mine.checkpoint = input_.checkpoint;
+  mine.trained_tokens = static_cast<double>(input_.trained_tokens);
+  mine.touched = input_.touched;
   if (training_) AddNorms(mine);
   MOTLEY_ASSIGN_OR_RETURN(const auto by_rank, e_.communicator_.GatherScalars(mine.ToVector()));
   outcome_.scalars = SummedScalars(by_rank);
@@ -155,7 +157,9 @@ void Executor::Pass::AddNorms(StepScalars& mine) const {
 
 absl::Status Executor::Pass::CheckFinite() {
   const SummedScalars& scalars = outcome_.scalars;
-  if (!training_ || scalars.finite()) return absl::OkStatus();
+  if (!training_) return absl::OkStatus();
+  outcome_.is_void = !scalars.counts();
+  if (outcome_.is_void || scalars.finite()) return absl::OkStatus();
   const bool known = scalars.first_not_finite_rank >= 0;
   const std::string where =
       absl::StrCat(known ? DescribePosition(scalars.sum.not_finite, program_.num_units) : std::string("the sum over ranks"),

@@ -180,7 +180,7 @@ absl::Status Executor::Pass::Do(const OptimizerStep&) {
   const double clip = ClipCoefficient(outcome_.scalars.norm(), config.training.max_norm) / input_.loss_scale;
   const int64_t update = input_.step - input_.skipped + 1;
   for (RangeState& own : e_.state_.ranges()) {
-    if (outcome_.overflow.empty()) Step(own, config.optimizer, update, clip);
+    if (outcome_.overflow.empty() && !outcome_.is_void) Step(own, config.optimizer, update, clip);
     own.gradient.zero_();  // reductions add to it
   }
   return absl::OkStatus();
@@ -194,7 +194,9 @@ const UnitArray& Executor::Pass::HeadsSum(UnitArray& sum, int unit) const {
 }
 
 // The step's count is known before it starts, so no microbatch waits for another's.
-double Executor::Pass::LossWeight() const { return input_.loss_scale / static_cast<double>(input_.trained_tokens); }
+double Executor::Pass::LossWeight() const {
+  return input_.loss_scale / static_cast<double>(std::max<int64_t>(1, input_.trained_tokens));
+}
 
 const Documents* Executor::Pass::DocumentsOf(int32_t microbatch) {
   const Borders* const borders = BordersOf(microbatch);

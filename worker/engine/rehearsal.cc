@@ -1,5 +1,6 @@
 #include "worker/engine/rehearsal.h"
 
+#include <algorithm>
 #include <array>
 #include <exception>
 #include <functional>
@@ -34,18 +35,30 @@ std::array<std::set<int64_t>, 3> SamplesByKind(const RankAssignment& assignment)
   return samples;
 }
 
+// The kinds of the model's layers, each once.
+std::vector<LayerKind> KindsOf(const ModelShape& shape) {
+  std::vector<LayerKind> kinds = {shape.KindOf(0)};
+  for (const LayerKind& kind : shape.layer_kinds) {
+    if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) kinds.push_back(kind);
+  }
+  return kinds;
+}
+
 void RehearseUnit(UnitModel& model, const RankAssignment& assignment, Precision precision, bool rows, c10::Device device,
                   UnitKind kind, const std::set<int64_t>& samples) {
   UnitBench bench(model, model.shape(), assignment.config.training.seq_len, precision, device, kind);
   // Rows of one document are samples to attention.
   std::vector<SamplesKind> kinds = {SamplesKind::kWhole};
   if (rows) kinds.push_back(SamplesKind::kRows);
+  const std::vector<LayerKind> layers = kind == UnitKind::kLayer ? KindsOf(model.shape()) : std::vector{LayerKind()};
   for (const int64_t count : samples) {
     for (const SamplesKind of : kinds) {
-      bench.Prepare(count, of);
-      bench.Forward();
-      bench.Backward();
-      bench.Clear();
+      for (const LayerKind& layer : layers) {
+        bench.Prepare(count, of, layer);
+        bench.Forward();
+        bench.Backward();
+        bench.Clear();
+      }
     }
   }
 }

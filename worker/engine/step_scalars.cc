@@ -1,5 +1,7 @@
 #include "worker/engine/step_scalars.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 
 namespace motley::engine {
@@ -34,7 +36,14 @@ SummedScalars::SummedScalars(const std::vector<std::vector<double>>& by_rank) {
     sum.stop = sum.stop || v[4] != 0;
     sum.save = sum.save || v[5] != 0;
     sum.checkpoint = sum.checkpoint || v[6] != 0;
+    trained_tokens.push_back(static_cast<int64_t>(v[7]));
+    sum.touched = sum.touched || v[8] != 0;
   }
+}
+
+bool SummedScalars::counts() const {
+  return trained_tokens.front() > 0 && std::all_of(trained_tokens.begin(), trained_tokens.end(),
+                                                   [this](int64_t tokens) { return tokens == trained_tokens[0]; });
 }
 
 }  // namespace motley::engine

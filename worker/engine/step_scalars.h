@@ -27,22 +27,28 @@ struct StepScalars {
   int64_t not_finite = kFinite;
   bool stop = false, save = false;
   bool checkpoint = false;
+  double trained_tokens = 0;  // targets of the whole step that count, as this rank reads the data
+  bool touched = false;       // it noticed that a file of the data was altered, and nobody knows whether in its contents
 
   std::vector<double> ToVector() const {
-    return {loss_sum,         tokens,           squared_norm,          static_cast<double>(not_finite),
-            stop ? 1.0 : 0.0, save ? 1.0 : 0.0, checkpoint ? 1.0 : 0.0};
+    return {loss_sum,           tokens,           squared_norm,           static_cast<double>(not_finite),
+            stop ? 1.0 : 0.0,   save ? 1.0 : 0.0, checkpoint ? 1.0 : 0.0, trained_tokens,
+            touched ? 1.0 : 0.0};
   }
 };
 
 // Sums in rank order, so every rank gets the same bits.
 struct SummedScalars {
   StepScalars sum;
-  int first_not_finite_rank = -1;  // where sum.not_finite comes from
+  int first_not_finite_rank = -1;       // where sum.not_finite comes from
+  std::vector<int64_t> trained_tokens;  // by rank; all read the same data
 
   explicit SummedScalars(const std::vector<std::vector<double>>& by_rank);
   SummedScalars() = default;
   double loss() const { return sum.tokens > 0 ? sum.loss_sum / sum.tokens : 0; }
   double norm() const { return std::sqrt(sum.squared_norm); }
+  // Whether all ranks count the same, and something of it: a mean over nothing is none, and over unlike numbers no common one.
+  bool counts() const;
   bool finite() const { return std::isfinite(sum.loss_sum) && std::isfinite(sum.squared_norm) && sum.not_finite == kFinite; }
 };
 

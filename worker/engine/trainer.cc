@@ -15,8 +15,10 @@
 #include "common/data/data_files.h"
 #include "common/data/data_size.h"
 #include "common/program/engine_subset.h"
+#include "common/session/loss_figures.h"
 #include "worker/engine/base/heartbeat.h"
 #include "worker/engine/base/monotonic.h"
+#include "worker/engine/base/this_node.h"
 #include "worker/engine/batch.h"
 #include "worker/engine/check_slice.h"
 #include "worker/engine/checkpointer.h"
@@ -58,6 +60,7 @@ Trainer::Trainer(const RankAssignment& assignment, const EngineOptions& options,
       stop_(stop),
       pacer_(assignment.device, clock_),
       progress_(host),
+      proof_(assignment, options, communicator, progress_),
       schedule_(assignment.config.checkpoint, options.clock != nullptr ? *options.clock : clock_) {}
 
 absl::StatusOr<std::unique_ptr<Dataset>> Trainer::OpenJobData(const JobsData& which) {
@@ -83,13 +86,9 @@ absl::StatusOr<std::unique_ptr<Dataset>> Trainer::OpenJobData(const JobsData& wh
 absl::Status Trainer::ReadData() {
   progress_.Beat("opening the data");
   const DataSection& section = assignment_.config.data;
-  // The job was planned for data that its nodes had read: what is wrong with it now may be wrong on this machine alone.
   const auto open = [this](const JobsData& which, std::unique_ptr<Dataset>* to) -> absl::Status {
     absl::StatusOr<std::unique_ptr<Dataset>> data = OpenJobData(which);
-    if (!data.ok() && !which.digest.empty() && FaultOf(data.status()) != Fault::kStorage) {
-      return WithFault(data.status(), Fault::kNode);
-    }
-    MOTLEY_RETURN_IF_ERROR(data.status());
+    MOTLEY_RETURN_IF_ERROR(which.digest.empty() ? data.status() : OfThisNode(data.status()));
     *to = *std::move(data);
     return absl::OkStatus();
   };
@@ -98,42 +97,49 @@ absl::Status Trainer::ReadData() {
     MOTLEY_RETURN_IF_ERROR(open(
         {"data.validation_path", section.validation_path, kAllForValidation, assignment_.validation_digest}, &validation_data_));
   }
-  std::vector<const Dataset*> unproven;
-  for (const Dataset* data : {data_.get(), validation_data_.get()}) {
-    if (data != nullptr && !data->is_proven()) unproven.push_back(data);
+  proof_.Begin(DataSets());
+  return absl::OkStatus();
+}
+
+std::vector<const Dataset*> Trainer::DataSets() const {
+  std::vector<const Dataset*> sets = {data_.get()};
+  if (validation_data_ != nullptr) sets.push_back(validation_data_.get());
+  return sets;
+}
+
+// A mean over nothing is none. But it is the job's own mistake only where the data are what was prepared on every node.
+absl::Status Trainer::NothingCommonToTrain(const std::vector<int64_t>& trained, const std::string& rows,
+                                           const std::string& remedy) {
+  MOTLEY_RETURN_IF_ERROR(proof_.Await());
+  const auto other = std::find_if(trained.begin(), trained.end(), [&](int64_t tokens) { return tokens != trained[0]; });
+  if (other == trained.end()) {
+    return absl::FailedPreconditionError(absl::StrCat(rows, " have no token that is trained on, so there is no loss; ", remedy));
   }
-  is_compared_ = !unproven.empty();
-  if (is_compared_ && ProvesData(assignment_)) prover_ = std::make_unique<DataProver>(std::move(unproven));
-  return absl::OkStatus();
+  proof_.Again(true);  // somebody's data are not what they were when they were compared
+  MOTLEY_RETURN_IF_ERROR(proof_.Await());
+  const auto rank = static_cast<size_t>(other - trained.begin());
+  return absl::FailedPreconditionError(
+      absl::StrCat(rows, " have ", trained[0], " tokens that are trained on for ", assignment_.devices[0].value(), " and ",
+                   *other, " for ", assignment_.devices[rank].value(),
+                   ", though both nodes' data were compared and are what was prepared; a disk or a memory gave "
+                   "other bytes at one of two reads"));
 }
 
-// All ranks together: one that came to a save before rank 0 would wait for it only as long as a file system may be late, and
-// rank 0 compares data.
-absl::Status Trainer::AwaitProof() {
-  if (!is_compared_) return absl::OkStatus();
-  const Heartbeat heartbeat(kSaveBeat, [this] { progress_.Beat("comparing the data"); });
-  if (options_.before_proof) options_.before_proof();
-  if (prover_ != nullptr) MOTLEY_RETURN_IF_ERROR(prover_->Await());
-  MOTLEY_RETURN_IF_ERROR(communicator_.GatherStrings("compared").status());
-  is_compared_ = false;
-  return absl::OkStatus();
-}
-
-// A mean over nothing is none.
-absl::Status Trainer::NothingToTrain(const std::string& rows, const std::string& remedy) const {
-  return absl::FailedPreconditionError(absl::StrCat(rows, " have no token that is trained on, so there is no loss; ", remedy));
-}
-
-absl::Status Trainer::CheckValidationCounts() const {
+absl::Status Trainer::CheckValidationCounts() {
   const int64_t samples = assignment_.config.data.validation_samples;
   if (samples == 0 || !ValidationData().has_rows()) return absl::OkStatus();
   MOTLEY_ASSIGN_OR_RETURN(const int64_t trained,
                           CountTrained(ValidationData(), Split::kValidation, ValidationSamples({samples, 0})));
-  if (trained > 0) return absl::OkStatus();
-  return NothingToTrain(absl::StrCat("the ", samples, " validation rows"), "raise data.validation_samples, or give other rows");
+  MOTLEY_ASSIGN_OR_RETURN(const auto by_rank, communicator_.GatherScalars({static_cast<double>(trained)}));
+  std::vector<int64_t> counts;
+  for (const std::vector<double>& of_rank : by_rank) counts.push_back(static_cast<int64_t>(of_rank[0]));
+  const bool alike = std::all_of(counts.begin(), counts.end(), [trained](int64_t count) { return count == trained; });
+  if (alike && trained > 0) return absl::OkStatus();
+  return NothingCommonToTrain(counts, absl::StrCat("the ", samples, " validation rows"),
+                              "raise data.validation_samples, or give other rows");
 }
 
-absl::Status Trainer::CheckValidationData() const {
+absl::Status Trainer::CheckValidationData() {
   const DataSection& section = assignment_.config.data;
   const int64_t samples = ValidationData().num_samples(Split::kValidation);
   if (section.validation_samples <= samples) return CheckValidationCounts();
@@ -256,8 +262,29 @@ absl::Status Trainer::SaveWhatIsDue(int64_t steps_done, bool last, const StepSca
   if (assignment_.config.checkpoint.folder.empty() || saved_step_ == steps_done) return absl::OkStatus();
   const bool at_last = last || (agreed.stop && agreed.save);
   if (!at_last && !agreed.checkpoint) return absl::OkStatus();
-  MOTLEY_RETURN_IF_ERROR(AwaitProof());  // nobody goes on from steps on other data
+  MOTLEY_ASSIGN_OR_RETURN(const bool may_save, MaySave(steps_done, last, agreed));
+  if (!may_save) return absl::OkStatus();
   return at_last ? SaveAtLast(steps_done) : SaveAndGoOn(steps_done);
+}
+
+// Nobody goes on from steps on other data. All ranks together: one that came to a save before rank 0 would wait for it only as
+// long as a file system may be late, and rank 0 compares data.
+absl::StatusOr<bool> Trainer::MaySave(int64_t steps_done, bool last, const StepScalars& agreed) {
+  if (last) {
+    MOTLEY_RETURN_IF_ERROR(proof_.Await());
+    return true;
+  }
+  const auto stops = [this, &agreed] { return stop_.stop || agreed.stop; };
+  MOTLEY_ASSIGN_OR_RETURN(const bool proven, proof_.AwaitUnlessStopped(schedule_.Unsaved(), stops));
+  if (proven) return true;
+  schedule_.Failed();  // without an end it is tried again
+  if (agreed.stop && assignment_.rank == 0) {
+    host_.OnCheckpointFailed(steps_done,
+                             "its data are not compared yet, which takes longer than these steps or than a stop may; what was "
+                             "compared is kept, and the next generation goes on with the rest",
+                             DeviceId());
+  }
+  return false;
 }
 
 absl::StatusOr<StepOutcome> Trainer::Step(int64_t step, StepResult& result) {
@@ -269,15 +296,11 @@ absl::StatusOr<StepOutcome> Trainer::Step(int64_t step, StepResult& result) {
   pacer_.ResetCounters();
   const double lateness_before = communicator_.lateness_seconds();
 
-  if (prover_ != nullptr) MOTLEY_RETURN_IF_ERROR(prover_->Found());
+  MOTLEY_RETURN_IF_ERROR(proof_.Found());
   StepInput input;
   MOTLEY_ASSIGN_OR_RETURN(input.batch, batches_->Load(step));
   input.trained_tokens = input.batch.trained_tokens;
-  if (input.trained_tokens == 0) {
-    return NothingToTrain(
-        absl::StrCat("the ", config.training.global_batch_size, " rows of ", config.data.path, " in step ", step + 1),
-        "raise training.global_batch_size, or prepare the data with more that is trained on");
-  }
+  MOTLEY_ASSIGN_OR_RETURN(input.touched, proof_.TakeTouched());
   input.step = step;
   input.lr = LearningRate(config, step);
   LossScale& loss_scale = state_->loss_scale();
@@ -289,6 +312,13 @@ absl::StatusOr<StepOutcome> Trainer::Step(int64_t step, StepResult& result) {
   input.save = stop_.save;
   input.checkpoint = assignment_.rank == 0 && schedule_.Due(step + 1);
   MOTLEY_ASSIGN_OR_RETURN(StepOutcome outcome, executor_->Run(program, input));
+  if (outcome.scalars.sum.touched) proof_.Again(false);
+  if (outcome.is_void) {
+    return NothingCommonToTrain(
+        outcome.scalars.trained_tokens,
+        absl::StrCat("the ", config.training.global_batch_size, " rows of ", config.data.path, " in step ", step + 1),
+        "raise training.global_batch_size, or prepare the data with more that is trained on");
+  }
 
   result.step = step + 1;
   result.loss = outcome.scalars.loss();
@@ -335,6 +365,7 @@ absl::Status Trainer::Evaluate(int64_t steps_done, StepResult& result) {
   MOTLEY_ASSIGN_OR_RETURN(const StepOutcome outcome, executor_->Run(program, input));
   result.has_validation_loss = true;
   result.validation_loss = outcome.scalars.loss();
+  result.validation_bits_per_byte = BitsPerByte(result.validation_loss, ValidationData().summary());
   return absl::OkStatus();
 }
 
@@ -362,7 +393,7 @@ absl::StatusOr<RunEnd> Trainer::Run() {
     host_.OnStep(result);
     const StepScalars& agreed = outcome.scalars.sum;
     const bool last = step + 1 == steps;
-    if (last) MOTLEY_RETURN_IF_ERROR(AwaitProof());
+    if (last) MOTLEY_RETURN_IF_ERROR(proof_.Await());  // no job succeeds on data that nobody has compared
     MOTLEY_RETURN_IF_ERROR(SaveWhatIsDue(step + 1, last, agreed));
     if (agreed.stop && !last) return RunEnd::kStopped;
   }

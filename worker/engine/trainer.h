@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
@@ -12,7 +13,6 @@
 #include "common/session/assignment.h"
 #include "worker/engine/batch_loader.h"
 #include "worker/engine/checkpoint_schedule.h"
-#include "worker/engine/data_prover.h"
 #include "worker/engine/device/device_backend.h"
 #include "worker/engine/engine.h"
 #include "worker/engine/executor.h"
@@ -20,6 +20,7 @@
 #include "worker/engine/model/state.h"
 #include "worker/engine/progress_meter.h"
 #include "worker/engine/rank_lanes.h"
+#include "worker/engine/shared_proof.h"
 #include "worker/engine/transport/communicator.h"
 
 namespace motley::engine {
@@ -52,11 +53,12 @@ class Trainer {
   absl::Status ReadData();
   const Dataset& ValidationData() const { return validation_data_ != nullptr ? *validation_data_ : *data_; }
   // That there are as many validation samples as the job asks for, and that something of them counts.
-  absl::Status CheckValidationData() const;
-  absl::Status CheckValidationCounts() const;
-  absl::Status NothingToTrain(const std::string& rows, const std::string& remedy) const;
-  // A job does not succeed on data that nobody has compared. Returns on all ranks once all nodes have.
-  absl::Status AwaitProof();
+  absl::Status CheckValidationData();
+  absl::Status CheckValidationCounts();
+  // By all ranks, of rows of which each found so many tokens that are trained on: always an error, and that of the node whose
+  // data are not what was prepared, if there is one.
+  absl::Status NothingCommonToTrain(const std::vector<int64_t>& trained, const std::string& rows, const std::string& remedy);
+  std::vector<const Dataset*> DataSets() const;
   // That all ranks were given programs of one plan.
   absl::Status AgreeOnPrograms();
   absl::StatusOr<StepOutcome> Step(int64_t step, StepResult& result);
@@ -71,6 +73,8 @@ class Trainer {
   // What would be lost otherwise: tried again with pauses.
   absl::Status SaveAtLast(int64_t steps_done);
   absl::Status SaveWhatIsDue(int64_t steps_done, bool last, const StepScalars& agreed);
+  // By all ranks, which come to the same: whether there is a proof of the data, without which nothing is saved.
+  absl::StatusOr<bool> MaySave(int64_t steps_done, bool last, const StepScalars& agreed);
   // What the device holds beside the job's tensors once all is connected and rehearsed, where the plan counted less; else 0.
   int64_t ContextAbovePlan() const;
   bool EvaluationDue(int64_t steps_done) const;
@@ -85,8 +89,7 @@ class Trainer {
   ComputePacer pacer_;
   ProgressMeter progress_;
   std::unique_ptr<Dataset> data_, validation_data_;  // the latter of data.validation_path, or null
-  bool is_compared_ = false;                         // the data, by some rank of each node; the same on every rank
-  std::unique_ptr<DataProver> prover_;               // null: there is nothing to compare, or another rank does
+  SharedProof proof_;
   std::unique_ptr<SampleOrder> order_;
   std::unique_ptr<BatchLoader> batches_;
   std::unique_ptr<ShardedState> state_;

@@ -34,6 +34,8 @@ int main(int argc, char** argv) {
   app.add_option("--fd", fd, "Socket to the worker (inherited)")->excludes(asks)->excludes(tries);
   app.add_option("--link-clock-fd", engine_options.link_clock_fd,
                  "Memory in which the node's emulated links keep their time (inherited)");
+  app.add_option("--known-parts-fd", engine_options.known_parts_fd,
+                 "Memory in which the node's ranks keep what they have compared of the data (inherited)");
   std::string authentication(motley::DataAuthenticationName(engine_options.authentication));
   app.add_option("--data-authentication", authentication, "worker.data_authentication")->check([](const std::string& name) {
     return motley::ParseDataAuthentication(name) ? std::string() : "no such value";

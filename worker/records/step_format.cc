@@ -1,5 +1,7 @@
 #include "worker/records/step_format.h"
 
+#include "common/session/loss_figures.h"
+
 namespace motley::worker {
 namespace {
 
@@ -25,6 +27,13 @@ const std::vector<StepColumn>& StepColumns() {
       {"step_seconds", "speed/step_seconds", [](const StepRecord& r) -> Value { return r.stats.step_seconds; }},
       {"predicted_step_seconds", "speed/predicted_step_seconds",
        [](const StepRecord& r) -> Value { return r.stats.predicted_step_seconds; }},
+      // What is new comes last: some read CSV by the columns' places.
+      {"validation_perplexity", "training/validation_perplexity",
+       [](const StepRecord& r) -> Value {
+         return r.stats.validation_loss ? Value(Perplexity(*r.stats.validation_loss)) : std::nullopt;
+       }},
+      {"validation_bits_per_byte", "training/validation_bits_per_byte",
+       [](const StepRecord& r) -> Value { return r.stats.validation_bits_per_byte; }},
   };
   return *columns;
 }

@@ -4,6 +4,7 @@ import gzip
 import os
 import zlib
 
+from . import foreign
 from .environment import need_parquet, need_zstandard
 from .errors import DATA, NO_INPUT, Refused, one_line
 
@@ -23,9 +24,11 @@ class Source:
 
     def __init__(self, path):
         if os.path.isdir(path):
+            foreign.refuse_folder(path)
             raise Refused(NO_INPUT, f"{path} is a folder; give its files, as {os.path.join(path, '*' + commonest_ending(path))}")
         if not os.path.exists(path):
             raise Refused(NO_INPUT, f"{path} is not there")
+        foreign.refuse_file(path)
         stem, self.packed = path, ""
         for ending in (".gz", ".zst"):
             if path.lower().endswith(ending):

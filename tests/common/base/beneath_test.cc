@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "common/base/fault.h"
 #include "tests/common/base/temp_folder.h"
 
 namespace motley {
@@ -150,6 +152,30 @@ TEST(FileRootsTest, PathsOfJobsLieBeneathARoot) {
   EXPECT_EQ(roots.Open("data.path", folder / "data/../x").status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(roots.MakeFolder("checkpoint.folder", folder / "data/checkpoints/job").ok());
   EXPECT_TRUE(std::filesystem::is_directory(folder / "data/checkpoints/job"));
+}
+
+// What is wrong with the path repeats; an input or output error, too many open files, a right that was refused may not.
+TEST(FileRootsTest, ErrorsOfTheFileSystemAreTheStorages) {
+  TempFolder folder;
+  const std::string text = folder.Write("data/text", "x");
+  const FileRoots roots({folder / "data"});
+  EXPECT_EQ(FaultOf(roots.OpenForRead("data.path", folder / "data/none").status()), Fault::kOurs);
+  EXPECT_EQ(FaultOf(roots.OpenForRead("data.path", "/etc/passwd").status()), Fault::kOurs);
+  ASSERT_EQ(::symlink("/etc/passwd", (folder / "data/out").c_str()), 0);
+  EXPECT_EQ(FaultOf(roots.OpenForRead("data.path", folder / "data/out").status()), Fault::kOurs);
+  // One descriptor is left, which the root takes.
+  struct rlimit before = {};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const int next = ::dup(STDIN_FILENO);
+  ASSERT_GE(next, 0);
+  ::close(next);
+  struct rlimit few = before;
+  few.rlim_cur = static_cast<rlim_t>(next) + 1;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  const absl::Status status = roots.OpenForRead("data.path", text).status();
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(FaultOf(status), Fault::kStorage) << status;
+  EXPECT_THAT(Message(status), HasSubstr("data.path: '" + text + "': cannot open text: Too many open files"));
 }
 
 TEST(FileRootsTest, WithoutRootsTheKeyIsNamed) {

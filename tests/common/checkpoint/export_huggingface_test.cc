@@ -107,7 +107,9 @@ std::string WriteImported(const TempFolder& root, const TestWeights& weights, co
   BaseModel base = BaseOf(*source);
   base.files = files;
   CheckpointManifest manifest{.job = "job-1", .epoch = 3, .step = 0, .model = weights.model};
-  manifest.base = *KeepBase(base, root.path(), 3);
+  const NamedBase named(base);
+  EXPECT_TRUE(KeepBase(named, root.path(), 3, JobUid()).ok());
+  manifest.base = named.name;
   std::vector<std::vector<float>> arrays;
   for (int unit = 0; unit < NumUnits(weights.model); ++unit) {
     arrays.emplace_back(static_cast<size_t>(ParameterLayout(weights.model)[unit].num_elements));
@@ -195,11 +197,17 @@ TEST(ExportHuggingFaceTest, ATokenizerThatCameWithTheTokensStandsForTheBytes) {
   ASSERT_TRUE(WriteTestCheckpoint(root.path(), 40, TinyLlama(), 0.3).ok());
   auto manifest = ReadManifest(root / NameOf(40));
   ASSERT_TRUE(manifest.ok());
-  manifest->base = *KeepBase({{}, {{"tokenizer.json", "{}"}}}, root.path(), 3);
+  const std::string tokenizer = R"({"model": {"vocab": {"</s>": 2}}})";
+  const NamedBase named(BaseModel{{}, {{"tokenizer.json", tokenizer}, {"tokenizer_config.json", R"({"eos_token": "</s>"})"}}});
+  ASSERT_TRUE(KeepBase(named, root.path(), 3, JobUid()).ok());
+  manifest->base = named.name;
   root.Write(NameOf(40) + "/manifest.json", ManifestToJson(*manifest));
   ASSERT_TRUE(ExportHuggingFace(root / NameOf(40), root / "out").ok());
-  EXPECT_EQ(TempFolder::Read(root / "out/tokenizer.json"), "{}");
-  EXPECT_FALSE(std::filesystem::exists(root / "out/tokenizer_config.json"));
+  EXPECT_EQ(TempFolder::Read(root / "out/tokenizer.json"), tokenizer);
+  EXPECT_FALSE(std::filesystem::exists(root / "out/generation_config.json"));
+  const auto config = nlohmann::json::parse(TempFolder::Read(root / "out/config.json"));
+  EXPECT_EQ(config.at("eos_token_id"), 2);
+  EXPECT_TRUE(config.at("bos_token_id").is_null());
   EXPECT_EQ(*ParseHfConfig(TempFolder::Read(root / "out/config.json"), "c"), TinyLlama());
   EXPECT_EQ(Parse(TempFolder::Read(root / "out/model.safetensors")).header["lm_head.weight"]["dtype"], "F32");
 }

@@ -241,8 +241,8 @@ TEST(DataSourceTest, AnAlteredByteIsFoundByItsPart) {
     const auto data = OpenAs(path, 8);
     EXPECT_TRUE(data.ok()) << data.status();
     EXPECT_FALSE(data->is_proven());
-    const std::atomic<bool> stop{false};
-    return data->Prove(stop);
+    Proof proof;
+    return data->Prove(proof);
   };
   EXPECT_EQ(prove(), absl::OkStatus());
   std::fstream file(path + "/tokens.bin", std::ios::in | std::ios::out | std::ios::binary);
@@ -251,9 +251,73 @@ TEST(DataSourceTest, AnAlteredByteIsFoundByItsPart) {
   EXPECT_THAT(
       std::string(prove().message()),
       HasSubstr("ours/tokens.bin is not what was prepared: its bytes 0 to 8000 have another digest than tokens.json says"));
-  const std::atomic<bool> stopped{true};
+  Proof stopped;
+  stopped.stop = true;
   EXPECT_TRUE(absl::IsCancelled(OpenAs(path, 8)->Prove(stopped)));
   EXPECT_TRUE(OpenAs(folder.Write("t.txt", "some text"), 4)->is_proven()) << "it was read whole";
+}
+
+// What a proof of `data` reads, with what is known before and after.
+int64_t BytesRead(const Dataset& data, KnownParts& known) {
+  Proof proof;
+  proof.known = &known;
+  EXPECT_EQ(data.Prove(proof), absl::OkStatus());
+  EXPECT_EQ(proof.bytes, data.BytesToProve());
+  return proof.bytes - proof.not_read;
+}
+
+TEST(DataSourceTest, WhatIsKnownIsNotReadAgain) {
+  TempFolder folder;
+  KnownParts known;
+  const std::string path = WriteStream(folder, "ours", SomeTokens(4000));
+  const auto data = OpenAs(path, 8);
+  const int64_t index = static_cast<int64_t>(fs::file_size(path + "/tokens.idx"));
+  EXPECT_EQ(BytesRead(*data, known), 8000 + index);
+  EXPECT_EQ(BytesRead(*data, known), 0);
+  EXPECT_EQ(BytesRead(*OpenAs(path, 8), known), 0) << "the next generation";
+  ::usleep(20'000);  // a tick of the kernel's clock
+  ASSERT_EQ(::chmod((path + "/tokens.bin").c_str(), 0600), 0);
+  EXPECT_EQ(BytesRead(*data, known), 8000) << "of the file that was altered alone";
+
+  folder.Write("m.idx", IndexBytes(8, 2, {200}, {0, 1}));
+  const std::string others = folder.Write("m.bin", Bytes(SomeTokens(200)));
+  DataOptions options;
+  options.known_digest = SummaryOf(others)->digest;
+  const auto megatron = Dataset::Read(*OpenData(others), others, 5, 0, options);
+  EXPECT_EQ(BytesRead(*megatron, known), megatron->BytesToProve());
+  EXPECT_EQ(BytesRead(*megatron, known), 0);
+}
+
+// Both of one file that stays open, and of one of so many that it is opened again for each read.
+TEST(DataSourceTest, TextThatWasTouchedIsDigestedAgain) {
+  TempFolder folder;
+  const std::string text(100, 'x');
+  for (int i = 100; i < 300; ++i) folder.Write("t/" + std::to_string(i), text);
+  const auto data = OpenAs(folder / "t", 9);
+  ASSERT_TRUE(data.ok()) << data.status();
+  for (const int64_t file : {0, 150}) {
+    const std::string path = folder / "t/" + std::to_string(100 + file);
+    struct stat before;
+    ASSERT_EQ(::stat(path.c_str(), &before), 0);
+    ::usleep(20'000);  // a tick of the kernel's clock
+    EXPECT_TRUE(ReadRow(*data, Split::kTrain, file * 100 / 9, 9).ok());
+    EXPECT_FALSE(*data->TakeTouched(false));
+    ASSERT_EQ(::chmod(path.c_str(), 0600), 0);
+    EXPECT_TRUE(ReadRow(*data, Split::kTrain, (file * 100 + 9) / 9, 9).ok());
+    EXPECT_TRUE(*data->TakeTouched(false)) << file;
+    Proof proof;
+    EXPECT_EQ(data->Prove(proof), absl::OkStatus()) << "another mode is no other text";
+    EXPECT_FALSE(*data->TakeTouched(true)) << file;
+    std::fstream(path, std::ios::in | std::ios::out | std::ios::binary).seekp(50).put('y');
+    const timespec times[2] = {before.st_atim, before.st_mtim};
+    ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+    Proof again;
+    EXPECT_THAT(std::string(data->Prove(again).message()), HasSubstr("has digest")) << file;
+    folder.Write("t/" + std::to_string(100 + file), text);
+    ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+    Proof as_before;
+    EXPECT_EQ(data->Prove(as_before), absl::OkStatus());
+  }
 }
 
 // A rank whose node has just digested them does not read gigabytes before its first step.
@@ -262,7 +326,6 @@ TEST(DataSourceTest, OthersTokensOfAKnownDigestAreComparedLater) {
   const std::vector<uint16_t> tokens = SomeTokens(200);
   folder.Write("m.idx", IndexBytes(8, 2, {200}, {0, 1}));
   const std::string path = folder.Write("m.bin", Bytes(tokens));
-  const std::atomic<bool> stop{false};
   DataOptions options;
   for (const std::string& known : {SummaryOf(path)->digest, Sha256Hex("other")}) {
     options.known_digest = known;
@@ -271,7 +334,8 @@ TEST(DataSourceTest, OthersTokensOfAKnownDigestAreComparedLater) {
     EXPECT_FALSE(data->is_proven());
     EXPECT_EQ(data->summary().digest, known);
     EXPECT_EQ(ReadRow(*data, Split::kTrain, 3, 5)->tokens, Wide(tokens, 15, 5));
-    const absl::Status proof = data->Prove(stop);
+    Proof all;
+    const absl::Status proof = data->Prove(all);
     EXPECT_EQ(proof.ok(), known == SummaryOf(path)->digest);
     if (!proof.ok()) {
       EXPECT_THAT(std::string(proof.message()),

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -44,24 +46,33 @@ inline nlohmann::json PartsOf(const std::string& bytes) {
   return {{"bytes", bytes.size()}, {"parts", parts}};
 }
 
-// tokens.json of these files; `counts` are its other keys.
-inline nlohmann::json TokensJson(nlohmann::json counts, const std::string& bin, const std::string& idx, const std::string& mask) {
-  counts.update({{"format", "motley-tokens"},
-                 {"version", 1},
-                 {"dtype", "uint16"},
-                 {"vocab_size", 1000},
-                 {"source_bytes", 5000},
-                 {"tokenizer", Sha256Hex("tokenizer")},
-                 {"chat_template", nullptr},
-                 {"eos", "on"},
-                 {"made_with", {{"transformers", "5.23.0"}}}});
-  counts["files"] = {{kTokensBin, PartsOf(bin)}, {kTokensIdx, PartsOf(idx)}};
-  if (!mask.empty()) counts["files"][kMaskBin] = PartsOf(mask);
-  return counts;
+// tokens.json of these files; `own` are its other keys, and stand for what it has in common with others'.
+inline nlohmann::json TokensJson(const nlohmann::json& own, const std::string& bin, const std::string& idx,
+                                 const std::string& mask) {
+  nlohmann::json json = {{"format", "motley-tokens"}, {"version", 1},         {"dtype", "uint16"},
+                         {"vocab_size", 1000},        {"source_bytes", 5000}, {"tokenizer", Sha256Hex("tokenizer")},
+                         {"chat_template", nullptr},  {"eos", "on"},          {"made_with", {{"transformers", "5.23.0"}}}};
+  json["files"] = {{kTokensBin, PartsOf(bin)}, {kTokensIdx, PartsOf(idx)}};
+  if (!mask.empty()) json["files"][kMaskBin] = PartsOf(mask);
+  json.update(own);
+  return json;
 }
 
-// Writes the folder `name` of rows; returns its path.
-inline std::string WriteRows(const TempFolder& folder, const std::string& name, const TokenRowsText& text, int64_t seq_len) {
+// The folder and what is in it; returns its path. Without a mask there is no file of one.
+inline std::string WriteTokens(const std::filesystem::path& path, const nlohmann::json& own, const std::string& bin,
+                               const std::string& idx, const std::string& mask) {
+  std::filesystem::create_directories(path);
+  const auto write = [&path](const char* name, const std::string& text) { std::ofstream(path / name, std::ios::binary) << text; };
+  write(kTokensBin, bin);
+  write(kTokensIdx, idx);
+  if (!mask.empty()) write(kMaskBin, mask);
+  write(kTokensJson, TokensJson(own, bin, idx, mask).dump(1));
+  return path.string();
+}
+
+// Writes a folder of rows; returns its path. `own` are keys of its tokens.json that are not as usual.
+inline std::string WriteRows(const std::filesystem::path& path, const TokenRowsText& text, int64_t seq_len,
+                             const nlohmann::json& own = nlohmann::json::object()) {
   std::vector<uint16_t> tokens;
   std::vector<int32_t> lengths;
   std::vector<int64_t> rows = {0};
@@ -76,19 +87,18 @@ inline std::string WriteRows(const TempFolder& folder, const std::string& name, 
   }
   std::string mask((text.mask.size() + 7) / 8, '\0');
   for (size_t i = 0; i < text.mask.size(); ++i) mask[i / 8] = static_cast<char>(mask[i / 8] | (text.mask[i] ? 1 << (i % 8) : 0));
-  const std::string bin = Bytes(tokens), idx = IndexBytes(8, 2, lengths, rows);
-  folder.Write(name + "/" + kTokensBin, bin);
-  folder.Write(name + "/" + kTokensIdx, idx);
-  if (!mask.empty()) folder.Write(name + "/" + kMaskBin, mask);
-  const nlohmann::json counts = {{"kind", "rows"},
-                                 {"seq_len", seq_len},
-                                 {"greatest_token", tokens.empty() ? 0 : *std::max_element(tokens.begin(), tokens.end())},
-                                 {"tokens", tokens.size()},
-                                 {"documents", lengths.size()},
-                                 {"rows", text.rows.size()},
-                                 {"trained_tokens", trained}};
-  folder.Write(name + "/" + kTokensJson, TokensJson(counts, bin, idx, mask).dump(1));
-  return folder / name;
+  nlohmann::json keys = {{"kind", "rows"},
+                         {"seq_len", seq_len},
+                         {"greatest_token", tokens.empty() ? 0 : *std::max_element(tokens.begin(), tokens.end())},
+                         {"tokens", tokens.size()},
+                         {"documents", lengths.size()},
+                         {"rows", text.rows.size()},
+                         {"trained_tokens", trained}};
+  keys.update(own);
+  return WriteTokens(path, keys, Bytes(tokens), IndexBytes(8, 2, lengths, rows), mask);
+}
+inline std::string WriteRows(const TempFolder& folder, const std::string& name, const TokenRowsText& text, int64_t seq_len) {
+  return WriteRows(folder / name, text, seq_len);
 }
 
 // Writes the folder `name` of a stream of documents of ten tokens.
@@ -97,16 +107,12 @@ inline std::string WriteStream(const TempFolder& folder, const std::string& name
   if (tokens.size() % 10 > 0) lengths.push_back(static_cast<int32_t>(tokens.size() % 10));
   std::vector<int64_t> documents;
   for (size_t i = 0; i <= lengths.size(); ++i) documents.push_back(static_cast<int64_t>(i));
-  const std::string bin = Bytes(tokens), idx = IndexBytes(8, 2, lengths, documents);
-  folder.Write(name + "/" + kTokensBin, bin);
-  folder.Write(name + "/" + kTokensIdx, idx);
-  const nlohmann::json counts = {{"kind", "stream"},
-                                 {"greatest_token", *std::max_element(tokens.begin(), tokens.end())},
-                                 {"tokens", tokens.size()},
-                                 {"documents", lengths.size()},
-                                 {"trained_tokens", tokens.size() - 1}};
-  folder.Write(name + "/" + kTokensJson, TokensJson(counts, bin, idx, "").dump(1));
-  return folder / name;
+  const nlohmann::json keys = {{"kind", "stream"},
+                               {"greatest_token", *std::max_element(tokens.begin(), tokens.end())},
+                               {"tokens", tokens.size()},
+                               {"documents", lengths.size()},
+                               {"trained_tokens", tokens.size() - 1}};
+  return WriteTokens(folder / name, keys, Bytes(tokens), IndexBytes(8, 2, lengths, documents), "");
 }
 
 // A sample as it is read whole.

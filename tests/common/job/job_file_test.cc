@@ -128,13 +128,15 @@ TEST(JobFileTest, GptAsPublishedIsTrainedWithANote) {
   EXPECT_THAT(file->notes, testing::Contains(testing::HasSubstr("attn_pdrop 0.1: Motley trains without dropout")));
 }
 
-TEST(JobFileTest, AWindowIsTakenWithTheSequenceThatItHolds) {
+TEST(JobFileTest, AWindowIsTakenWithANoteWhereItLeavesTokensOut) {
   TempFolder folder;
   folder.Write("config.json", kMistralConfig);
   const std::string path = folder.Write("a.toml", std::string("[model]\nconfig = \"config.json\"\n") + kPaths);
-  EXPECT_TRUE(LoadJobFile(path, {"training.seq_len=4096"}).ok());
-  EXPECT_THAT(std::string(LoadJobFile(path, {"training.seq_len=8192"}).status().message()),
-              testing::HasSubstr("sliding_window 4096: attention over a window"));
+  const auto words = testing::Contains(testing::HasSubstr("sliding_window 4096: attention is priced over all earlier tokens"));
+  const auto held = LoadJobFile(path, {"training.seq_len=4096"}), longer = LoadJobFile(path, {"training.seq_len=8192"});
+  ASSERT_TRUE(held.ok() && longer.ok()) << held.status() << longer.status();
+  EXPECT_THAT(held->notes, testing::Not(words));
+  EXPECT_THAT(longer->notes, words);
 }
 
 TEST(JobFileTest, RelativePaths) {
@@ -276,7 +278,9 @@ TEST(JobFileTest, TheModelOfAHuggingFaceFolderIsItsOwn) {
   EXPECT_THAT(std::string(status.message()),
               testing::AllOf(testing::StartsWith(path + ":4: checkpoint.initial: " + (folder / "base/config.json") +
                                                  " is of another model, with "),
-                             testing::HasSubstr("leave out [model]")));
+                             testing::HasSubstr(": it has num_hidden_layers 3 and not 2; leave out [model]")));
+  status = LoadJobFile(path, {"model.name=gpt2", "model.flavor=124M"}).status();
+  EXPECT_THAT(std::string(status.message()), testing::HasSubstr(": it has model_type \"llama\" and not \"gpt2\"; leave out"));
   // What is wrong with the folder's model is said of the key.
   folder.Write("base/config.json", R"({"model_type": "gemma3", "text_config": {}})");
   EXPECT_THAT(std::string(LoadJobFile(path, {}).status().message()),

@@ -116,6 +116,7 @@ TEST(ModelTest, LeftOutSizesAreThoseOfTransformers) {
   expect("llama", llama);
   ModelShape mistral = llama;
   mistral.intermediate_size = 14336, mistral.max_positions = 131072, mistral.num_kv_heads = 8;
+  mistral.layer_kinds.assign(32, {.window = 4096});
   expect("mistral", mistral);
   ModelShape qwen = llama;
   qwen.family = ModelFamily::kQwen2;
@@ -200,6 +201,8 @@ TEST(ModelTest, OfSeveralRotaryKeysOneWins) {
       {R"(, "max_position_embeddings": 512, "rope_scaling": )" + without, 10000, of_model},
       {R"(, "rope_scaling": )" + without, 10000, of_default},
       {R"(, "original_max_position_embeddings": 32, "rope_scaling": )" + llama3, 10000, beside},
+      {R"(, "rope_scaling": )" + llama3 + R"(, "rope_parameters": {"rope_type": "yarn", "factor": 4.0})", 10000, scaled},
+      {R"(, "rope_scaling": )" + plain + R"(, "rope_parameters": )" + llama3, 5, {}},
   };
   for (const auto& [keys, theta, scaling] : rows) {
     const auto shape = ParseHfConfig(LlamaWith(keys), "c");
@@ -244,6 +247,57 @@ TEST(ModelTest, SmolLm3ChoosesLayersWithoutPositions) {
   EXPECT_TRUE(ModelShape().KindOf(7).rotary);
   EXPECT_FALSE(ModelFlavor("smollm3", "3B")->KindOf(3).rotary);
   EXPECT_TRUE(ModelFlavor("smollm3", "3B")->KindOf(4).rotary);
+}
+
+// As transformers 5.23 reads them: each row was looked up there.
+TEST(ModelTest, WindowsAreThoseOfTransformers) {
+  using Windows = std::vector<int64_t>;
+  const std::tuple<const char*, const char*, Windows> rows[] = {
+      {"mistral", "", {4096, 4096}},
+      {"mistral", R"(, "sliding_window": 64, "use_sliding_window": false)", {64, 64}},
+      {"mistral", R"(, "sliding_window": null)", {0, 0}},
+      {"phi3", R"(, "sliding_window": 64)", {64, 64}},
+      {"phi3", "", {0, 0}},
+      {"qwen2", R"(, "sliding_window": 64)", {0, 0}},
+      {"qwen2", R"(, "sliding_window": 64, "use_sliding_window": true)", {0, 0}},
+      {"qwen2", R"(, "use_sliding_window": true, "max_window_layers": 1)", {0, 4096}},
+      {"qwen3", R"(, "sliding_window": 64, "use_sliding_window": true, "max_window_layers": 0)", {64, 64}},
+      {"qwen3",
+       R"(, "sliding_window": 64, "use_sliding_window": true, "layer_types": ["sliding_attention", "full_attention"])",
+       {64, 0}},
+      {"qwen3", R"(, "sliding_window": null, "use_sliding_window": true, "max_window_layers": 0)", {0, 0}},
+      {"smollm3", R"(, "sliding_window": 64, "use_sliding_window": true, "no_rope_layers": [1, 0])", {0, 64}},
+      {"smollm3",
+       R"(, "sliding_window": 64, "use_sliding_window": true, "layer_types": ["sliding_attention", "full_attention"])",
+       {64, 0}},
+      {"smollm3", R"(, "sliding_window": 64, "no_rope_layers": [1, 0])", {0, 0}},
+  };
+  for (const auto& [type, keys, windows] : rows) {
+    for (const int64_t seq_len : {0, 32, 8192}) {  // a shape says its window, whether it leaves tokens out or not
+      const auto shape = ParseHfConfig(With(type, keys), "c", seq_len);
+      ASSERT_TRUE(shape.ok()) << type << keys << shape.status();
+      EXPECT_EQ((Windows{shape->KindOf(0).window, shape->KindOf(1).window}), windows) << type << keys;
+      EXPECT_EQ(*ParseHfConfig(ToHfConfig(*shape), "c"), *shape) << ToHfConfig(*shape);
+    }
+  }
+  EXPECT_THAT(ToHfConfig(*ParseHfConfig(With("mistral", ""), "c")), testing::HasSubstr("MistralForCausalLM"));
+  EXPECT_THAT(ToHfConfig(*ParseHfConfig(With("mistral", R"(, "sliding_window": null)"), "c")),
+              testing::HasSubstr("LlamaForCausalLM"));
+}
+
+// Of a checkpoint that was made before windows were read, too.
+TEST(ModelTest, AWindowThatHoldsTheSequencesIsNoOtherModel) {
+  const ModelShape full = *ModelFlavor("llama3", "debug");
+  ModelShape windowed = full, other = full;
+  windowed.layer_kinds = {{.window = 64}, {.window = 64}};
+  other.layer_kinds = {{.window = 64}, {}};
+  EXPECT_TRUE(SameModel(full, windowed, 64));
+  EXPECT_FALSE(SameModel(full, windowed, 65));
+  EXPECT_FALSE(SameModel(windowed, other, 65));
+  EXPECT_TRUE(SameModel(windowed, other, 64));
+  EXPECT_FALSE(SameModel(full, *ModelFlavor("qwen2", "debug"), 64));
+  EXPECT_THAT(ModelWords(full), testing::EndsWith(" parameters"));
+  EXPECT_THAT(ModelWords(windowed), testing::EndsWith(" parameters and a window of 64 tokens in 2 of its layers"));
 }
 
 TEST(ModelTest, WhatIsNotSupportedIsRefusedByKey) {
@@ -303,31 +357,38 @@ TEST(ModelTest, WhatIsNotSupportedIsRefusedByKey) {
       {LlamaWith(R"(, "rope_scaling": {"type": "default", "factor": 4.0})"),
        "rope_scaling with rope_type \"default\" and factor 4.0 says both"},
       {LlamaWith(R"(, "rope_parameters": {"rope_type": "yarn"})"), "rope_parameters with rope_type \"yarn\" is not supported"},
+      {LlamaWith(R"(, "rope_parameters": {"rope_type": "longrope", "short_factor": [1], "long_factor": [1]})"),
+       "rope_parameters with rope_type \"longrope\" is not supported"},
+      {LlamaWith(R"(, "rope_scaling": {"rope_type": "yarn", "factor": 4}, "rope_parameters": {"rope_type": "default"})"),
+       "rope_scaling with rope_type \"yarn\" is not supported"},
+      {LlamaWith(R"(, "attn_logit_softcapping": 50.0)"), "attn_logit_softcapping 50.0 is not supported; remove it"},
+      {LlamaWith(R"(, "final_logit_softcapping": 30.0)"), "final_logit_softcapping 30.0 is not supported; remove it"},
       {LlamaWith(R"(, "rope_parameters": 5)"), "rope_parameters must be an object"},
       {LlamaWith(R"(, "rope_parameters": {"rope_theta": -1})"), "rope_parameters: rope_theta must be a number above 0"},
       {LlamaWith(R"(, "num_key_value_heads": 3)"), "num_key_value_heads must divide num_attention_heads 4, got 3"},
       {LlamaWith(R"(, "head_dim": 15)"), "head_dim must be even for rotary positions, got 15"},
       {R"({"model_type": "llama", "hidden_size": 65, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 96})",
        "hidden_size must be a multiple of num_attention_heads 4, got 65"},
-      {With("mistral", ""), "sliding_window 4096, which it is where the key is left out: attention over a window"},
-      {With("mistral", R"(, "sliding_window": 64, "use_sliding_window": false)"), "sliding_window 64: attention over a window"},
-      {With("qwen2", R"(, "use_sliding_window": true)"), "sliding_window 4096, which it is where the key is left out"},
-      {With("qwen2", R"(, "use_sliding_window": true, "sliding_window": 64)"), "sliding_window 64: attention over a window"},
+      {With("mistral", R"(, "sliding_window": 64, "layer_types": ["sliding_attention", "full_attention"])"),
+       "layer_types with \"full_attention\", which transformers does not read of this type: every layer has the window there"},
+      {With("qwen2", R"(, "use_sliding_window": true, "layer_types": ["sliding_attention"])"),
+       "layer_types must have one for each of the 2 layers, got 1"},
+      {With("qwen2", R"(, "use_sliding_window": true, "layer_types": "full_attention")"), "layer_types must be an array"},
+      {With("qwen3", R"(, "use_sliding_window": true, "layer_types": ["full_attention", "chunked_attention"])"),
+       "layer_types with \"chunked_attention\": the engine has attention over all earlier tokens"},
       {With("qwen2", R"(, "layer_types": ["full_attention", "sliding_attention"])"), "layer_types with \"sliding_attention\""},
       {With("qwen2", R"(, "rope_scaling": {"type": "yarn", "factor": 4.0})"), "rope_scaling with type \"yarn\""},
       {With("qwen2", R"(, "mlp_bias": true)"), "mlp_bias true is not supported; use false"},
       {With("qwen3", R"(, "attention_bias": true)"), "attention_bias true is not supported; use false"},
-      {With("qwen3", R"(, "use_sliding_window": true, "sliding_window": 64)"), "sliding_window 64: attention over a window"},
       {With("phi3", R"(, "partial_rotary_factor": 0.75)"), "partial_rotary_factor 0.75 is not supported; use 1.0"},
       {With("phi3", R"(, "rope_scaling": {"type": "longrope", "short_factor": [1], "long_factor": [1]})"),
        "rope_scaling with type \"longrope\" is not supported"},
-      {With("phi3", R"(, "sliding_window": 64)"), "sliding_window 64: attention over a window"},
+      {With("olmo2", R"(, "sliding_window": 64)"), "sliding_window 64: attention over a window"},
       {With("smollm3", R"(, "no_rope_layers": [1])"),
        "no_rope_layers must have 1 or 0 (without rotary positions) for each of the 2 layers"},
       {With("smollm3", R"(, "no_rope_layers": [1, 2])"), "no_rope_layers must have 1 or 0"},
       {With("smollm3", R"(, "no_rope_layers": 4)"), "no_rope_layers must have 1 or 0"},
       {With("smollm3", R"(, "no_rope_layer_interval": 0)"), "no_rope_layer_interval must be at least 1, got 0"},
-      {With("smollm3", R"(, "use_sliding_window": true, "sliding_window": 64)"), "sliding_window 64: attention over a window"},
       {LlamaWith(R"(, "quantization_config": {"bits": 4})"), "quantization_config"},
   };
   for (const auto& [text, message] : cases) {

@@ -20,15 +20,22 @@ BaseModel SomeBase() {
           {{"additional_chat_templates/tool.jinja", "{{ x }}"}, {"config.json", "{\"a\": 1}\n"}, {"tokenizer.json", "\x01\xff"}}};
 }
 
+const JobUid kNobody;
+
+// Its name, where that is well.
+std::string Keep(const BaseModel& base, const std::string& root, int64_t epoch, const JobUid& uid = kNobody) {
+  const NamedBase named(base);
+  const absl::Status kept = KeepBase(named, root, epoch, uid);
+  EXPECT_TRUE(kept.ok()) << kept;
+  return named.name;
+}
+
 TEST(BaseModelTest, WhatIsKeptIsReadBack) {
   const TempFolder root;
-  const auto name = KeepBase(SomeBase(), root.path(), 3);
-  ASSERT_TRUE(name.ok()) << name.status();
-  EXPECT_TRUE(IsBaseName(*name)) << *name;
-  const auto again = KeepBase(SomeBase(), root.path(), 4);
-  ASSERT_TRUE(again.ok()) << again.status();
-  EXPECT_EQ(*again, *name);
-  const auto base = ReadBase(root.path(), *name);
+  const std::string name = Keep(SomeBase(), root.path(), 3);
+  EXPECT_TRUE(IsBaseName(name)) << name;
+  EXPECT_EQ(Keep(SomeBase(), root.path(), 4), name);
+  const auto base = ReadBase(root.path(), name);
   ASSERT_TRUE(base.ok()) << base.status();
   EXPECT_EQ(base->tensors, SomeBase().tensors);
   ASSERT_EQ(base->files.size(), 3u);
@@ -39,7 +46,7 @@ TEST(BaseModelTest, WhatIsKeptIsReadBack) {
   EXPECT_EQ(base->Find("merges.txt"), nullptr);
   BaseModel other = SomeBase();
   other.tensors[0].dtype = DType::kFloat32;
-  EXPECT_NE(*KeepBase(other, root.path(), 3), *name);
+  EXPECT_NE(Keep(other, root.path(), 3), name);
   int entries = 0;
   for (const auto& entry : std::filesystem::directory_iterator(root.path())) entries += entry.is_directory();
   EXPECT_EQ(entries, 2) << "nothing unfinished is left";
@@ -47,18 +54,62 @@ TEST(BaseModelTest, WhatIsKeptIsReadBack) {
 
 TEST(BaseModelTest, WhatAKilledWriterLeftIsNoBase) {
   const TempFolder root;
-  const auto name = KeepBase(SomeBase(), root.path(), 3);
-  ASSERT_TRUE(name.ok());
-  std::filesystem::rename(root / *name, root / (".tmp-" + *name + "-gen-5"));
-  std::filesystem::remove(root / (".tmp-" + *name + "-gen-5/base.json"));
-  EXPECT_EQ(ReadBase(root.path(), *name).status().code(), absl::StatusCode::kNotFound);
-  EXPECT_TRUE(KeepBase(SomeBase(), root.path(), 5).ok());
-  EXPECT_TRUE(ReadBase(root.path(), *name).ok());
+  const std::string name = Keep(SomeBase(), root.path(), 3);
+  std::filesystem::rename(root / name, root / (".tmp-" + name + "-gen-5"));
+  std::filesystem::remove(root / (".tmp-" + name + "-gen-5/base.json"));
+  EXPECT_EQ(ReadBase(root.path(), name).status().code(), absl::StatusCode::kNotFound);
+  Keep(SomeBase(), root.path(), 5);
+  EXPECT_TRUE(ReadBase(root.path(), name).ok());
+}
+
+TEST(BaseModelTest, WhatSomebodyDeletedOfItIsWrittenAgain) {
+  for (const char* lost : {"", "/base.json", "/files", "/files/config.json", "/files/additional_chat_templates"}) {
+    const TempFolder root;
+    const std::string name = Keep(SomeBase(), root.path(), 3);
+    std::filesystem::remove_all(root / (name + lost));
+    Keep(SomeBase(), root.path(), 3);
+    EXPECT_TRUE(ReadBase(root.path(), name).ok()) << lost << ": " << ReadBase(root.path(), name).status();
+  }
+  const TempFolder root;
+  const std::string name = Keep(SomeBase(), root.path(), 3);
+  root.Write(name + "/files/config.json", "{");
+  Keep(SomeBase(), root.path(), 3);
+  EXPECT_TRUE(ReadBase(root.path(), name).ok()) << "cut off";
+}
+
+// Whoever may write in the folder would lead an export elsewhere, and the writer as well.
+TEST(BaseModelTest, NoPartOfItIsALink) {
+  for (const char* part : {"", "/base.json", "/files", "/files/config.json", "/files/additional_chat_templates"}) {
+    const TempFolder root, elsewhere;
+    const std::string name = Keep(SomeBase(), root.path(), 3);
+    std::filesystem::rename(root / (name + part), elsewhere / "moved");
+    std::filesystem::create_symlink(elsewhere / "moved", root / (name + part));
+    for (const absl::Status& status :
+         {ReadBase(root.path(), name).status(), KeepBase(NamedBase(SomeBase()), root.path(), 3, kNobody)}) {
+      EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << part << ": " << status;
+      EXPECT_THAT(Message(status), HasSubstr(root / (name + part) + " is a symbolic link"));
+    }
+  }
+}
+
+TEST(BaseModelTest, JobsThatShareItAreMarked) {
+  const TempFolder root;
+  const std::string name = Keep(SomeBase(), root.path(), 3, kOneUid);
+  EXPECT_THAT(*KeepersOf(root.path(), name), testing::ElementsAre(kOneUid));
+  Keep(SomeBase(), root.path(), 4, kOneUid);
+  Keep(SomeBase(), root.path(), 1, kOtherUid);
+  EXPECT_THAT(*KeepersOf(root.path(), name), testing::UnorderedElementsAre(kOneUid, kOtherUid));
+  EXPECT_TRUE(ReadBase(root.path(), name).ok());
+  const TempFolder of_older_build;
+  Keep(SomeBase(), of_older_build.path(), 3);
+  Keep(SomeBase(), of_older_build.path(), 3, kOneUid);
+  EXPECT_THAT(*KeepersOf(of_older_build.path(), name), testing::IsEmpty()) << "nobody knows who else needs it";
+  EXPECT_TRUE(absl::IsNotFound(KeepersOf(root.path(), "base-0123456789abcdef").status()));
 }
 
 TEST(BaseModelTest, DamageIsNamed) {
   const TempFolder root;
-  const std::string name = *KeepBase(SomeBase(), root.path(), 3);
+  const std::string name = Keep(SomeBase(), root.path(), 3);
   root.Write(name + "/files/tokenizer.json", "{}");
   absl::Status status = ReadBase(root.path(), name).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
@@ -68,7 +119,7 @@ TEST(BaseModelTest, DamageIsNamed) {
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(Message(status), HasSubstr("base.json was altered"));
   EXPECT_EQ(ReadBase(root.path(), "../base-0123456789abcdef").status().code(), absl::StatusCode::kDataLoss);
-  EXPECT_EQ(KeepBase(SomeBase(), root / "absent", 3).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(KeepBase(NamedBase(SomeBase()), root / "absent", 3, kNobody).code(), absl::StatusCode::kUnavailable);
 }
 
 TEST(BaseModelTest, NamesAndTypesAreThoseOfTheFiles) {
@@ -90,24 +141,6 @@ TEST(BaseModelTest, NamesAndTypesAreThoseOfTheFiles) {
   EXPECT_TRUE(has({"wte.weight", "transformer.wte.weight", DType::kFloat16}));
   EXPECT_TRUE(has({"lm_head.weight", "transformer.wte.weight", DType::kFloat16}));
   EXPECT_TRUE(has({"h.1.ln_2.bias", "transformer.h.1.ln_2.bias", DType::kFloat32}));
-}
-
-TEST(SmallFilesTest, AreThoseOfAModelAndNoWeights) {
-  const TempFolder folder;
-  for (const char* name : {"config.json", "tokenizer.json", "vocab.json", "merges.txt", "chat_template.jinja", "LICENSE",
-                           "additional_chat_templates/tool.jinja", "README.md", "model.safetensors", "original/params.json",
-                           "modeling_own.py", "additional_chat_templates/notes.md", "LICENSES/MIT.txt"}) {
-    folder.Write(name, name);
-  }
-  const auto files = ReadSmallFiles(folder.path(), OpenAnywhere);
-  ASSERT_TRUE(files.ok()) << files.status();
-  std::vector<std::string> names;
-  for (const SmallFile& file : *files) {
-    EXPECT_EQ(file.text, file.name);
-    names.push_back(file.name);
-  }
-  EXPECT_THAT(names, testing::ElementsAre("LICENSE", "additional_chat_templates/tool.jinja", "chat_template.jinja", "config.json",
-                                          "merges.txt", "tokenizer.json", "vocab.json"));
 }
 
 }  // namespace

@@ -23,6 +23,12 @@ ModelShape TiedLlama() {
   return model;
 }
 
+ModelShape TinyOf(ModelFamily family) {
+  ModelShape model = TinyLlama();
+  model.family = family;
+  return model;
+}
+
 // Elements [begin, end) of a unit as the definition has them.
 template <typename T>
 std::vector<T> ByDefinition(const UnitSpec& unit, int64_t begin, int64_t end) {
@@ -78,7 +84,9 @@ TEST(HuggingFaceWeightsTest, AnyRangeOfAnyFamilyInAnyTypeIsInOurOrder) {
       [](const std::string&) { return DType::kFloat64; },
       [](const std::string& name) { return name.find("norm") != std::string::npos ? DType::kFloat32 : DType::kBFloat16; },
   };
-  for (const ModelShape& model : {TinyModel(true), TinyModel(false), TinyLlama(), TiedLlama(), TinyQwen2()}) {
+  for (const ModelShape& model :
+       {TinyModel(true), TinyModel(false), TinyLlama(), TiedLlama(), TinyQwen2(), TinyOf(ModelFamily::kPhi3),
+        TinyOf(ModelFamily::kQwen3), TinyOf(ModelFamily::kSmolLm3), TinyOf(ModelFamily::kOlmo2)}) {
     for (size_t type = 0; type < std::size(types); ++type) {
       const TempFolder whole, shards;
       const std::vector<TestTensor> tensors = TensorsOfTest({model, types[type], type % 2 == 1});
@@ -173,20 +181,28 @@ TEST(HuggingFaceWeightsTest, OtherTensorsThanTheModelsAreNamed) {
               HasSubstr("holds 'embed_tokens.weight' twice"));
 }
 
+// What is said of the folder whose tensor `name` has `value` as its element `element`.
+std::string WithValue(DType dtype, const std::string& name, size_t element, float value) {
+  const TempFolder folder;
+  std::vector<TestTensor> tensors = TensorsOfTest({TinyLlama(), [&](const std::string&) { return dtype; }});
+  TestTensor& tensor = *std::find_if(tensors.begin(), tensors.end(), [&](const TestTensor& t) { return t.name == name; });
+  const std::string bad = TestBytes(dtype, {value});
+  tensor.bytes.replace(element * bad.size(), bad.size(), bad);
+  WriteWhole(folder, TinyLlama(), tensors);
+  const absl::Status status = ReadAll(folder, TinyLlama());
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  return Message(status);
+}
+
 TEST(HuggingFaceWeightsTest, WhatIsNotFiniteIsNamedWithItsPlace) {
-  for (const DType dtype : {DType::kBFloat16, DType::kFloat32}) {
-    const TempFolder folder;
-    std::vector<TestTensor> tensors = TensorsOfTest({TinyLlama(), [&](const std::string&) { return dtype; }});
-    TestTensor& down = *std::find_if(tensors.begin(), tensors.end(),
-                                     [](const TestTensor& t) { return t.name == "model.layers.1.mlp.down_proj.weight"; });
-    ASSERT_EQ(down.shape, (std::vector<int64_t>{8, 16}));  // turned
-    const float nan = std::numeric_limits<float>::quiet_NaN();
-    const std::string bad = TestBytes(dtype, {nan});
-    down.bytes.replace((3 * 16 + 5) * bad.size(), bad.size(), bad);
-    WriteWhole(folder, TinyLlama(), tensors);
-    const absl::Status status = ReadAll(folder, TinyLlama());
-    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_THAT(Message(status), HasSubstr("'model.layers.1.mlp.down_proj.weight' is NaN or infinite in float32 at [3, 5]"));
+  using Limits = std::numeric_limits<float>;
+  for (const DType dtype : {DType::kBFloat16, DType::kFloat16, DType::kFloat32, DType::kFloat64}) {
+    for (const float value : {Limits::quiet_NaN(), Limits::infinity(), -Limits::infinity()}) {
+      EXPECT_THAT(WithValue(dtype, "model.layers.1.mlp.down_proj.weight", 3 * 16 + 5, value),  // [8, 16], turned
+                  HasSubstr("'model.layers.1.mlp.down_proj.weight' is NaN or infinite in float32 at [3, 5]"));
+      EXPECT_THAT(WithValue(dtype, "model.norm.weight", 7, value),
+                  HasSubstr("'model.norm.weight' is NaN or infinite in float32 at [7]"));
+    }
   }
 }
 

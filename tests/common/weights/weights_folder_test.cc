@@ -97,6 +97,9 @@ TEST(WeightsFolderTest, WhatIsMissingIsNamed) {
   EXPECT_THAT(WhyNot(folder), HasSubstr("lacks model-00002-of-00003.safetensors of the 3 files"));
   folder.Write("model-00002-of-00003.safetensors", "");
   EXPECT_THAT(WhyNot(folder), HasSubstr("model-00002-of-00003.safetensors has 0 bytes"));
+  const std::string shard = SafetensorsText({{"x", "F32", {100}, std::string(400, 'x')}});
+  folder.Write("model-00002-of-00003.safetensors", shard.substr(0, shard.size() - 1));
+  EXPECT_THAT(WhyNot(folder), HasSubstr(absl::StrCat("model-00002-of-00003.safetensors has ", shard.size() - 1, " bytes")));
   folder.Write("model-00002-of-00003.safetensors", SafetensorsText({}));
   EXPECT_THAT(WhyNot(folder), HasSubstr("model-00002-of-00003.safetensors lacks tensor '"));
   for (const auto& [index, what] : {std::pair{R"({"weight_map": {"a": "../b.safetensors"}})", "of the same folder"},
@@ -125,8 +128,10 @@ TEST(WeightsFolderTest, WhatIsNoSuchModelIsNamed) {
   EXPECT_THAT(WhyNot(folder), HasSubstr("holds quantised weights"));
   folder.Write("config.json", begin + R"(, "quantization_config": null})");
   EXPECT_TRUE(OpenWeightsFolder(folder.path(), OpenAnywhere).ok());
-  folder.Write("config.json", R"({"model_type": "gemma3", "text_config": {}})");
-  EXPECT_THAT(WhyNot(folder), HasSubstr("has a text_config: the model has several parts"));
+  for (const std::string key : {"text_config", "llm_config", "language_config", "thinker_config"}) {
+    folder.Write("config.json", R"({"model_type": "gemma3", ")" + key + R"(": {}})");
+    EXPECT_THAT(WhyNot(folder), HasSubstr("has a " + key + ": the model has several parts"));
+  }
   folder.Write("config.json", "<html>");
   EXPECT_THAT(WhyNot(folder), HasSubstr("config.json"));
 }

@@ -112,11 +112,15 @@ TEST(SessionTest, ReportsComeBackAsTheyWere) {
   step.stats.step = 8;
   step.stats.loss = 2.5;
   step.stats.validation_loss = 3.5;
+  step.stats.validation_bits_per_byte = 1.25;
   step.stats.loss_scale = 4096;
   step.stats.skipped = true;
   const auto step_back = ThroughSession<StepReport>(WorkerReport(step));
   EXPECT_EQ(step_back.stats.step, 8);
   EXPECT_EQ(step_back.stats.validation_loss, 3.5);
+  EXPECT_EQ(step_back.stats.validation_bits_per_byte, 1.25);
+  step.stats.validation_bits_per_byte.reset();
+  EXPECT_EQ(ThroughSession<StepReport>(WorkerReport(step)).stats.validation_bits_per_byte, std::nullopt);
   EXPECT_EQ(step_back.stats.loss_scale, 4096);
   EXPECT_TRUE(step_back.stats.skipped);
   EXPECT_EQ(step_back.lanes.busy, step.lanes.busy);
@@ -141,7 +145,9 @@ TEST(SessionTest, ReportsComeBackAsTheyWere) {
   EXPECT_EQ(storage.validation, validation);
   EXPECT_TRUE(storage.token_seen);
   const auto reach = ThroughSession<ReachReport>(WorkerReport(ReachReport{"p", {{NodeName("n"), "refused", 0.5, 2e6, "eth1"}}}));
-  EXPECT_EQ(ThroughSession<HeartbeatReport>(WorkerReport(HeartbeatReport{1234})).unix_ms, 1234);
+  const auto heartbeat = ThroughSession<HeartbeatReport>(WorkerReport(HeartbeatReport{1234, "comparing"}));
+  EXPECT_EQ(heartbeat.unix_ms, 1234);
+  EXPECT_EQ(heartbeat.doing, "comparing");
   ASSERT_EQ(reach.answers.size(), 1u);
   EXPECT_EQ(reach.answers[0].error + reach.answers[0].other_card, "refusedeth1");
   EXPECT_EQ(reach.answers[0].connect_seconds, 0.5);

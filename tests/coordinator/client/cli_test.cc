@@ -231,13 +231,24 @@ TEST(CliTest, ListAndStatus) {
   EXPECT_EQ(parsed["finished_unix_ms"], json());
   EXPECT_EQ(parsed["last_step"]["generation"], 1);
   EXPECT_FALSE(parsed["last_step"].contains("epoch") || parsed["last_step"].contains("has_validation_loss"));
-  EXPECT_EQ(parsed["last_step"]["validation_loss"], json());
+  for (const char* none : {"validation_loss", "validation_perplexity", "validation_bits_per_byte"})
+    EXPECT_EQ(parsed["last_step"].at(none), json()) << none;
   EXPECT_EQ(parsed["step"], 2);
   const json listed = json::parse(Motley(fake, {"-o", "json", "list"}).out)["jobs"][0];
   EXPECT_FALSE(listed.contains("spec"));
   EXPECT_EQ(listed["steps"], 3);
   EXPECT_EQ(listed["last_step"], parsed["last_step"]);
   EXPECT_EQ(status.out.find("host  "), std::string::npos) << status.out;
+  v1::StepRecord& validated = *fake.jobs["j-1"].mutable_last_step();
+  validated.set_has_validation_loss(true);
+  validated.set_validation_loss(1.2345);
+  validated.set_validation_perplexity(3.4367);
+  validated.set_validation_bits_per_byte(0.714);
+  EXPECT_NE(Motley(fake, {"status", "j-1"}).out.find("validation  loss 1.2345 (perplexity 3.44; 0.71 bits a byte)\n"),
+            std::string::npos);
+  const json figures = json::parse(Motley(fake, {"-o", "json", "status", "j-1"}).out)["last_step"];
+  EXPECT_EQ(figures["validation_perplexity"], 3.4367);
+  EXPECT_EQ(figures["validation_bits_per_byte"], 0.714);
   fake.jobs["j-1"].mutable_last_step()->set_lateness_seconds(0.3);
   EXPECT_NE(Motley(fake, {"status", "j-1"})
                 .out.find("\nhost        too slow for the emulation: it made a device late by 0.3 s in a "

@@ -125,6 +125,15 @@ TEST_F(DoctorTest, PathsComeFromFlagsOrAJobFile) {
   EXPECT_EQ(Motley(fake_, {"doctor", "--job", file}).code, 0);
   EXPECT_EQ(fake_.checked.back().data_path(), folder / "text");
   EXPECT_EQ(fake_.checked.back().checkpoint_folder(), "/out");
+  EXPECT_EQ(fake_.checked.back().validation_path() + fake_.checked.back().initial(), "");
+  EXPECT_EQ(Motley(fake_, {"doctor", "--job", file, "--set", "data.validation_path=/held-out", "--set",
+                           "data.validation_fraction=0", "--set", "checkpoint.initial=/base/model"})
+                .code,
+            0);
+  EXPECT_EQ(fake_.checked.back().validation_path(), "/held-out");
+  EXPECT_EQ(fake_.checked.back().initial(), "/base/model");
+  EXPECT_EQ(Motley(fake_, {"doctor", "--job", file, "--set", "checkpoint.initial=another-job"}).code, 0);
+  EXPECT_EQ(fake_.checked.back().initial(), "") << "a job's id";
   EXPECT_EQ(Motley(fake_, {"doctor", "--job", file, "--data", "/d"}).code, 64);
   EXPECT_EQ(Motley(fake_, {"doctor", "--job", file, "--set", "data.path=/elsewhere"}).code, 0);
   EXPECT_EQ(fake_.checked.back().data_path(), "/elsewhere");

@@ -41,7 +41,9 @@ TEST(FormatTest, StepLineShowsEverything) {
             "  elapsed 1 min 01 s  left 1 min 40 s");
   step.set_has_validation_loss(true);
   step.set_validation_loss(3.2);
-  EXPECT_NE(StepLine(step, 200).find("validation loss 3.2000"), std::string::npos);
+  EXPECT_NE(StepLine(step, 200).find("validation loss 3.2000 (perplexity 24.53)"), std::string::npos) << StepLine(step, 200);
+  step.set_validation_bits_per_byte(4.617);
+  EXPECT_NE(StepLine(step, 200).find("validation loss 3.2000 (perplexity 24.53; 4.62 bits a byte)"), std::string::npos);
   step.set_loss_scale(65536);
   EXPECT_NE(StepLine(step, 200).find("left 1 min 40 s  loss scale 65536"), std::string::npos);
   step.set_skipped(true);

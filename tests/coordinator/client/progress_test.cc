@@ -77,6 +77,20 @@ TEST_F(ProgressTest, ATerminalHasOneLineThatMoves) {
   EXPECT_EQ(text.substr(text.size() - 4), "\r\x1b[K") << "it is taken away before what comes next";
 }
 
+TEST_F(ProgressTest, AValidationStaysOnATerminalWithWhatItsLossMeans) {
+  v1::JobUpdate validated = Step(2, 1);
+  validated.mutable_step()->set_has_validation_loss(true);
+  validated.mutable_step()->set_validation_loss(1.5);
+  validated.mutable_step()->set_validation_bits_per_byte(0.7);
+  for (const auto& [width, last] : {std::pair(100, " a byte)\n"), std::pair(80, " a\n  byte)\n")}) {
+    Progress progress(out_, 4, 100, {.width = static_cast<size_t>(width), .live = true});
+    progress.Show(Job(1, v1::JOB_STATE_RUNNING));
+    progress.Show(validated);
+    const std::string line = std::string("step 1/4  loss 2.0000  validation loss 1.5000 (perplexity 4.48; 0.70 bits") + last;
+    EXPECT_NE(out_.str().find(line), std::string::npos) << out_.str();
+  }
+}
+
 TEST_F(ProgressTest, ASuccessWhoseValidationLossIsNotFiniteSaysWhatThatMeans) {
   v1::Job job;
   job.set_id("j");

@@ -8,13 +8,14 @@ namespace {
 class StopEnding : public CoreTest {
  protected:
   // The reason of a job that was told to save and stop, and whose ranks are gone now.
-  std::string ReasonAfter(bool kill, std::vector<Failure> failures) {
+  std::string ReasonAfter(bool kill, std::vector<Failure> failures, const std::string& trouble = "") {
     JobRun& run = AddRun("a");
     core_->state.jobs.at(run.job).phase = JobPhase::kRunning;
     run.stage = Stage::kStopping;
     run.ending = Ending::kStop;
     run.saving = true;
     run.failures = std::move(failures);
+    run.checkpoint_trouble = trouble;
     if (kill) {
       EXPECT_TRUE(KillRanks(*core_, KillEpoch{std::nullopt}, "saving took longer than 120 s").ok());
     }
@@ -27,6 +28,8 @@ class StopEnding : public CoreTest {
 TEST_F(StopEnding, AStopThatDidNotSaveSaysSo) {
   EXPECT_EQ(ReasonAfter(false, {}), "stopped by the user");
   EXPECT_EQ(ReasonAfter(true, {}), "saving took longer than 120 s");
+  EXPECT_EQ(ReasonAfter(false, {}, "the checkpoint of step 4 could not be written: its data are not compared yet"),
+            "stopped by the user; the checkpoint of step 4 could not be written: its data are not compared yet");
   const Failure died{clock_.Now(), FailureKind::kDied, NodeName("n1"), DeviceId("n1/gpu0"), "it did not end in time"};
   const std::string reason = ReasonAfter(false, {died});
   EXPECT_NE(reason.find("stopped by the user; while saving"), std::string::npos) << reason;

@@ -2,6 +2,7 @@
 #include <map>
 
 #include "common/base/altered_way.h"
+#include "coordinator/epoch/altered_blame.h"
 #include "coordinator/epoch/epoch_driver.h"
 #include "coordinator/epoch/second_opinion.h"
 #include "coordinator/epoch/setup.h"
@@ -50,6 +51,32 @@ class ErrorTable : public CoreTest {
       clock_.Advance(absl::Milliseconds(250));
     }
     return -1;
+  }
+  // A rank of an epoch of three says that a message was altered.
+  void Altered(const std::string& sender, const std::string& receiver, const std::string& reporter, int64_t steps = 0) {
+    BeginEpochOfThree();
+    JobRun& run = *core_->state.run;
+    run.epoch_steps = steps;
+    run.proven = run.storage_ok;
+    Failure failure = Of(FailureKind::kPeerLost, Fault::kPeer);
+    failure.node = NodeName(reporter);
+    failure.device = DeviceId(reporter + "/gpu0");
+    failure.message = "all-gather: lost it: " + AlteredOnTheWay({sender + "/gpu0", receiver + "/gpu0"}) + ": message 7";
+    failure.at = clock_.Now() - absl::Minutes(1);
+    run.failures = {failure};
+    Drive(*core_);
+    ASSERT_EQ(run.stage, Stage::kStopping) << job().reason;
+    EXPECT_NE(job().reason.find("a message between ranks was altered; said by the rank on " + reporter), std::string::npos)
+        << job().reason;
+    for (RankRun& rank : run.ranks) rank.ended = true;
+    Drive(*core_);
+  }
+  // What a coordinator counts that is started now.
+  std::vector<Way> Recounted() {
+    std::vector<Way>& ways = core_->state.run->altered_ways;
+    ways.clear();
+    EXPECT_TRUE(RecountAltered(*core_).ok());
+    return ways;
   }
   void BeginEpochOfThree() {
     JobRun& run = *core_->state.run;
@@ -106,39 +133,54 @@ TEST_F(ErrorTable, MeasuringIsTriedAgainWhereTheNetworkFailedAndEndsAJobWhereThe
 // Nobody knows at which end it happens; the third time without a checkpoint between the job goes on without one of the two.
 TEST_F(ErrorTable, AWayThatAltersMessagesIsGivenUp) {
   AddNode("n3");
-  const auto altered = [&](const std::string& sender, const std::string& receiver, const std::string& reporter,
-                           int64_t steps = 0) {
-    BeginEpochOfThree();
-    JobRun& run = *core_->state.run;
-    run.epoch_steps = steps;
-    run.proven = run.storage_ok;
-    Failure failure = Of(FailureKind::kPeerLost, Fault::kPeer);
-    failure.node = NodeName(reporter);
-    failure.device = DeviceId(reporter + "/gpu0");
-    failure.message = "all-gather: lost it: " + AlteredOnTheWay({sender + "/gpu0", receiver + "/gpu0"}) + ": message 7";
-    failure.at = clock_.Now() - absl::Minutes(1);
-    run.failures = {failure};
-    Drive(*core_);
-    ASSERT_EQ(run.stage, Stage::kStopping) << job().reason;
-    EXPECT_NE(job().reason.find("a message between ranks was altered; said by the rank on " + reporter), std::string::npos)
-        << job().reason;
-    for (RankRun& rank : run.ranks) rank.ended = true;
-    Drive(*core_);
-  };
   std::map<DeviceId, std::string>& left_out = core_->state.run->left_out;
-  altered("n2", "n1", "n1");
-  altered("n1", "n2", "n2", 3);  // steps alone are no progress that lasts
+  Altered("n2", "n1", "n1");
+  Altered("n1", "n2", "n2", 3);  // steps alone are no progress that lasts
   OnCheckpoint(*core_, NodeName("n1"), {JobId("a"), job().epoch, 90, "/checkpoints/a/step-00000090-gen-3", 1, 1});
-  altered("n2", "n1", "n1");
-  altered("n3", "n1", "n2");  // a third one's word
-  altered("n4", "n1", "n1");  // of nobody in the epoch
-  altered("n3", "n2", "n2");
+  Altered("n2", "n1", "n1");
+  Altered("n3", "n1", "n2");  // a third one's word
+  Altered("n4", "n1", "n1");  // of nobody in the epoch
+  Altered("n3", "n2", "n2");
   EXPECT_TRUE(left_out.empty());
-  altered("n2", "n3", "n3");
+  Altered("n2", "n3", "n3");
   ASSERT_EQ(left_out.size(), 1u);
   EXPECT_EQ(left_out.begin()->first, DeviceId("n2/gpu0")) << "it is at an end of all of them";
   EXPECT_NE(left_out.begin()->second.find("what n2/gpu0 sent to n3/gpu0 was altered on the way"), std::string::npos);
   EXPECT_EQ(CountEvents("device_left_out"), 1);
+  EXPECT_TRUE(core_->state.run->altered_ways.empty());
+}
+
+TEST_F(ErrorTable, ARestartCountsAlteredMessagesAgain) {
+  AddNode("n3");
+  Batch batch;
+  batch.jobs.push_back(job());
+  batch.epochs.push_back(
+      {JobId("a"), Epoch(1), 0, {{DeviceId("n1/gpu0"), 1}, {DeviceId("n2/gpu0"), 1}, {DeviceId("n3/gpu0"), 1}}});
+  ASSERT_TRUE(store_->Commit(batch).ok());
+  const Way there = {NodeName("n2"), NodeName("n1")}, back = {NodeName("n1"), NodeName("n2")};
+  EXPECT_EQ(Recounted(), std::vector<Way>());
+  Altered("n2", "n1", "n1");
+  EXPECT_EQ(Recounted(), (std::vector<Way>{there}));
+  OnCheckpoint(*core_, NodeName("n1"), {JobId("a"), job().epoch, 90, "/checkpoints/a/step-00000090-gen-3", 1, 1});
+  EXPECT_EQ(Recounted(), std::vector<Way>());
+  Altered("n2", "n1", "n1");
+  Altered("n3", "n1", "n2");  // a third one's word
+  Altered("n4", "n1", "n1");  // of nobody in the epoch
+  Altered("n1", "n2", "n2");
+  EXPECT_EQ(Recounted(), (std::vector<Way>{there, back}));
+
+  // The worker that the newest epoch ran on comes back, and then another one in its place.
+  NodeDescription node;
+  node.name = NodeName("n2"), node.incarnation = 1;
+  BeginEpochOfThree();
+  ForgetAltered(*core_->state.run, node);
+  EXPECT_EQ(core_->state.run->altered_ways.size(), 2u);
+  Altered("n3", "n2", "n2");
+  EXPECT_EQ(core_->state.run->left_out.size(), 1u) << "the third, whoever counted the first two";
+  EXPECT_EQ(Recounted(), std::vector<Way>()) << "all were of the node that is left out";
+  core_->state.run->altered_ways = {there};
+  node.incarnation = 2;
+  ForgetAltered(*core_->state.run, node);
   EXPECT_TRUE(core_->state.run->altered_ways.empty());
 }
 

@@ -8,6 +8,7 @@ namespace motley::coordinator {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr int64_t kForEver = 1'000'000;
 
@@ -254,6 +255,9 @@ TEST_F(FolderLending, AlsoAfterARestartNobodyIsDisplacedForAFolderThatHangs) {
   Hang();
   RestartCore();
   for (Node& node : nodes_) Dial(node, false);
+  ASSERT_TRUE(Until([&] { return job("a").reason.find("restarted") != std::string::npos; })) << job("a").reason;
+  EXPECT_THAT(job("a").reason, HasSubstr("looks into the job's checkpoint folder '/share/a' first")) << "at once";
+  EXPECT_THAT(job("a").reason, Not(HasSubstr("devices")));
   ASSERT_TRUE(Until([&] { return job("b").phase == JobPhase::kRunning; })) << job("b").reason;
   const Epoch epoch = job("b").epoch;
   TurnsFor(absl::Minutes(5));

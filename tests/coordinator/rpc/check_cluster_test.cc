@@ -182,6 +182,12 @@ TEST_F(CheckCluster, PathsAreAbsolute) {
   EXPECT_THAT(Check(request).status.error_message(), HasSubstr("data_path: '/data/*.txt' is a pattern"));
   request.set_data_path("/" + std::string(5000, 'x'));
   EXPECT_THAT(Check(request).status.error_message(), HasSubstr("data_path must be an absolute path"));
+  request = {};
+  request.set_validation_path("text");
+  EXPECT_THAT(Check(request).status.error_message(), HasSubstr("validation_path must be an absolute path"));
+  request = {};
+  request.set_initial("another-job");
+  EXPECT_THAT(Check(request).status.error_message(), HasSubstr("initial must be an absolute path"));
 }
 
 }  // namespace

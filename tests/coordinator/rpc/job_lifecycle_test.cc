@@ -185,6 +185,7 @@ TEST_F(JobLifecycle, AModelThatTheEngineDoesNotTrainIsRefusedWithAllReasons) {
   EXPECT_EQ(other.error_message().find("model.config_json: model_type \"gemma2\" can be planned but not trained"), 0u)
       << other.error_message();
   config.model.config_json = kMistralConfig;
+  config.model.config_json.replace(config.model.config_json.find("\"mistral\""), 9, "\"llama\"");
   config.model.config_json.replace(config.model.config_json.find("\"silu\""), 6, "\"relu\"");
   config.training.seq_len = 4097;
   const grpc::Status status = Submit("a", config);

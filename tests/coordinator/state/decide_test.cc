@@ -200,6 +200,21 @@ TEST_F(DecideTest, AKillThatIsNotAnsweredEndsAfterItsTime) {
   EXPECT_TRUE(std::holds_alternative<EpochEnded>(Now().action));
 }
 
+TEST_F(DecideTest, WhatRanksDoBesideTheirStepsIsTheReason) {
+  Enter(Stage::kRunning);
+  EXPECT_EQ(Now().reason, "training");
+  node("n2").doing = "comparing the data (37 %, about 40 s left)";
+  EXPECT_EQ(Now().reason, "comparing the data (37 %, about 40 s left)");
+  run().checkpoint_trouble = "the disk is full";
+  EXPECT_EQ(Now().reason, "comparing the data (37 %, about 40 s left); the disk is full");
+  Enter(Stage::kStopping);
+  run().saving = true;
+  run().ending_reason = "n3 joined";
+  EXPECT_EQ(Now().reason, "comparing the data (37 %, about 40 s left): n3 joined");
+  node("n2").doing = "";
+  EXPECT_EQ(Now().reason, "saving a checkpoint: n3 joined");
+}
+
 TEST_F(DecideTest, AFailureWhileSavingKills) {
   Enter(Stage::kStopping);
   run().saving = true;

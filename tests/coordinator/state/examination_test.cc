@@ -224,6 +224,44 @@ TEST_F(ExaminationTest, PathsThatAreNotTheSame) {
   EXPECT_THAT(wrong, HasSubstr("data: node c has other data (120 bytes, digest e) than node a (100 bytes, digest d)"));
 }
 
+TEST_F(ExaminationTest, AllThatAJobReadsIsLookedAt) {
+  for (const char* name : {"a", "b", "c"}) AddNode(name);
+  e_.request = {"/data", "", false, "/held-out", "/base"};
+  Begin();
+  while (e_.stage != ExaminationStage::kReading) Answer();
+  const auto* sent = SentTo<StorageCheckCommand>("a");
+  ASSERT_NE(sent, nullptr);
+  EXPECT_EQ(sent->data_path + sent->validation_path + sent->initial, "/data/held-out/base");
+  StorageReport report{JobId(), Epoch(0), "", {100, "d"}, true, "doctor-1-read"};
+  report.validation = {10, "v"};
+  report.initial_digest = "w";
+  EXPECT_TRUE(FileStorage(NodeName("a"), report, e_));
+  report.initial_digest = "of another model";
+  EXPECT_TRUE(FileStorage(NodeName("b"), report, e_));
+  report = {JobId(), Epoch(0), "data.validation_path: '/held-out' is not there", {}, true, "doctor-1-read"};
+  EXPECT_TRUE(FileStorage(NodeName("c"), report, e_));
+  Step();
+  EXPECT_THAT(Text(FindingState::kOk), HasSubstr("data: /data: 100 bytes, the same on 2 nodes (digest d)"));
+  EXPECT_EQ(
+      Text(FindingState::kWrong),
+      "validation: node c: data.validation_path: '/held-out' is not there\n"
+      "initial: node b has other data (weights of HuggingFace, digest of another m) than node a (weights of HuggingFace, digest "
+      "w); copy the same data to both\n");
+}
+
+TEST_F(ExaminationTest, BehindAPathThatIsWrongEverywhereTheOthersAreNotJudged) {
+  AddNode("a");
+  e_.request = {"/data", "", false, "/held-out", "/base"};
+  Begin();
+  while (e_.stage != ExaminationStage::kReading) Answer();
+  EXPECT_TRUE(
+      FileStorage(NodeName("a"), {JobId(), Epoch(0), "checkpoint.initial: '/base' is not there", {}, true, "doctor-1-read"}, e_));
+  Step();
+  EXPECT_EQ(Text(FindingState::kWrong), "initial: node a: checkpoint.initial: '/base' is not there\n");
+  EXPECT_THAT(Text(FindingState::kLeftOut), HasSubstr("data: /data: another path is wrong on every node"));
+  EXPECT_THAT(Text(FindingState::kLeftOut), HasSubstr("validation: /held-out: another path is wrong on every node"));
+}
+
 TEST_F(ExaminationTest, OfEndlessTextsLittleIsKept) {
   AddNode("a");
   e_.request = {"/data", "", false};

@@ -92,6 +92,22 @@ TEST_F(ProbeTest, AJobThatHasNotRunOrHasNobodyToGoOnWithLooksAtAllInItsSetUp) {
   EXPECT_TRUE(NowIs<ForgetProbe>("n2"));
 }
 
+TEST_F(ProbeTest, OnlyDevicesThatItWasAskedToMeasureAreMissed) {
+  std::vector<DeviceDescription>& devices = state_.nodes.at(NodeName("n2")).description.devices;
+  devices.resize(2);
+  devices[1].id = DeviceId("n2/gpu1");
+  Probe& probe = Begin();
+  probe.stage = ProbeStage::kProfile;
+  probe.to_measure = {DeviceId("n2/gpu1")};  // the other one was measured before
+  ComputeProfile profile;
+  profile.device = DeviceId("n2/gpu1");
+  for (UnitProfile* unit : {&profile.embedding, &profile.layer, &profile.head}) unit->points.push_back({1, 0.1, 0.2, 10, 10});
+  probe.profile = ProfileReport{JobId("j"), Epoch(1), "", {profile}, {}, ""};
+  EXPECT_TRUE(NowIs<AwaitPlan>("n2"));
+  probe.profile->compute[0].device = DeviceId("n2/gpu0");
+  EXPECT_TRUE(NowIs<RefuseProbe>("n2"));
+}
+
 TEST_F(ProbeTest, GoesFromTheTokenToThePass) {
   Probe& probe = Begin();
   EXPECT_TRUE(NowIs<AskToken>("n1"));

@@ -91,15 +91,18 @@ TEST(StoreJson, NumbersThatAreNotFiniteComeBackAsTheyWere) {
   step.loss = std::numeric_limits<double>::quiet_NaN();
   step.grad_norm = kInfinity;
   step.validation_loss = -kInfinity;
+  step.validation_bits_per_byte = kInfinity;
   const auto back = StepFromJson(StepToJson(step));
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_TRUE(std::isnan(back->loss));
   EXPECT_EQ(back->grad_norm, kInfinity);
   EXPECT_EQ(back->validation_loss, -kInfinity);
+  EXPECT_EQ(back->validation_bits_per_byte, kInfinity);
   const auto older = StepFromJson(R"({"step": 7, "loss": null, "validation_loss": null})");
   ASSERT_TRUE(older.ok()) << older.status();
   EXPECT_TRUE(std::isnan(older->loss));
   EXPECT_TRUE(std::isnan(*older->validation_loss));
+  EXPECT_EQ(older->validation_bits_per_byte, std::nullopt);
   EXPECT_EQ(older->grad_norm, 0);
 }
 

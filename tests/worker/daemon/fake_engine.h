@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -70,6 +71,8 @@ class FakeEngine : public engine::Engine {
       _exit(3);
     }
     while (behaviour == "silent") pause();  // until it is killed
+    while (behaviour == "beside" && !stop_) host_.OnProgress(0, -1, "comparing the data (37 %)");
+    if (behaviour == "remember") return Remember();
     const bool ends_badly = behaviour == "fail-when-stopped" || behaviour == "exit-when-stopped";
     while ((behaviour == "wait-for-stop" || ends_badly) && !stop_) host_.OnProgress(0, 0, "forward");
     if (behaviour == "fail-when-stopped") return absl::InternalError("CUDA error: unspecified launch failure");
@@ -78,6 +81,9 @@ class FakeEngine : public engine::Engine {
       host_.OnProgress(step, 1, "forward");
       host_.OnStep({.step = step,
                     .loss = 2.5,
+                    .has_validation_loss = true,
+                    .validation_loss = 2.75,
+                    .validation_bits_per_byte = 1.5,
                     .step_seconds = 0.5,
                     .lanes = {.busy = {0.25}, .host = 0.25},
                     .spans = {{absl::ZeroDuration(), absl::Seconds(step)}}});
@@ -111,6 +117,15 @@ class FakeEngine : public engine::Engine {
   }
 
  private:
+  // Says what lies in the memory that it inherits, and adds a word.
+  absl::StatusOr<engine::RunEnd> Remember() {
+    constexpr int kKnownParts = 5;
+    char found[100] = {};
+    const ssize_t bytes = pread(kKnownParts, found, sizeof(found) - 1, 0);
+    host_.OnLog(absl::StrCat("found: ", bytes < 0 ? "no memory" : found));
+    (void)!pwrite(kKnownParts, "word ", 5, std::max<ssize_t>(bytes, 0));
+    return engine::RunEnd::kAllSteps;
+  }
   absl::StatusOr<engine::RunEnd> Meet(const RankAssignment& assignment) {
     if (absl::Status status = host_.KvSet(absl::StrCat("rank-", assignment.rank), "here"); !status.ok()) return status;
     auto value = host_.KvGet("rank-other", absl::Seconds(30));

@@ -111,6 +111,14 @@ TEST_F(RankSessionTest, TakesASecondAssignment) {
   EXPECT_FALSE(orphaned_);
 }
 
+TEST_F(RankSessionTest, AStepHasWhatItsValidationGave) {
+  Load(TestAssignment("train"));
+  const StepStats stats = Next<StepReport>().stats;
+  EXPECT_EQ(stats.validation_loss, 2.75);
+  EXPECT_EQ(stats.validation_bits_per_byte, 1.5);
+  EXPECT_EQ(NextEvent().kind, RankEventKind::kFinished);
+}
+
 TEST_F(RankSessionTest, AnAssignmentThatDoesNotParseEndsIt) {
   v1::ToRank message = wire::ToProto(RankCommand(StartCommand{{TestAssignment("train")}}));
   message.mutable_load()->set_program("nonsense");

@@ -23,6 +23,16 @@ class RankTrialTest : public testing::Test {
 
 TEST_F(RankTrialTest, ARankThatStartsIsAskedByItsFlagAlone) { EXPECT_TRUE(Try("test \"$*\" = --check\n").ok()); }
 
+TEST_F(RankTrialTest, ARankHasAFolderWhenTheWorkersIsGone) {
+  const std::string before = std::filesystem::current_path();
+  std::filesystem::create_directory(folder_ / "gone");
+  std::filesystem::current_path(folder_ / "gone");
+  std::filesystem::remove(folder_ / "gone");
+  const absl::Status status = Try("exec /bin/pwd\n");
+  std::filesystem::current_path(before);
+  EXPECT_TRUE(status.ok()) << status;
+}
+
 TEST_F(RankTrialTest, TheLoadersLineIsSaid) {
   const absl::Status status =
       Try("echo 'a line before'\n"

@@ -129,6 +129,9 @@ TEST_F(StorageCheckTest, OfAHuggingFaceFolderItReportsWhatItHolds) {
   EXPECT_EQ(report.initial_tokenizer, Sha256Hex("{}"));
   models.Write("tokenizer.json", ByteTokenizer());
   EXPECT_EQ(Check(check_).initial_tokenizer, "") << "bytes";
+  std::filesystem::resize_file(models.Write("vocab.json", ""), (64 << 20) + 1);
+  EXPECT_THAT(Check(check_).error, HasSubstr("checkpoint.initial: " + models.path() + "/vocab.json has 67108865 bytes"));
+  std::filesystem::remove(models / "vocab.json");
   check_.initial = folder_;
   EXPECT_EQ(Check(check_).initial_digest, "") << "no weights of HuggingFace";
   check_.initial = models.path();
@@ -147,6 +150,9 @@ TEST_F(StorageCheckTest, DataOfValidationsAreReadToo) {
   check_.validation_path = folder_ + "/nothing";
   EXPECT_THAT(Check(check_).error, HasSubstr("/nothing"));
   EXPECT_EQ(Check(check_).error_code, absl::StatusCode::kNotFound);
+  std::filesystem::create_directory(folder_ + "/empty");
+  check_.validation_path = folder_ + "/empty";
+  EXPECT_THAT(Check(check_).error, testing::StartsWith("data.validation_path: ")) << "which of the two it is";
   check_.validation_path = "/etc/hostname";
   EXPECT_THAT(Check(check_).error, HasSubstr("data.validation_path: '/etc/hostname' lies beneath none of"));
 }

@@ -126,6 +126,29 @@ TEST_F(SupervisorTest, ASaveThatTakesTooLongIsADeathAndNoOrderlyEnd) {
   EXPECT_THAT(WaitForEvent(Kind::kDied).message, HasSubstr("did not end in time after it was told to save"));
 }
 
+TEST_F(SupervisorTest, WhatTakesLongBesideTheStepsIsSaid) {
+  EXPECT_EQ(supervisor_->doing(), "");
+  Start({TestAssignment("beside", 4)});
+  WaitForEvent(Kind::kReady);
+  while (supervisor_->doing().empty()) absl::SleepFor(absl::Milliseconds(20));
+  EXPECT_EQ(supervisor_->doing(), "comparing the data (37 %)");
+  Stop(4, true);
+  WaitForEvent(Kind::kFinished);
+  WaitForNoRanks();
+  while (!supervisor_->doing().empty()) absl::SleepFor(absl::Milliseconds(20));
+}
+
+TEST_F(SupervisorTest, WhatRanksHaveComparedOutlivesThem) {
+  for (const int64_t epoch : {1, 2, 3}) {
+    Start({TestAssignment("remember", epoch)});
+    std::string words;
+    for (int64_t before = 1; before < epoch; ++before) words += "word ";
+    EXPECT_EQ(WaitForReport<LogReport>().text, "found: " + words);
+    WaitForEvent(Kind::kFinished);
+    WaitForNoRanks();
+  }
+}
+
 TEST_F(SupervisorTest, BytesThatAreNotUtf8ReachTheCoordinatorAsText) {
   Start({TestAssignment("bytes")});
   std::string text;

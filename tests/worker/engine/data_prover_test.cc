@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <fstream>
 
+#include "absl/time/clock.h"
 #include "common/base/fault.h"
 #include "tests/common/data/token_data.h"
 
@@ -39,23 +41,47 @@ class DataProverFiles : public testing::Test {
 
 TEST_F(DataProverFiles, WhatIsAsItWasIsFine) {
   const Dataset one = Open("one"), other = Open("other");
-  DataProver prover({&one, &other});
-  EXPECT_EQ(prover.Await(), absl::OkStatus());
-  EXPECT_EQ(prover.Found(), absl::OkStatus());
+  KnownParts known;
+  for (const bool again : {false, true}) {
+    DataProver prover({&one, &other}, &known);
+    EXPECT_TRUE(prover.IsOverWithin(absl::InfiniteDuration()));
+    EXPECT_EQ(prover.Found(), absl::OkStatus()) << again;
+    EXPECT_EQ(prover.all_bytes(), one.BytesToProve() + other.BytesToProve());
+    EXPECT_EQ(prover.bytes(), prover.all_bytes());
+    EXPECT_EQ(prover.Left(), absl::ZeroDuration());
+  }
+}
+
+TEST_F(DataProverFiles, OneThatDoesNotMoveSaysSo) {
+  const Dataset data = Open("one");
+  std::atomic<bool> goes_on{false};
+  DataProver prover({&data}, nullptr, [&] {
+    while (!goes_on) absl::SleepFor(absl::Milliseconds(1));
+  });
+  EXPECT_FALSE(prover.IsOverWithin(absl::Milliseconds(1)));
+  EXPECT_EQ(prover.Left(), absl::ZeroDuration()) << "it has just begun";
+  absl::SleepFor(absl::Milliseconds(1100));
+  EXPECT_EQ(prover.Left(), absl::InfiniteDuration());
+  goes_on = true;
+  EXPECT_TRUE(prover.IsOverWithin(absl::InfiniteDuration()));
 }
 
 TEST_F(DataProverFiles, WhatIsNotIsThisNodesFault) {
   const Dataset good = Open("good"), bad = Open("bad");
-  DataProver prover({&good, &bad});
-  const absl::Status found = prover.Await();
+  KnownParts known;
+  DataProver prover({&good, &bad}, &known);
+  EXPECT_TRUE(prover.IsOverWithin(absl::InfiniteDuration()));
+  const absl::Status found = prover.Found();
   EXPECT_NE(found.message().find("bad/tokens.bin is not what was prepared"), std::string_view::npos) << found;
   EXPECT_EQ(FaultOf(found), Fault::kNode);
-  EXPECT_EQ(prover.Found(), found);
+  DataProver again({&bad}, &known);
+  EXPECT_TRUE(again.IsOverWithin(absl::InfiniteDuration()));
+  EXPECT_EQ(again.Found(), found) << "what is wrong is never known";
 }
 
 TEST_F(DataProverFiles, EndsWithItsJob) {
   const Dataset data = Open("one");
-  for (int i = 0; i < 20; ++i) DataProver prover({&data});
+  for (int i = 0; i < 20; ++i) DataProver prover({&data}, nullptr);
 }
 
 }  // namespace

@@ -1,4 +1,7 @@
 // Jobs on packed rows: plans train like one device, and what a row cannot be trained on ends the job by name.
+#include <fstream>
+
+#include "common/base/files.h"
 #include "tests/worker/engine/engine_fixture.h"
 #include "tests/worker/engine/equivalence/sliced_job.h"
 #include "tests/worker/engine/rows_folder.h"
@@ -32,22 +35,41 @@ class EngineRowsTest : public EngineTest {
   }
 };
 
+// A row of one document has no target for its last token, and a sample of text has the next one's first: a row that is a token
+// longer is the same sample.
 TEST_F(EngineRowsTest, ARowThatIsTextTrainsLikeTheText) {
-  // Every row is one document that all counts, but for its last token, which has no target.
-  std::vector<TinyRow> rows = DrawRows(1, 100, config_.training.seq_len);
-  for (TinyRow& row : rows) {
-    TinyDocument whole;
-    for (const TinyDocument& document : row)
-      whole.tokens.insert(whole.tokens.end(), document.tokens.begin(), document.tokens.end());
-    whole.tokens.resize(static_cast<size_t>(config_.training.seq_len), 'x');
-    whole.trained.assign(whole.tokens.size(), true);
-    row = {whole};
+  const int64_t seq_len = config_.training.seq_len;
+  const auto rows_of = [&](const std::string& text) {
+    std::vector<TinyRow> rows;
+    for (int64_t at = 0; at + seq_len < static_cast<int64_t>(text.size()); at += seq_len) {
+      TinyDocument document;
+      for (const char byte : text.substr(static_cast<size_t>(at), static_cast<size_t>(seq_len) + 1)) {
+        document.tokens.push_back(static_cast<unsigned char>(byte));
+      }
+      document.trained.assign(document.tokens.size(), true);
+      rows.push_back({document});
+    }
+    return rows;
+  };
+  const std::string text = ReadSmallFile(config_.data.path, 1 << 20).value(), held_out = text.substr(1000, 500);
+  std::ofstream(folder_ / "held-out.txt") << held_out;
+  WriteRowsFolder(folder_ / "rows", seq_len + 1, rows_of(text));
+  WriteRowsFolder(folder_ / "held-out", seq_len + 1, rows_of(held_out));
+  for (const ModelShape& model : {Gpt2(), Llama()}) {
+    config_.data.path = (folder_ / "text.txt").string();
+    config_.data.validation_path = (folder_ / "held-out.txt").string();
+    config_.training.seq_len = seq_len;
+    const Outcome by_text = TrainOk(Assign(model, {{{8}, 1.0}}));
+    config_.data.path = (folder_ / "rows").string();
+    config_.data.validation_path = (folder_ / "held-out").string();
+    config_.training.seq_len = seq_len + 1;
+    const Outcome by_rows = TrainOk(Assign(model, {{{8}, 1.0}}));
+    ASSERT_EQ(by_text.steps[0].size(), 6);
+    EXPECT_TRUE(by_text.steps[0].back().has_validation_loss);
+    EXPECT_LT(by_text.steps[0].back().loss, by_text.steps[0].front().loss);
+    EXPECT_NEAR(by_text.steps[0].front().loss, std::log(256), 0.2) << "a mean over the tokens that count";
+    ExpectSameCurve(by_rows.steps[0], by_text.steps[0], 1e-10);
   }
-  Rows(rows);
-  const Outcome one = TrainOk(Assign(Llama(), {{{8}, 1.0}}));
-  ASSERT_EQ(one.steps[0].size(), 6);
-  EXPECT_LT(one.steps[0].back().loss, one.steps[0].front().loss);
-  EXPECT_NEAR(one.steps[0].front().loss, std::log(256), 0.2) << "a mean over the tokens that count";
 }
 
 TEST_F(EngineRowsTest, MicrobatchesOfWhichNothingCountsChangeNothing) {
@@ -56,6 +78,8 @@ TEST_F(EngineRowsTest, MicrobatchesOfWhichNothingCountsChangeNothing) {
     const Outcome one = TrainOk(Assign(model, {{{8}, 1.0}}));
     const Outcome several = TrainOk(Assign(model, {{{1, 1, 1}, 0.5}, {{1, 2}, 0.3, "full"}, {{1, 1}, 0.2}}));
     ExpectSameCurve(several.steps[0], one.steps[0], 1e-10);
+    EXPECT_TRUE(one.steps[0].back().has_validation_loss);
+    EXPECT_EQ(one.steps[0].back().validation_bits_per_byte, std::nullopt) << "not all of a row's tokens count";
   }
 }
 

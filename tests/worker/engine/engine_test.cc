@@ -208,6 +208,24 @@ TEST_F(EngineTest, PreparedTokensAreTrainedOnAndComparedBesideTheJob) {
   EXPECT_TRUE(damaged.checkpoints.empty()) << "others would go on from steps on other data";
 }
 
+// By the bytes of what was validated, not of what is trained on.
+TEST_F(EngineTest, AValidationHasTheBitsOfItsOwnTextsBytes) {
+  const TempFolder folder;
+  const std::string text = config_.data.path, stream = WriteStream(folder, "tokens", std::vector<uint16_t>(4000, 'a'));
+  config_.training.steps = 1;
+  const auto bits_of_nats = [this](const std::string& path, const std::string& validation_path) {
+    config_.data.path = path;
+    config_.data.validation_path = validation_path;
+    const StepResult step = TrainOk(Assign(Gpt2(), {{{8}, 1.0}})).steps[0].back();
+    EXPECT_TRUE(step.has_validation_loss);
+    return step.validation_bits_per_byte.value_or(0) * std::log(2) / step.validation_loss;
+  };
+  EXPECT_NEAR(bits_of_nats(text, ""), 1, 1e-12) << "a byte is a token";
+  EXPECT_NEAR(bits_of_nats(stream, ""), 0.8, 1e-12) << "4000 tokens of 5000 bytes";
+  EXPECT_NEAR(bits_of_nats(stream, text), 1, 1e-12);
+  EXPECT_NEAR(bits_of_nats(text, stream), 0.8, 1e-12);
+}
+
 TEST_F(EngineTest, NobodySavesBeforeTheDataAreComparedEverywhere) {
   const TempFolder folder;
   config_.data.path = WriteStream(folder, "tokens", std::vector<uint16_t>(4000, 'a'));

@@ -71,6 +71,18 @@ TEST_F(RehearsalTest, StepsCallNothingNew) {
   }
 }
 
+// What a window's kernels call, its mask among it, in whichever layers there is one.
+TEST_F(RehearsalTest, StepsWithWindowsCallNothingNew) {
+  config_.training.dtype = "float32";
+  ModelShape model = Llama();
+  model.layer_kinds.resize(static_cast<size_t>(model.num_layers));
+  model.layer_kinds.back().window = 3;
+  EXPECT_EQ(NewInSteps(Assign(model, {{{3, 2}, 0.7}, {{3}, 0.3}})), std::set<std::string>());
+  WriteRowsFolder(folder_ / "rows", config_.training.seq_len, DrawRows(1, 100, config_.training.seq_len));
+  config_.data.path = (folder_ / "rows").string();
+  EXPECT_EQ(NewInSteps(Assign(model, {{{3, 2}, 0.7}, {{3}, 0.3}})), std::set<std::string>());
+}
+
 TEST_F(RehearsalTest, StepsOfRowsCallNothingNew) {
   WriteRowsFolder(folder_ / "rows", config_.training.seq_len, DrawRows(1, 100, config_.training.seq_len));
   config_.data.path = (folder_ / "rows").string();

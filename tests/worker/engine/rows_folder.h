@@ -3,14 +3,11 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
-#include <numeric>
-#include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "common/base/sha256.h"
 #include "common/data/sampling.h"
+#include "tests/common/data/token_data.h"
 
 namespace motley::engine {
 
@@ -21,50 +18,17 @@ struct TinyDocument {
 };
 using TinyRow = std::vector<TinyDocument>;
 
-// Little-endian numbers one after the other.
-template <typename T>
-void AppendNumber(std::string& to, T number) {
-  to.append(reinterpret_cast<const char*>(&number), sizeof(number));
-}
-
+// Its tokens are bytes, as the tiny models have them.
 inline void WriteRowsFolder(const std::filesystem::path& folder, int64_t seq_len, const std::vector<TinyRow>& rows) {
-  std::string bin, lengths, pointers, groups, mask;
-  int64_t tokens = 0, documents = 0, trained = 0, greatest = 0;
-  AppendNumber<int64_t>(groups, 0);
+  TokenRowsText text;
   for (const TinyRow& row : rows) {
+    text.rows.emplace_back();
     for (const TinyDocument& document : row) {
-      AppendNumber<int32_t>(lengths, static_cast<int32_t>(document.tokens.size()));
-      AppendNumber<int64_t>(pointers, 2 * tokens);
-      for (size_t i = 0; i < document.tokens.size(); ++i, ++tokens) {
-        AppendNumber<uint16_t>(bin, document.tokens[i]);
-        greatest = std::max<int64_t>(greatest, document.tokens[i]);
-        if (tokens % 8 == 0) mask.push_back(0);
-        if (document.trained[i]) mask.back() = static_cast<char>(mask.back() | 1 << tokens % 8);
-        if (document.trained[i] && i > 0) ++trained;
-      }
-      ++documents;
+      text.rows.back().push_back(document.tokens);
+      text.mask.insert(text.mask.end(), document.trained.begin(), document.trained.end());
     }
-    AppendNumber<int64_t>(groups, documents);
   }
-  std::string idx("MMIDIDX\0\0", 9);
-  AppendNumber<uint64_t>(idx, 1);
-  AppendNumber<uint8_t>(idx, 8);  // uint16
-  AppendNumber<int64_t>(idx, documents);
-  AppendNumber<int64_t>(idx, static_cast<int64_t>(rows.size()) + 1);
-  idx += lengths + pointers + groups;
-
-  std::filesystem::create_directories(folder);
-  std::string files;
-  for (const auto& [name, bytes] : {std::pair("mask.bin", &mask), std::pair("tokens.bin", &bin), std::pair("tokens.idx", &idx)}) {
-    std::ofstream(folder / name, std::ios::binary) << *bytes;
-    absl::StrAppend(&files, files.empty() ? "" : ", ", "\"", name, "\": {\"bytes\": ", bytes->size(), ", \"parts\": [\"",
-                    Sha256Hex(*bytes), "\"]}");
-  }
-  std::ofstream(folder / "tokens.json") << absl::StrCat(
-      R"({"format": "motley-tokens", "version": 1, "kind": "rows", "dtype": "uint16", "seq_len": )", seq_len,
-      ", \"vocab_size\": 256, \"greatest_token\": ", greatest, ", \"tokens\": ", tokens, ", \"documents\": ", documents,
-      ", \"rows\": ", rows.size(), ", \"trained_tokens\": ", trained, ", \"source_bytes\": ", tokens, ", \"tokenizer\": \"",
-      Sha256Hex("bytes"), "\", \"chat_template\": null, \"eos\": \"on\", \"files\": {", files, "}}\n");
+  WriteRows(folder, text, seq_len, {{"vocab_size", 256}, {"tokenizer", Sha256Hex("bytes")}});
 }
 
 // Rows of one to four documents, some shorter than the row; half of the tokens are trained on, of every eighth row none. Of a

@@ -87,6 +87,7 @@ TEST_F(StepRecorderTest, AnEpochWithoutStepsLeavesNothing) {
 TEST_F(StepRecorderTest, CsvHasAHeadAndALineForEachStep) {
   StepStats validated = Step(8);
   validated.validation_loss = 2.75;
+  validated.validation_bits_per_byte = 1.5;
   validated.loss_scale = 4096;
   validated.skipped = true;
   auto recorder = Recorder(Assignment("csv"));
@@ -96,9 +97,9 @@ TEST_F(StepRecorderTest, CsvHasAHeadAndALineForEachStep) {
   EXPECT_EQ(
       Text("steps/generation-00000003.csv"),
       "step,generation,unix_seconds,loss,validation_loss,grad_norm,lr,loss_scale,skipped,tokens,tokens_per_second,step_seconds,"
-      "predicted_step_seconds\n"
-      "7,3,1000.0,2.5,,1.0,0.001,,,224,64.0,0.5,0.25\n"
-      "8,3,1000.0,2.5,2.75,1.0,0.001,4096.0,1,256,64.0,0.5,0.25\n");
+      "predicted_step_seconds,validation_perplexity,validation_bits_per_byte\n"
+      "7,3,1000.0,2.5,,1.0,0.001,,,224,64.0,0.5,0.25,,\n"
+      "8,3,1000.0,2.5,2.75,1.0,0.001,4096.0,1,256,64.0,0.5,0.25,15.642631884188171,1.5\n");
   EXPECT_THAT(lines_, IsEmpty());
 }
 
@@ -110,7 +111,7 @@ TEST_F(StepRecorderTest, JsonLinesHaveTheSameKeysAndNullForWhatIsNotThere) {
       Text("steps/generation-00000003.jsonl"),
       "{\"step\": 7, \"generation\": 3, \"unix_seconds\": 1000.0, \"loss\": 2.5, \"validation_loss\": null, \"grad_norm\": 1.0, "
       "\"lr\": 0.001, \"loss_scale\": null, \"skipped\": null, \"tokens\": 224, \"tokens_per_second\": 64.0, \"step_seconds\": "
-      "0.5, \"predicted_step_seconds\": 0.25}\n");
+      "0.5, \"predicted_step_seconds\": 0.25, \"validation_perplexity\": null, \"validation_bits_per_byte\": null}\n");
 }
 
 TEST_F(StepRecorderTest, ANumberThatIsNotFiniteIsNullInJsonAndAWordInCsv) {
@@ -118,12 +119,13 @@ TEST_F(StepRecorderTest, ANumberThatIsNotFiniteIsNullInJsonAndAWordInCsv) {
   step.loss = std::numeric_limits<double>::quiet_NaN();
   step.grad_norm = std::numeric_limits<double>::infinity();
   step.validation_loss = -step.grad_norm;
+  step.validation_bits_per_byte = -step.grad_norm;
   for (const char* form : {"csv", "jsonl"}) {
     auto recorder = Recorder(Assignment(form));
     recorder->Add(step);
     recorder.reset();
   }
-  EXPECT_THAT(Text("steps/generation-00000003.csv"), HasSubstr("\n7,3,1000.0,nan,-inf,inf,0.001,,,224,64.0,0.5,0.25\n"));
+  EXPECT_THAT(Text("steps/generation-00000003.csv"), HasSubstr("\n7,3,1000.0,nan,-inf,inf,0.001,,,224,64.0,0.5,0.25,0.0,-inf\n"));
   EXPECT_THAT(Text("steps/generation-00000003.jsonl"),
               HasSubstr("\"loss\": null, \"validation_loss\": null, \"grad_norm\": null, \"lr\": 0.001"));
 }

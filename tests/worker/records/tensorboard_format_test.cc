@@ -29,10 +29,13 @@ TEST(TensorBoardFormat, RecordHasATagForEachValueThatTheStepHas) {
   const std::string without = kTensorBoardFormat.record(Record());
   StepRecord record = Record();
   record.stats.validation_loss = 2.75;
+  record.stats.validation_bits_per_byte = 1.5;
   const std::string with = kTensorBoardFormat.record(record);
   EXPECT_NE(without.find("training/loss"), std::string::npos);
-  EXPECT_EQ(without.find("training/validation_loss"), std::string::npos);
-  EXPECT_NE(with.find("training/validation_loss"), std::string::npos);
+  for (const char* tag : {"training/validation_loss", "training/validation_perplexity", "training/validation_bits_per_byte"}) {
+    EXPECT_EQ(without.find(tag), std::string::npos) << tag;
+    EXPECT_NE(with.find(tag), std::string::npos) << tag;
+  }
 }
 
 TEST(TensorBoardFormat, ANumberThatIsNotFiniteIsWrittenAsItIs) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,7 @@ struct StepResult {
   double lr = 0;
   bool has_validation_loss = false;
   double validation_loss = 0;
+  std::optional<double> validation_bits_per_byte;  // where the data are text and say its bytes
   double step_seconds = 0;
   int64_t peak_memory_bytes = 0;
   double lateness_seconds = 0;  // how late the host made emulated instructions, in all

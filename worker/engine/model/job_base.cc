@@ -1,29 +1,56 @@
 #include "worker/engine/model/job_base.h"
 
 #include "absl/strings/str_cat.h"
+#include "common/base/fault.h"
 #include "common/base/status_macros.h"
 
 namespace motley::engine {
 
-absl::StatusOr<std::string> JobBase::Keep(const std::string& root, int64_t epoch) {
-  if (kept_ || (!name_.empty() && root_ == root)) return name_;
-  MOTLEY_RETURN_IF_ERROR(ReadFiles());
-  if (!base_.tensors.empty() || !base_.files.empty()) {
-    MOTLEY_ASSIGN_OR_RETURN(name_, KeepBase(base_, root, epoch));
+absl::StatusOr<std::string> JobBase::Keep(const std::string& root, int64_t epoch, const JobUid& uid) {
+  if (!all_) {
+    const absl::Status read = ReadFiles(root);
+    // What is there, and cannot be read now, need not be written.
+    if (FaultOf(read) == Fault::kStorage && WasIn(root)) return name_;
+    MOTLEY_RETURN_IF_ERROR(read);
+    all_.emplace(std::move(base_));
   }
+  if (all_->base.tensors.empty() && all_->base.files.empty()) return std::string();
+  MOTLEY_RETURN_IF_ERROR(KeepBase(*all_, root, epoch, uid));
   root_ = root;
-  kept_ = true;
-  base_ = BaseModel();
+  name_ = all_->name;
   return name_;
 }
 
-absl::Status JobBase::ReadFiles() {
+absl::StatusOr<std::string> JobBase::KeepOrSay(const std::string& root, int64_t epoch, const JobUid& uid,
+                                               const std::function<void(const std::string&)>& log) {
+  absl::StatusOr<std::string> name = Keep(root, epoch, uid);
+  if (name.ok()) return name;
+  const absl::Status& error = name.status();
+  if (FaultOf(error) == Fault::kStorage && !absl::IsPermissionDenied(error)) return name;
+  log(absl::StrCat("the checkpoint is without the files of the weights that the job began from, and so are its exports: ",
+                   error.message()));
+  return WasIn(root) ? name_ : std::string();
+}
+
+absl::Status JobBase::ReadFiles(const std::string& root) {
   if (!weights_folder_.empty()) {
     MOTLEY_ASSIGN_OR_RETURN(base_.files, ReadSmallFiles(weights_folder_, open_));
+  } else if (WasIn(root)) {
+    return ReadOrMakeAgain(root);
   } else if (!name_.empty()) {
     MOTLEY_ASSIGN_OR_RETURN(base_, ReadBase(root_, name_));
   }
   return base_.Find(kTokenizerName) == nullptr ? AddTokenizerOfData() : absl::OkStatus();
+}
+
+absl::Status JobBase::ReadOrMakeAgain(const std::string& root) {
+  absl::StatusOr<BaseModel> base = ReadBase(root, name_);
+  const absl::Status gone = base.status();
+  if (absl::IsNotFound(gone)) base = again_();
+  if (!base.ok() && !absl::IsNotFound(base.status())) return base.status();
+  base_ = base.ok() ? *std::move(base) : BaseModel();
+  if (absl::IsNotFound(gone) && base_.Find(kTokenizerName) == nullptr) MOTLEY_RETURN_IF_ERROR(AddTokenizerOfData());
+  return base_.tensors.empty() && base_.files.empty() ? gone : absl::OkStatus();
 }
 
 absl::Status JobBase::AddTokenizerOfData() {

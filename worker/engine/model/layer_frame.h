@@ -26,6 +26,7 @@ struct LayerFrame {
   int64_t samples = 0, seq_len = 0;
   bool adds_carried = true;                // residuals; else who sums up a group's terms adds them behind the sum
   const Borders* borders = nullptr;        // null: each sample is one document
+  AttentionForm attention;                 // of its layer
   LayerTensors weights, weight_gradients;  // as far as the pass needs them
   // By LayerValue; undefined: not there. Each [samples * seq_len, columns].
   std::vector<at::Tensor> values = std::vector<at::Tensor>(kNumLayerValues);

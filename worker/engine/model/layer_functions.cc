@@ -114,13 +114,14 @@ struct Rotary {
 
 struct Attention {
   static void Forward(LayerFrame& f) {
-    const AttentionOutput made = AttentionForward(f.BySample(f.Value(kHeads)), f.heads(), f.borders);
+    const AttentionOutput made = AttentionForward(f.BySample(f.Value(kHeads)), f.heads(), f.borders, f.attention);
     f.Value(kAttended) = AsRows(made.output);
     f.Value(kLogsumexp) = made.logsumexp;
   }
   static void BackwardInput(LayerFrame& f) {
-    f.Gradient(kHeads) = AsRows(AttentionBackward(f.BySample(f.Gradient(kAttended)), f.BySample(f.Value(kHeads)),
-                                                  {f.BySample(f.Value(kAttended)), f.Value(kLogsumexp)}, f.heads(), f.borders));
+    f.Gradient(kHeads) =
+        AsRows(AttentionBackward(f.BySample(f.Gradient(kAttended)), f.BySample(f.Value(kHeads)),
+                                 {f.BySample(f.Value(kAttended)), f.Value(kLogsumexp)}, f.heads(), f.borders, f.attention));
   }
 };
 

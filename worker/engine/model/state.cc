@@ -31,7 +31,7 @@ absl::Status CheckFits(const CheckpointManifest& manifest, const RankAssignment&
     return absl::FailedPreconditionError(
         absl::StrCat("checkpoint ", folder, " is of step ", manifest.step, ", the epoch starts at step ", assignment.start_step));
   }
-  if (!(manifest.model == assignment.model)) {
+  if (!SameModel(manifest.model, assignment.model, assignment.config.training.seq_len)) {
     return absl::FailedPreconditionError(
         absl::StrCat("checkpoint ", folder, " holds another model than the job's; use another ", key));
   }
@@ -91,11 +91,27 @@ absl::StatusOr<Sources> OpenSources(const RankAssignment& assignment, const Open
   return sources;
 }
 
-std::unique_ptr<JobBase> BaseOfJob(const Sources& sources, const RankAssignment& assignment, const OpenPath& open) {
+// What a job began from whose base is gone, if that was a folder of HuggingFace's which is there still.
+absl::StatusOr<BaseModel> BaseOfInitial(const CheckpointSection& checkpoint, const ModelShape& model, DType dtype,
+                                        const OpenPath& open) {
+  const std::string& initial = checkpoint.initial;
+  if (initial.empty() || InitialIsJob(checkpoint)) return absl::NotFoundError("the job began from no folder");
+  MOTLEY_ASSIGN_OR_RETURN(const std::string folder, FindWeightsFolder(initial, open));
+  if (folder.empty()) return absl::NotFoundError(absl::StrCat(initial, " holds no weights of HuggingFace"));
+  MOTLEY_ASSIGN_OR_RETURN(const HuggingFaceWeights weights, HuggingFaceWeights::Open(folder, model, dtype, open));
+  BaseModel base = BaseOf(weights);
+  MOTLEY_ASSIGN_OR_RETURN(base.files, ReadSmallFiles(folder, open));
+  return base;
+}
+
+std::unique_ptr<JobBase> BaseOfJob(const Sources& sources, const RankAssignment& assignment, DType dtype, const OpenPath& open) {
   auto base = std::make_unique<JobBase>(assignment.config.data.path, open);
   if (sources.weights) base->BeginWith(BaseOf(*sources.weights), sources.weights->folder().path);
   if (sources.checkpoint) {
-    base->GoOn(std::filesystem::path(assignment.resume_from).parent_path().string(), sources.checkpoint->manifest().base);
+    base->GoOn(std::filesystem::path(assignment.resume_from).parent_path().string(), sources.checkpoint->manifest().base,
+               [checkpoint = assignment.config.checkpoint, model = assignment.model, dtype, open] {
+                 return BaseOfInitial(checkpoint, model, dtype, open);
+               });
   }
   return base;
 }
@@ -122,7 +138,7 @@ absl::StatusOr<ShardedState> ShardedState::Create(const RankAssignment& assignme
   MOTLEY_ASSIGN_OR_RETURN(const Sources sources, OpenSources(assignment, open, precision.master));
   const auto options = at::TensorOptions().dtype(ScalarTypeOf(precision.master));
   ShardedState result(precision.compute);
-  result.base_ = BaseOfJob(sources, assignment, open);
+  result.base_ = BaseOfJob(sources, assignment, precision.master, open);
   if (sources.checkpoint && !IsInitial(assignment)) {
     const CheckpointManifest& manifest = sources.checkpoint->manifest();
     result.loss_scale_.Restore(manifest.loss_scale, manifest.steps_at_loss_scale, manifest.skipped_steps);

@@ -41,7 +41,8 @@ UnitBench::UnitBench(UnitModel& model, const ModelShape& shape, int64_t seq_len,
   }
 }
 
-void UnitBench::Prepare(int64_t samples, SamplesKind kind) {
+void UnitBench::Prepare(int64_t samples, SamplesKind kind, LayerKind layer) {
+  saved_.kind = layer;
   const auto labels = [&] { return at::randint(model_.vocab_size(), {samples, seq_len_}, options_.dtype(at::kLong)); };
   const auto activation = [&] { return Uniform({samples, seq_len_, shape_.hidden_size}, kActivationBound); };
   if (kind_ != UnitKind::kLayer) targets_ = labels();

@@ -25,8 +25,8 @@ class UnitBench {
   // `model` must outlive the bench; `shape` is that of its slice.
   UnitBench(UnitModel& model, const ModelShape& shape, int64_t seq_len, Precision precision, c10::Device device, UnitKind kind);
 
-  // Makes the inputs for `samples` sequences.
-  void Prepare(int64_t samples, SamplesKind kind = SamplesKind::kWhole);
+  // Makes the inputs for `samples` sequences; of a layer that is such a one.
+  void Prepare(int64_t samples, SamplesKind kind = SamplesKind::kWhole, LayerKind layer = LayerKind());
   // Segments in the order of a program's; a head has none backward.
   void Forward(UnitSegment segment = UnitSegment::kWhole);
   void Backward(UnitSegment segment = UnitSegment::kWhole);

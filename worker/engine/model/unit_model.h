@@ -105,7 +105,7 @@ class UnitModel {
   const EmbeddingTensors& EmbeddingOf(const UnitArray& array) const;
   const LayerTensors& LayerOf(const UnitArray& array) const;
   HeadTensors HeadOf(const UnitArray& array, const UnitArray& embedding) const;
-  LayerFrame FrameOf(int64_t samples, int64_t seq_len, const Documents* documents) const;
+  LayerFrame FrameOf(const LayerKind& kind, int64_t samples, int64_t seq_len, const Documents* documents) const;
   const LayerWalk& WalkOf(LayerKind kind) const { return kind.rotary ? walk_ : walk_without_rotary_; }
   // Takes what was saved.
   LayerFrame BackwardFrame(const UnitArray& params, Saved& saved, const at::Tensor& grad_output, UnitSegment segment,

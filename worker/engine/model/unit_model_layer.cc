@@ -19,14 +19,15 @@ const LayerTensors& UnitModel::LayerOf(const UnitArray& array) const {
   return *tensors;
 }
 
-LayerFrame UnitModel::FrameOf(int64_t samples, int64_t seq_len, const Documents* documents) const {
+LayerFrame UnitModel::FrameOf(const LayerKind& kind, int64_t samples, int64_t seq_len, const Documents* documents) const {
   return {.shape = shape_,
           .traits = *traits_,
           .rotary = documents != nullptr ? documents->rotary : rotary_,
           .samples = samples,
           .seq_len = seq_len,
           .adds_carried = whole(),
-          .borders = documents != nullptr ? documents->borders : nullptr};
+          .borders = documents != nullptr ? documents->borders : nullptr,
+          .attention = {.window = kind.window}};
 }
 
 ValueSet UnitModel::KeptFor(OpSet recomputed) const {
@@ -44,7 +45,7 @@ at::Tensor UnitModel::LayerForward(UnitSegment segment, const UnitArray& params,
                                    ValueSet kept, const Documents* documents) {
   const bool second = segment == UnitSegment::kMlp;
   TORCH_CHECK(!second || saved.tensors.size() == kNumLayerValues, "the second segment of a layer whose first one did not run");
-  LayerFrame frame = FrameOf(input.size(0), input.size(1), documents);
+  LayerFrame frame = FrameOf(saved.kind, input.size(0), input.size(1), documents);
   frame.weights = LayerOf(params);
   if (second) {
     frame.values = std::move(saved.tensors);
@@ -61,7 +62,7 @@ at::Tensor UnitModel::LayerForward(UnitSegment segment, const UnitArray& params,
 void UnitModel::LayerRecompute(const UnitArray& params, Saved& saved, OpSet recomputed, const Documents* documents) {
   TORCH_CHECK(saved.tensors.size() == kNumLayerValues, "recomputation of a layer whose forward kept nothing");
   const int64_t rows = saved.tensors[static_cast<size_t>(LayerValue::kInput)].size(0);
-  LayerFrame frame = FrameOf(rows / seq_len_, seq_len_, documents);
+  LayerFrame frame = FrameOf(saved.kind, rows / seq_len_, seq_len_, documents);
   frame.weights = LayerOf(params);
   frame.values = std::move(saved.tensors);
   WalkOf(saved.kind).Recompute(frame, whole() ? recomputed : WithoutSums(recomputed, *traits_));
@@ -72,7 +73,7 @@ void UnitModel::LayerRecompute(const UnitArray& params, Saved& saved, OpSet reco
 LayerFrame UnitModel::BackwardFrame(const UnitArray& params, Saved& saved, const at::Tensor& grad_output, UnitSegment segment,
                                     const Documents* documents) const {
   TORCH_CHECK(saved.tensors.size() == kNumLayerValues, "backward of a layer whose forward kept nothing");
-  LayerFrame frame = FrameOf(grad_output.size(0), grad_output.size(1), documents);
+  LayerFrame frame = FrameOf(saved.kind, grad_output.size(0), grad_output.size(1), documents);
   frame.weights = LayerOf(params);
   frame.values = std::move(saved.tensors);
   if (segment == UnitSegment::kAttention) {
@@ -112,7 +113,7 @@ at::Tensor UnitModel::LayerBackwardInput(const UnitArray& params, Saved& saved, 
 
 void UnitModel::LayerBackwardWeight(Saved& saved, const UnitArray& grads, UnitSegment segment) {
   TORCH_CHECK(saved.gradients.size() == kNumLayerValues, "weights' gradients of a layer whose input's were not computed");
-  LayerFrame frame = FrameOf(0, 0, nullptr);
+  LayerFrame frame = FrameOf(saved.kind, 0, 0, nullptr);
   frame.weight_gradients = LayerOf(grads);
   frame.values = std::move(saved.tensors);
   frame.gradients = std::move(saved.gradients);

@@ -20,21 +20,22 @@ at::Tensor HeadsView(const at::Tensor& qkv, const HeadLayout& layout, int64_t fi
   return qkv.narrow(-1, first * layout.head_dim, count * layout.head_dim).unflatten(-1, {count, layout.head_dim});
 }
 
-AttentionOutput AttentionForward(const at::Tensor& qkv, const HeadLayout& layout, const Borders* borders) {
+AttentionOutput AttentionForward(const at::Tensor& qkv, const HeadLayout& layout, const Borders* borders,
+                                 const AttentionForm& form) {
   const AttentionHeads heads = Split(qkv, layout);
   const AttentionKernel& kernel = KernelFor(heads);
-  const AttentionResult result = AreSamples(borders) ? kernel.forward(heads) : kernel.forward_apart(heads, *borders);
+  const AttentionResult result = AreSamples(borders) ? kernel.forward(heads, form) : kernel.forward_apart(heads, *borders, form);
   return {result.output.transpose(1, 2).reshape({qkv.size(0), qkv.size(1), layout.heads * layout.head_dim}), result.logsumexp};
 }
 
 at::Tensor AttentionBackward(const at::Tensor& grad_output, const at::Tensor& qkv, const AttentionOutput& saved,
-                             const HeadLayout& layout, const Borders* borders) {
+                             const HeadLayout& layout, const Borders* borders, const AttentionForm& form) {
   const AttentionHeads heads = Split(qkv, layout);
   const auto per_head = [&](const at::Tensor& t) { return t.unflatten(-1, {layout.heads, layout.head_dim}).transpose(1, 2); };
   const AttentionKernel& kernel = KernelFor(heads);
   const AttentionResult made = {per_head(saved.output), saved.logsumexp};
-  const AttentionHeads grads = AreSamples(borders) ? kernel.backward(per_head(grad_output), heads, made)
-                                                   : kernel.backward_apart(per_head(grad_output), heads, made, *borders);
+  const AttentionHeads grads = AreSamples(borders) ? kernel.backward(per_head(grad_output), heads, made, form)
+                                                   : kernel.backward_apart(per_head(grad_output), heads, made, *borders, form);
   at::Tensor grad = at::empty_like(qkv, at::MemoryFormat::Contiguous);
   at::Tensor all_heads = HeadsView(grad, layout, 0, layout.heads + 2 * layout.kv_heads);
   const std::array parts = {grads.q.transpose(1, 2), grads.k.transpose(1, 2), grads.v.transpose(1, 2)};

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "worker/engine/operators/attention_form.h"
 #include "worker/engine/operators/borders.h"
 
 namespace motley::engine {
@@ -24,9 +25,10 @@ struct AttentionOutput {
 at::Tensor HeadsView(const at::Tensor& qkv, const HeadLayout& layout, int64_t first, int64_t count);
 
 // Inside each document of the borders, or of each sample where there are none (null). What another document holds changes no bit.
-AttentionOutput AttentionForward(const at::Tensor& qkv, const HeadLayout& layout, const Borders* borders = nullptr);
+AttentionOutput AttentionForward(const at::Tensor& qkv, const HeadLayout& layout, const Borders* borders = nullptr,
+                                 const AttentionForm& form = {});
 // Gradient of the fused projection, contiguous.
 at::Tensor AttentionBackward(const at::Tensor& grad_output, const at::Tensor& qkv, const AttentionOutput& saved,
-                             const HeadLayout& layout, const Borders* borders = nullptr);
+                             const HeadLayout& layout, const Borders* borders = nullptr, const AttentionForm& form = {});
 
 }  // namespace motley::engine

@@ -1,7 +1,5 @@
 #include "worker/engine/operators/attention_kernels.h"
 
-#include <torch/version.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -9,34 +7,12 @@
 #include <tuple>
 
 #include "worker/engine/base/torch_pch.h"
+#include "worker/engine/operators/attention_groups.h"
 
 namespace motley::engine {
 namespace {
 
-constexpr double kNoDropout = 0.0;
-constexpr bool kCausal = true;
-
-int64_t GroupOf(const AttentionHeads& heads) { return heads.q.size(1) / heads.k.size(1); }
-
-// Keys and values once for each head of q, for kernels that know no groups.
-AttentionHeads Expanded(const AttentionHeads& heads) {
-  const int64_t group = GroupOf(heads);
-  if (group == 1) return heads;
-  return {heads.q, heads.k.repeat_interleave(group, 1), heads.v.repeat_interleave(group, 1)};
-}
-// The other way: gradients summed over each group.
-AttentionHeads Summed(AttentionHeads grads, int64_t group) {
-  if (group == 1) return grads;
-  for (at::Tensor* grad : {&grads.k, &grads.v}) *grad = grad->unflatten(1, {grad->size(1) / group, group}).sum(2);
-  return grads;
-}
-
 // ---- documents, one call of a kernel for each ----
-
-// A place for each position of all heads, in memory [samples, seq_len, heads, columns]; as the kernels' tensors.
-at::Tensor RoomOf(const at::Tensor& heads, int64_t columns, const at::TensorOptions& options) {
-  return at::empty({heads.size(0), heads.size(2), heads.size(1), columns}, options).transpose(1, 2);
-}
 
 struct Document {
   int64_t sample = 0, begin = 0, length = 0;
@@ -57,12 +33,12 @@ void ForEachDocument(const Borders& borders, const Body& body) {
 }
 
 // What the kernel makes of a document has as many numbers for a head as the document has positions.
-template <AttentionResult (*kForward)(const AttentionHeads& heads)>
-AttentionResult ForwardOfEach(const AttentionHeads& heads, const Borders& borders) {
+template <AttentionResult (*kForward)(const AttentionHeads& heads, const AttentionForm& form)>
+AttentionResult ForwardOfEach(const AttentionHeads& heads, const Borders& borders, const AttentionForm& form) {
   const at::Tensor output = RoomOf(heads.q, heads.q.size(3), heads.q.options());
   at::Tensor logsumexp;
   ForEachDocument(borders, [&](const Document& document) {
-    const AttentionResult made = kForward(document.In(heads));
+    const AttentionResult made = kForward(document.In(heads), form);
     if (!logsumexp.defined()) logsumexp = RoomOf(heads.q, 1, made.logsumexp.options()).squeeze(3);
     document.In(output).copy_(made.output);
     document.In(logsumexp).copy_(made.logsumexp);
@@ -70,14 +46,15 @@ AttentionResult ForwardOfEach(const AttentionHeads& heads, const Borders& border
   return {output, logsumexp};
 }
 
-template <AttentionHeads (*kBackward)(const at::Tensor& grad_output, const AttentionHeads& heads, const AttentionResult& saved)>
+template <AttentionHeads (*kBackward)(const at::Tensor& grad_output, const AttentionHeads& heads, const AttentionResult& saved,
+                                      const AttentionForm& form)>
 AttentionHeads BackwardOfEach(const at::Tensor& grad_output, const AttentionHeads& heads, const AttentionResult& saved,
-                              const Borders& borders) {
+                              const Borders& borders, const AttentionForm& form) {
   const auto room = [](const at::Tensor& of) { return RoomOf(of, of.size(3), of.options()); };
   const AttentionHeads grads = {room(heads.q), room(heads.k), room(heads.v)};
   ForEachDocument(borders, [&](const Document& document) {
     const AttentionHeads made =
-        kBackward(document.In(grad_output), document.In(heads), {document.In(saved.output), document.In(saved.logsumexp)});
+        kBackward(document.In(grad_output), document.In(heads), {document.In(saved.output), document.In(saved.logsumexp)}, form);
     document.In(grads.q).copy_(made.q);
     document.In(grads.k).copy_(made.k);
     document.In(grads.v).copy_(made.v);
@@ -91,77 +68,117 @@ at::Tensor InOneRow(const at::Tensor& heads) { return heads.transpose(1, 2).flat
 AttentionHeads InOneRow(const AttentionHeads& heads) { return {InOneRow(heads.q), InOneRow(heads.k), InOneRow(heads.v)}; }
 at::Tensor BySample(const at::Tensor& row, int64_t samples) { return row.unflatten(0, {samples, -1}).transpose(1, 2); }
 
-// ---- of the host ----
-
-// The kernel of libtorch 2.7 knows no groups and reads beyond keys and values where they are fewer; that of 2.11 knows them.
-constexpr bool kHostKnowsGroups = TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 11;
-
-AttentionHeads ForHost(const AttentionHeads& heads) { return kHostKnowsGroups ? heads : Expanded(heads); }
-
-AttentionResult HostForward(const AttentionHeads& heads) {
-  const AttentionHeads all = ForHost(heads);
-  auto [output, logsumexp] = at::_scaled_dot_product_flash_attention_for_cpu(all.q, all.k, all.v, kNoDropout, kCausal);
-  return {output, logsumexp};
-}
-AttentionHeads HostBackward(const at::Tensor& grad_output, const AttentionHeads& heads, const AttentionResult& saved) {
-  const AttentionHeads all = ForHost(heads);
-  auto [q, k, v] = at::_scaled_dot_product_flash_attention_for_cpu_backward(grad_output, all.q, all.k, all.v, saved.output,
-                                                                            saved.logsumexp, kNoDropout, kCausal);
-  return Summed({q, k, v}, kHostKnowsGroups ? 1 : GroupOf(heads));
-}
-
 // ---- of NVIDIA cards: half types, sm_80 and newer ----
 
-AttentionResult FlashForward(const AttentionHeads& heads) {
-  auto result = at::_scaled_dot_product_flash_attention(heads.q, heads.k, heads.v, kNoDropout, kCausal);
-  return {std::get<0>(result), std::get<1>(result)};
+// What the kernel of documents and windows takes: left of a position lie window - 1 others, right of it none.
+struct FlashWindow {
+  std::optional<int64_t> left, right;
+};
+FlashWindow FlashWindowOf(const AttentionForm& form, int64_t longest) {
+  const int64_t window = form.WindowOver(longest);
+  return window == 0 ? FlashWindow() : FlashWindow{window - 1, 0};
 }
-AttentionHeads FlashBackward(const at::Tensor& grad_output, const AttentionHeads& heads, const AttentionResult& saved) {
+
+// Samples as [samples, seq_len, heads, head_dim], which the kernel below ATen's own attention takes: that one has no windows.
+at::Tensor SequenceFirst(const at::Tensor& heads) { return heads.transpose(1, 2); }
+
+AttentionResult FlashForward(const AttentionHeads& heads, const AttentionForm& form) {
+  const int64_t seq_len = heads.q.size(2);
+  if (form.WindowOver(seq_len) == 0) {
+    auto result = at::_scaled_dot_product_flash_attention(heads.q, heads.k, heads.v, kNoDropout, kCausal,
+                                                          /*return_debug_mask=*/false, ScaleForKernel(form));
+    return {std::get<0>(result), std::get<1>(result)};
+  }
+  const FlashWindow window = FlashWindowOf(form, seq_len);
+  auto result = at::_flash_attention_forward(SequenceFirst(heads.q), SequenceFirst(heads.k), SequenceFirst(heads.v), std::nullopt,
+                                             std::nullopt, seq_len, seq_len, kNoDropout, kCausal, /*return_debug_mask=*/false,
+                                             ScaleForKernel(form), window.left, window.right);
+  return {SequenceFirst(std::get<0>(result)), std::get<1>(result)};
+}
+AttentionHeads FlashBackward(const at::Tensor& grad_output, const AttentionHeads& heads, const AttentionResult& saved,
+                             const AttentionForm& form) {
   const at::Tensor none;
   const at::Tensor no_seed = at::empty({2}, heads.q.options().dtype(at::kLong));  // of a dropout that there is not: never read
   const int64_t seq_len = heads.q.size(2);
-  auto [q, k, v] =
-      at::_scaled_dot_product_flash_attention_backward(grad_output, heads.q, heads.k, heads.v, saved.output, saved.logsumexp,
-                                                       none, none, seq_len, seq_len, kNoDropout, kCausal, no_seed, no_seed);
-  return {q, k, v};
+  if (form.WindowOver(seq_len) == 0) {
+    auto [q, k, v] = at::_scaled_dot_product_flash_attention_backward(grad_output, heads.q, heads.k, heads.v, saved.output,
+                                                                      saved.logsumexp, none, none, seq_len, seq_len, kNoDropout,
+                                                                      kCausal, no_seed, no_seed, ScaleForKernel(form));
+    return {q, k, v};
+  }
+  const FlashWindow window = FlashWindowOf(form, seq_len);
+  auto [q, k, v] = at::_flash_attention_backward(SequenceFirst(grad_output), SequenceFirst(heads.q), SequenceFirst(heads.k),
+                                                 SequenceFirst(heads.v), SequenceFirst(saved.output), saved.logsumexp, none, none,
+                                                 seq_len, seq_len, kNoDropout, kCausal, no_seed, no_seed, ScaleForKernel(form),
+                                                 window.left, window.right);
+  return {SequenceFirst(q), SequenceFirst(k), SequenceFirst(v)};
 }
 
 // Where all documents have one token and heads share keys, the kernel would take another way, with a logsumexp of other shape.
 int64_t LongestForFlash(const Borders& borders) { return std::max<int64_t>(2, LongestDocument(borders)); }
 
-AttentionResult FlashForwardApart(const AttentionHeads& heads, const Borders& borders) {
+AttentionResult FlashForwardApart(const AttentionHeads& heads, const Borders& borders, const AttentionForm& form) {
   const AttentionHeads rows = InOneRow(heads);
   const int64_t longest = LongestForFlash(borders);
-  auto result = at::_flash_attention_forward(rows.q, rows.k, rows.v, borders.cu_seqlens, borders.cu_seqlens, longest, longest,
-                                             kNoDropout, kCausal, /*return_debug_mask=*/false);
+  const FlashWindow window = FlashWindowOf(form, longest);
+  auto result =
+      at::_flash_attention_forward(rows.q, rows.k, rows.v, borders.cu_seqlens, borders.cu_seqlens, longest, longest, kNoDropout,
+                                   kCausal, /*return_debug_mask=*/false, ScaleForKernel(form), window.left, window.right);
   return {BySample(std::get<0>(result), heads.q.size(0)), std::get<1>(result)};  // [heads, tokens]
 }
 AttentionHeads FlashBackwardApart(const at::Tensor& grad_output, const AttentionHeads& heads, const AttentionResult& saved,
-                                  const Borders& borders) {
+                                  const Borders& borders, const AttentionForm& form) {
   const AttentionHeads rows = InOneRow(heads);
   const int64_t longest = LongestForFlash(borders), samples = heads.q.size(0);
+  const FlashWindow window = FlashWindowOf(form, longest);
   const at::Tensor no_seed = at::empty({2}, heads.q.options().dtype(at::kLong));  // never read
-  auto [q, k, v] = at::_flash_attention_backward(InOneRow(grad_output), rows.q, rows.k, rows.v, InOneRow(saved.output),
-                                                 saved.logsumexp, borders.cu_seqlens, borders.cu_seqlens, longest, longest,
-                                                 kNoDropout, kCausal, no_seed, no_seed);
+  auto [q, k, v] =
+      at::_flash_attention_backward(InOneRow(grad_output), rows.q, rows.k, rows.v, InOneRow(saved.output), saved.logsumexp,
+                                    borders.cu_seqlens, borders.cu_seqlens, longest, longest, kNoDropout, kCausal, no_seed,
+                                    no_seed, ScaleForKernel(form), window.left, window.right);
   return {BySample(q, samples), BySample(k, samples), BySample(v, samples)};
 }
 
 // ---- of NVIDIA cards: float32 and half types, sm_50 and newer ----
 
-AttentionResult EfficientForward(const AttentionHeads& heads) {
-  const AttentionHeads all = Expanded(heads);
-  auto result = at::_scaled_dot_product_efficient_attention(all.q, all.k, all.v, std::nullopt, /*compute_log_sumexp=*/true,
-                                                            kNoDropout, kCausal);
-  return {std::get<0>(result), std::get<1>(result)};
+enum EfficientMask : int64_t { kEfficientCausal = 1 };
+
+std::optional<int64_t> EfficientWindow(const AttentionForm& form, int64_t longest) {
+  const int64_t window = form.WindowOver(longest);
+  return window == 0 ? std::nullopt : std::optional<int64_t>(window);
 }
-AttentionHeads EfficientBackward(const at::Tensor& grad_output, const AttentionHeads& heads, const AttentionResult& saved) {
+
+AttentionResult EfficientForward(const AttentionHeads& heads, const AttentionForm& form) {
   const AttentionHeads all = Expanded(heads);
+  const int64_t seq_len = heads.q.size(2);
+  const std::optional<int64_t> window = EfficientWindow(form, seq_len);
+  if (!window) {
+    auto result = at::_scaled_dot_product_efficient_attention(all.q, all.k, all.v, std::nullopt, /*compute_log_sumexp=*/true,
+                                                              kNoDropout, kCausal, ScaleForKernel(form));
+    return {std::get<0>(result), std::get<1>(result)};
+  }
+  auto result = at::_efficient_attention_forward(SequenceFirst(all.q), SequenceFirst(all.k), SequenceFirst(all.v), std::nullopt,
+                                                 std::nullopt, std::nullopt, seq_len, seq_len, kNoDropout, kEfficientCausal,
+                                                 /*compute_log_sumexp=*/true, ScaleForKernel(form), std::nullopt, window);
+  return {SequenceFirst(std::get<0>(result)), std::get<1>(result)};
+}
+AttentionHeads EfficientBackward(const at::Tensor& grad_output, const AttentionHeads& heads, const AttentionResult& saved,
+                                 const AttentionForm& form) {
+  const AttentionHeads all = Expanded(heads);
+  const int64_t seq_len = heads.q.size(2), group = GroupOf(heads);
+  const std::optional<int64_t> window = EfficientWindow(form, seq_len);
   const at::Tensor no_bias, no_seed = at::zeros({}, heads.q.options().dtype(at::kLong));
-  auto [q, k, v, bias] = at::_scaled_dot_product_efficient_attention_backward(grad_output, all.q, all.k, all.v, no_bias,
-                                                                              saved.output, saved.logsumexp, no_seed, no_seed,
-                                                                              kNoDropout, {true, true, true, false}, kCausal);
-  return Summed({q, k, v}, GroupOf(heads));
+  if (!window) {
+    auto [q, k, v, bias] = at::_scaled_dot_product_efficient_attention_backward(
+        grad_output, all.q, all.k, all.v, no_bias, saved.output, saved.logsumexp, no_seed, no_seed, kNoDropout,
+        {true, true, true, false}, kCausal, ScaleForKernel(form));
+    return Summed({q, k, v}, group);
+  }
+  auto [q, k, v, bias] = at::_efficient_attention_backward(
+      SequenceFirst(grad_output), SequenceFirst(all.q), SequenceFirst(all.k), SequenceFirst(all.v), std::nullopt,
+      SequenceFirst(saved.output), std::nullopt, std::nullopt, seq_len, seq_len, saved.logsumexp, kNoDropout, no_seed, no_seed,
+      kEfficientCausal, /*bias_requires_grad=*/false, ScaleForKernel(form), std::nullopt, window);
+  return Summed({SequenceFirst(q), SequenceFirst(k), SequenceFirst(v)}, group);
 }
 
 // Its logsumexp is [documents, heads, columns], with as many columns for each document as the longest has tokens, and infinite
@@ -181,35 +198,35 @@ at::Tensor ColumnsOf(const Borders& borders, int64_t columns) {
   return document.mul_(columns).add_(borders.positions);
 }
 
-enum EfficientMask : int64_t { kEfficientCausal = 1 };
-
 AttentionHeads OfOneSample(const AttentionHeads& rows) { return {rows.q.unsqueeze(0), rows.k.unsqueeze(0), rows.v.unsqueeze(0)}; }
 
-AttentionResult EfficientForwardOfOne(const AttentionHeads& heads) {
-  const AttentionResult made = EfficientForward(heads);
+AttentionResult EfficientForwardOfOne(const AttentionHeads& heads, const AttentionForm& form) {
+  const AttentionResult made = EfficientForward(heads, form);
   return {made.output, made.logsumexp.narrow(2, 0, heads.q.size(2))};
 }
-AttentionHeads EfficientBackwardOfOne(const at::Tensor& grad_output, const AttentionHeads& heads, const AttentionResult& saved) {
+AttentionHeads EfficientBackwardOfOne(const at::Tensor& grad_output, const AttentionHeads& heads, const AttentionResult& saved,
+                                      const AttentionForm& form) {
   const int64_t tokens = heads.q.size(2);
   const at::Tensor logsumexp = at::full({1, heads.q.size(1), EfficientColumns(tokens)}, std::numeric_limits<double>::infinity(),
                                         saved.logsumexp.options());
   logsumexp.narrow(2, 0, tokens).copy_(saved.logsumexp);
-  return EfficientBackward(grad_output, heads, {saved.output, logsumexp});
+  return EfficientBackward(grad_output, heads, {saved.output, logsumexp}, form);
 }
 
-AttentionResult EfficientForwardApart(const AttentionHeads& heads, const Borders& borders) {
-  if (!FitsOneCall(borders)) return ForwardOfEach<EfficientForwardOfOne>(heads, borders);
+AttentionResult EfficientForwardApart(const AttentionHeads& heads, const Borders& borders, const AttentionForm& form) {
+  if (!FitsOneCall(borders)) return ForwardOfEach<EfficientForwardOfOne>(heads, borders, form);
   const AttentionHeads rows = OfOneSample(InOneRow(Expanded(heads)));
   const int64_t longest = LongestDocument(borders);
   auto result = at::_efficient_attention_forward(rows.q, rows.k, rows.v, std::nullopt, borders.cu_seqlens, borders.cu_seqlens,
-                                                 longest, longest, kNoDropout, kEfficientCausal, /*compute_log_sumexp=*/true);
+                                                 longest, longest, kNoDropout, kEfficientCausal, /*compute_log_sumexp=*/true,
+                                                 ScaleForKernel(form), std::nullopt, EfficientWindow(form, longest));
   const at::Tensor logsumexp = std::get<1>(result).transpose(0, 1).flatten(1);
   return {BySample(std::get<0>(result).squeeze(0), heads.q.size(0)),
           logsumexp.index_select(1, ColumnsOf(borders, EfficientColumns(longest)))};
 }
 AttentionHeads EfficientBackwardApart(const at::Tensor& grad_output, const AttentionHeads& heads, const AttentionResult& saved,
-                                      const Borders& borders) {
-  if (!FitsOneCall(borders)) return BackwardOfEach<EfficientBackwardOfOne>(grad_output, heads, saved, borders);
+                                      const Borders& borders, const AttentionForm& form) {
+  if (!FitsOneCall(borders)) return BackwardOfEach<EfficientBackwardOfOne>(grad_output, heads, saved, borders, form);
   const AttentionHeads rows = OfOneSample(InOneRow(Expanded(heads)));
   const int64_t longest = LongestDocument(borders), columns = EfficientColumns(longest), samples = heads.q.size(0);
   const at::Tensor logsumexp = at::full({heads.q.size(1), DocumentsIn(borders) * columns},
@@ -220,14 +237,16 @@ AttentionHeads EfficientBackwardApart(const at::Tensor& grad_output, const Atten
   auto [q, k, v, bias] = at::_efficient_attention_backward(
       InOneRow(grad_output).unsqueeze(0), rows.q, rows.k, rows.v, std::nullopt, InOneRow(saved.output).unsqueeze(0),
       borders.cu_seqlens, borders.cu_seqlens, longest, longest, by_document, kNoDropout, no_seed, no_seed, kEfficientCausal,
-      /*bias_requires_grad=*/false);
+      /*bias_requires_grad=*/false, ScaleForKernel(form), std::nullopt, EfficientWindow(form, longest));
   const auto by_sample = [&](const at::Tensor& grad) { return BySample(grad.squeeze(0), samples); };
   return Summed({by_sample(q), by_sample(k), by_sample(v)}, GroupOf(heads));
 }
 
 // ---- of any device ----
 
-double ScaleOf(const AttentionHeads& heads) { return 1 / std::sqrt(static_cast<double>(heads.q.size(-1))); }
+double ScaleOf(const AttentionHeads& heads, const AttentionForm& form) {
+  return form.scale != 0 ? form.scale : 1 / std::sqrt(static_cast<double>(heads.q.size(-1)));
+}
 
 // In float32 at least: a sum of exponentials in a half type is none.
 AttentionHeads WidenedHeads(const AttentionHeads& heads) {
@@ -236,39 +255,42 @@ AttentionHeads WidenedHeads(const AttentionHeads& heads) {
   return {heads.q.to(at::kFloat), heads.k.to(at::kFloat), heads.v.to(at::kFloat)};
 }
 
-at::Tensor Scores(const AttentionHeads& heads) {
-  const int64_t seq_len = heads.q.size(2);
-  const at::Tensor future = at::ones({seq_len, seq_len}, heads.q.options().dtype(at::kBool)).triu_(1);
+at::Tensor Scores(const AttentionHeads& heads, const AttentionForm& form) {
+  const int64_t seq_len = heads.q.size(2), window = form.WindowOver(seq_len);
+  const at::Tensor every = at::ones({seq_len, seq_len}, heads.q.options().dtype(at::kBool));
+  at::Tensor unseen = every.triu(1);
+  if (window != 0) unseen.logical_or_(every.tril(-window));
   return at::matmul(heads.q, heads.k.transpose(-2, -1))
-      .mul_(ScaleOf(heads))
-      .masked_fill_(future, -std::numeric_limits<double>::infinity());
+      .mul_(ScaleOf(heads, form))
+      .masked_fill_(unseen, -std::numeric_limits<double>::infinity());
 }
 
-AttentionResult MathForward(const AttentionHeads& heads) {
+AttentionResult MathForward(const AttentionHeads& heads, const AttentionForm& form) {
   const AttentionHeads all = WidenedHeads(Expanded(heads));
-  at::Tensor scores = Scores(all);
+  at::Tensor scores = Scores(all, form);
   const at::Tensor logsumexp = at::logsumexp(scores, -1);
   scores.sub_(logsumexp.unsqueeze(-1)).exp_();
   return {at::matmul(scores, all.v).to(heads.q.scalar_type()), logsumexp};
 }
 
-AttentionHeads MathBackward(const at::Tensor& grad_output, const AttentionHeads& heads, const AttentionResult& saved) {
+AttentionHeads MathBackward(const at::Tensor& grad_output, const AttentionHeads& heads, const AttentionResult& saved,
+                            const AttentionForm& form) {
   const AttentionHeads all = WidenedHeads(Expanded(heads));
   const at::ScalarType wide = all.q.scalar_type();
   const at::Tensor grad = grad_output.to(wide);
-  const at::Tensor weights = Scores(all).sub_(saved.logsumexp.unsqueeze(-1)).exp_();
+  const at::Tensor weights = Scores(all, form).sub_(saved.logsumexp.unsqueeze(-1)).exp_();
   const at::Tensor grad_v = at::matmul(weights.transpose(-2, -1), grad);
   // With d = sum over a row of grad * output:  grad_scores = weights * (grad v^T - d).
   const at::Tensor d = at::mul(grad, saved.output.to(wide)).sum(-1, /*keepdim=*/true);
-  const at::Tensor grad_scores = at::matmul(grad, all.v.transpose(-2, -1)).sub_(d).mul_(weights).mul_(ScaleOf(heads));
+  const at::Tensor grad_scores = at::matmul(grad, all.v.transpose(-2, -1)).sub_(d).mul_(weights).mul_(ScaleOf(heads, form));
   const AttentionHeads grads = {at::matmul(grad_scores, all.k), at::matmul(grad_scores.transpose(-2, -1), all.q), grad_v};
   const AttentionHeads summed = Summed(grads, GroupOf(heads));
   const at::ScalarType type = heads.q.scalar_type();
   return {summed.q.to(type), summed.k.to(type), summed.v.to(type)};
 }
 
-constexpr AttentionKernel kHost = {"host flash", HostForward, HostBackward, ForwardOfEach<HostForward>,
-                                   BackwardOfEach<HostBackward>};
+constexpr AttentionKernel kHost = {"host flash", HostAttentionForward, HostAttentionBackward, ForwardOfEach<HostAttentionForward>,
+                                   BackwardOfEach<HostAttentionBackward>};
 constexpr AttentionKernel kFlash = {"flash", FlashForward, FlashBackward, FlashForwardApart, FlashBackwardApart};
 constexpr AttentionKernel kEfficient = {"memory-efficient", EfficientForward, EfficientBackward, EfficientForwardApart,
                                         EfficientBackwardApart};
@@ -299,8 +321,6 @@ const AttentionKernel& KernelFor(const AttentionHeads& heads) {
   if (choice == kSdpEfficient || (GroupOf(heads) > 1 && Choice(alone()) == kSdpEfficient)) return kEfficient;
   return kMath;
 }
-
-bool HostKnowsGroups() { return kHostKnowsGroups; }
 
 const AttentionKernel& MathAttention() { return kMath; }
 const AttentionKernel& FlashAttention() { return kFlash; }

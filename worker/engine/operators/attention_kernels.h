@@ -4,6 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "worker/engine/operators/attention_form.h"
 #include "worker/engine/operators/borders.h"
 
 namespace motley::engine {
@@ -18,16 +19,17 @@ struct AttentionResult {
 
 struct AttentionKernel {
   const char* name;
-  AttentionResult (*forward)(const AttentionHeads& heads);
+  AttentionResult (*forward)(const AttentionHeads& heads, const AttentionForm& form);
   // Gradients of q, k and v.
-  AttentionHeads (*backward)(const at::Tensor& grad_output, const AttentionHeads& heads, const AttentionResult& saved);
+  AttentionHeads (*backward)(const at::Tensor& grad_output, const AttentionHeads& heads, const AttentionResult& saved,
+                             const AttentionForm& form);
   // The same of each document by itself.
-  AttentionResult (*forward_apart)(const AttentionHeads& heads, const Borders& borders);
+  AttentionResult (*forward_apart)(const AttentionHeads& heads, const Borders& borders, const AttentionForm& form);
   AttentionHeads (*backward_apart)(const at::Tensor& grad_output, const AttentionHeads& heads, const AttentionResult& saved,
-                                   const Borders& borders);
+                                   const Borders& borders, const AttentionForm& form);
 };
 
-// By device, type and shape alone, so forward and backward choose the same. Borders change nothing of it.
+// By device, type and shape alone, so forward and backward choose the same. Borders and windows change nothing of it.
 const AttentionKernel& KernelFor(const AttentionHeads& heads);
 
 // Whether the host's kernel knows heads that share keys and values. Else these are repeated for it, which takes room.

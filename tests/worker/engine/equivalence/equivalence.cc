@@ -65,10 +65,19 @@ TinyJob OfFamily(TinyJob job, ModelFamily family) {
   return job;
 }
 
+// Of three tokens, in every layer or in every other one.
+void AddWindows(TinyJob* job, int64_t n) {
+  job->model.layer_kinds.resize(static_cast<size_t>(job->model.num_layers));
+  for (int64_t layer = n / 8 % 2; layer < job->model.num_layers; layer += 1 + n / 8 % 2) {
+    job->model.layer_kinds[static_cast<size_t>(layer)].window = 3;
+  }
+}
+
 // For tensor-parallel units.
 TinyJob ToBeCut(TinyJob job, int64_t n) {
   constexpr ModelFamily kLikeLlama[] = {ModelFamily::kQwen2, ModelFamily::kQwen3, ModelFamily::kPhi3, ModelFamily::kSmolLm3};
   if (n % 4 == 3) job = OfFamily(std::move(job), kLikeLlama[n / 8 % std::ssize(kLikeLlama)]);
+  if (n % 8 == 1) AddWindows(&job, n);
   return WithHeads(std::move(job), n / 4 % 2 == 0 ? 6 : 8);
 }
 
@@ -85,6 +94,7 @@ PlannedJob DrawPlannedJob(uint64_t seed, int64_t n, const std::filesystem::path&
   const uint64_t drawn = Drawn(seed, n);
   TinyJob job = DrawTinyJob(drawn, n, folder, half);
   if (n % 8 == 7) job.model.family = ModelFamily::kOlmo2;  // which tensor parallelism does not cut
+  if (n % 8 == 5) AddWindows(&job, n);
   return WithPlan(std::move(job), drawn, UnitWidths::kOne);
 }
 

@@ -277,6 +277,39 @@ TEST_P(LayerWalkTest, ALayerWithoutRotaryPositionsIsTheLayerWithoutThatRow) {
   }
 }
 
+// Whatever is recomputed, and in halves; what is kept has the bytes of a layer without a window.
+TEST_P(LayerWalkTest, AWindowIsThatOfEveryPassOverItsLayer) {
+  InstallCounting();
+  UnitModel model(shape, kLayerSeqLen, DType::kFloat64);
+  const std::vector<OpCost> costs = UnitOperators(shape, UnitKind::kLayer, kLayerSamples, kLayerSeqLen, DType::kFloat64);
+  const int64_t every = SavedBytes(shape, UnitKind::kLayer, kLayerSamples, kLayerSeqLen, DType::kFloat64);
+  const auto pass = [&](int64_t window, uint32_t bits, bool split) {
+    OpSet set;
+    int64_t freed = 0;
+    for (size_t i = 0; i < costs.size(); ++i) {
+      if (bits >> i & 1) set = set.With(costs[i].op), freed += costs[i].output_bytes;
+    }
+    Saved saved;
+    saved.kind.window = window;
+    at::Tensor grads = at::zeros_like(params);
+    const at::Tensor output = model.LayerForward(params, input, &saved, set, documents());
+    EXPECT_EQ(saved.Bytes(), every - freed);
+    model.LayerRecompute(params, saved, set, documents());
+    const at::Tensor grad = split ? model.LayerBackwardInput(params, saved, grad_output, UnitSegment::kWhole, documents())
+                                  : model.LayerBackward(params, saved, grad_output, grads, UnitSegment::kWhole, documents());
+    if (split) model.LayerBackwardWeight(saved, grads);
+    return std::vector{output, grad, grads};
+  };
+  const auto same = [](const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), [](const at::Tensor& x, const at::Tensor& y) { return at::equal(x, y); });
+  };
+  const std::vector<at::Tensor> want = pass(2, 0, false);
+  EXPECT_FALSE(same(want, pass(0, 0, false)));
+  EXPECT_FALSE(same(want, pass(1, 0, false)));
+  EXPECT_TRUE(same(pass(0, 0, false), pass(kLayerSeqLen, 0, false))) << "of all tokens it is none";
+  for (uint32_t bits = 1; bits < uint32_t{1} << costs.size(); bits += 37) EXPECT_TRUE(same(want, pass(2, bits, bits % 2 == 0)));
+}
+
 TEST_P(LayerWalkTest, FullRecomputationKeepsTheInputAlone) {
   UnitModel model(shape, kLayerSeqLen, DType::kFloat64);
   Saved saved;

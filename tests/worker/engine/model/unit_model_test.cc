@@ -61,6 +61,13 @@ ModelShape SmolLm3(bool tied, int64_t kv_heads) {
   return shape;
 }
 
+// Mistral has one window in all layers, others in some.
+ModelShape Windowed(ModelShape shape, std::vector<int64_t> windows) {
+  shape.layer_kinds.resize(windows.size());
+  for (size_t i = 0; i < windows.size(); ++i) shape.layer_kinds[i].window = windows[i];
+  return shape;
+}
+
 constexpr int64_t kSamples = 3, kSeqLen = 11;
 
 class UnitModelTest : public ::testing::TestWithParam<std::tuple<Case, DType>> {
@@ -100,19 +107,21 @@ class UnitModelTest : public ::testing::TestWithParam<std::tuple<Case, DType>> {
     return x * angles.cos().to(oracle_type) + rotated * angles.sin().to(oracle_type);
   }
   // q and k of each head before their rotation: `norm_q`, `norm_k` undefined where there is no such norm.
-  at::Tensor OracleAttention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool rotary,
+  at::Tensor OracleAttention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const LayerKind& kind,
                              const at::Tensor& norm_q = {}, const at::Tensor& norm_k = {}) const {
     const auto heads = [&](const at::Tensor& t, int64_t n) {
       return t.view({kSamples, kSeqLen, n, shape.head_dim}).transpose(1, 2);
     };
     at::Tensor qh = heads(q, shape.num_heads), kh = heads(k, shape.num_kv_heads), vh = heads(v, shape.num_kv_heads);
     if (norm_q.defined()) qh = OracleRmsNorm(qh, norm_q), kh = OracleRmsNorm(kh, norm_k);
-    if (rotary) qh = OracleRotary(qh), kh = OracleRotary(kh);
+    if (kind.rotary && !gpt2()) qh = OracleRotary(qh), kh = OracleRotary(kh);
     const int64_t group = shape.num_heads / shape.num_kv_heads;
     kh = kh.repeat_interleave(group, 1), vh = vh.repeat_interleave(group, 1);
-    const at::Tensor future = at::ones({kSeqLen, kSeqLen}, at::kBool).triu(1);
+    const at::Tensor ones = at::ones({kSeqLen, kSeqLen}, at::kBool);
+    at::Tensor unseen = ones.triu(1);
+    if (kind.window != 0) unseen = unseen.logical_or(ones.tril(-kind.window));
     const at::Tensor scores = at::matmul(qh, kh.transpose(-2, -1)) / std::sqrt(static_cast<double>(shape.head_dim));
-    return at::matmul(at::softmax(scores.masked_fill(future, -INFINITY), -1), vh)
+    return at::matmul(at::softmax(scores.masked_fill(unseen, -INFINITY), -1), vh)
         .transpose(1, 2)
         .reshape({kSamples, kSeqLen, -1});
   }
@@ -130,7 +139,8 @@ class UnitModelTest : public ::testing::TestWithParam<std::tuple<Case, DType>> {
     };
     const auto qkv = conv(norm(x, "ln_1"), "attn.c_attn").chunk(3, -1);
     const at::Tensor x1 =
-        x + conv(OracleAttention(qkv[0].contiguous(), qkv[1].contiguous(), qkv[2].contiguous(), false), "attn.c_proj");
+        x +
+        conv(OracleAttention(qkv[0].contiguous(), qkv[1].contiguous(), qkv[2].contiguous(), shape.KindOf(layer)), "attn.c_proj");
     return x1 + conv(at::gelu(conv(norm(x1, "ln_2"), "mlp.c_fc"), "tanh"), "mlp.c_proj");
   }
   // Those of its relatives too: Qwen 2 has biases of queries, keys and values, Qwen 3 norms of queries and keys, Phi-3 fused
@@ -163,7 +173,7 @@ class UnitModelTest : public ::testing::TestWithParam<std::tuple<Case, DType>> {
       qkv[1] = OracleRmsNorm(qkv[1], p("self_attn.k_norm"));
     }
     const at::Tensor attended =
-        OracleAttention(qkv[0].contiguous(), qkv[1].contiguous(), qkv[2].contiguous(), shape.KindOf(layer).rotary,
+        OracleAttention(qkv[0].contiguous(), qkv[1].contiguous(), qkv[2].contiguous(), shape.KindOf(layer),
                         normed ? p("self_attn.q_norm") : at::Tensor(), normed ? p("self_attn.k_norm") : at::Tensor());
     const at::Tensor projected1 = linear(attended, "self_attn.o_proj"), norm = p("post_attention_layernorm");
     const at::Tensor x1 = x + (behind ? OracleRmsNorm(projected1, norm) : projected1);
@@ -275,11 +285,13 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Combine(::testing::Values(Case{"Gpt2Tied", Gpt2(true)}, Case{"Gpt2Untied", Gpt2(false)},
                                          Case{"LlamaTied", Llama(true, 4)}, Case{"LlamaUntiedGrouped", Llama(false, 2)},
                                          Case{"LlamaTiedOneKeyHead", Llama(true, 1)}, Case{"LlamaWideHeads", Llama(false, 2, 10)},
+                                         Case{"MistralGrouped", Windowed(Llama(false, 2), {4, 4})},
                                          Case{"Qwen2Tied", Qwen2(true, 4)}, Case{"Qwen2UntiedGrouped", Qwen2(false, 2)},
                                          Case{"Qwen3TiedGrouped", Like(ModelFamily::kQwen3, Llama(true, 2, 10))},
                                          Case{"Qwen3Untied", Like(ModelFamily::kQwen3, Llama(false, 4))},
                                          Case{"Phi3UntiedGrouped", Like(ModelFamily::kPhi3, Llama(false, 2))},
                                          Case{"SmolLm3TiedGrouped", SmolLm3(true, 2)},
+                                         Case{"SmolLm3Windowed", Windowed(SmolLm3(true, 2), {3, 0})},
                                          Case{"Olmo2UntiedGrouped", Like(ModelFamily::kOlmo2, Llama(false, 2, 10))},
                                          Case{"Olmo2Tied", Like(ModelFamily::kOlmo2, Llama(true, 4))}),
                        ::testing::Values(DType::kFloat64, DType::kFloat32, DType::kBFloat16, DType::kFloat16)),

@@ -70,11 +70,11 @@ class AttentionRowsTest : public OperatorTest {
     const auto together = [](const at::Tensor& heads) { return heads.transpose(1, 2).flatten(-2); };
     const AttentionHeads heads = {apart(0, layout.heads), apart(layout.heads, layout.kv_heads),
                                   apart(layout.heads + layout.kv_heads, layout.kv_heads)};
-    const AttentionResult got = kernel.forward_apart(heads, borders);
+    const AttentionResult got = kernel.forward_apart(heads, borders, {});
     ExpectNear(together(got.output), want, limit(), std::string("output of the kernel ") + kernel.name);
     EXPECT_EQ(got.logsumexp.numel(), qkv.size(0) * layout.heads * qkv.size(1)) << kernel.name;
     const at::Tensor grad = grad_output.unflatten(-1, {layout.heads, layout.head_dim}).transpose(1, 2);
-    const AttentionHeads grads = kernel.backward_apart(grad, heads, got, borders);
+    const AttentionHeads grads = kernel.backward_apart(grad, heads, got, borders, {});
     ExpectNear(at::cat({together(grads.q), together(grads.k), together(grads.v)}, -1), want_grad, limit(),
                std::string("gradient of the kernel ") + kernel.name);
   }

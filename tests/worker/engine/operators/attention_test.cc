@@ -46,10 +46,10 @@ class AttentionTest : public OperatorTest {
     const auto together = [](const at::Tensor& heads) { return heads.transpose(1, 2).flatten(-2); };
     const AttentionHeads heads = {apart(qkv, 0, layout.heads), apart(qkv, layout.heads, layout.kv_heads),
                                   apart(qkv, layout.heads + layout.kv_heads, layout.kv_heads)};
-    const AttentionResult got = MathAttention().forward(heads);
+    const AttentionResult got = MathAttention().forward(heads, {});
     ExpectNear(together(got.output), want, tolerance(), "output of the math kernel");
     const at::Tensor grad = grad_output.unflatten(-1, {layout.heads, layout.head_dim}).transpose(1, 2);
-    const AttentionHeads grads = MathAttention().backward(grad, heads, got);
+    const AttentionHeads grads = MathAttention().backward(grad, heads, got, {});
     ExpectNear(at::cat({together(grads.q), together(grads.k), together(grads.v)}, -1), want_grad, tolerance(),
                "gradient of the math kernel");
   }

@@ -1,0 +1,70 @@
+#include "coordinator/epoch/steps.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <limits>
+
+#include "coordinator/rpc/views.h"
+#include "tests/coordinator/core/core_fixture.h"
+
+namespace motley::coordinator {
+namespace {
+
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// Of a job that one rank trains.
+class StepsTest : public CoreTest {
+ protected:
+  void SetUp() override { AddRun("a").ranks.resize(1); }
+  void Validate(int64_t step, double loss, std::optional<double> bits_per_byte) {
+    StepReport report{JobId("a"), Epoch(1), 0, {}, 0, 0, {}};
+    report.stats.step = step;
+    report.stats.validation_loss = loss;
+    report.stats.validation_bits_per_byte = bits_per_byte;
+    OnStep(*core_, report);
+  }
+  v1::StepRecord Shown() const { return View(core_->state.jobs.at(JobId("a")).last_step); }
+  std::string NewestLine() {
+    const Ring<LogRecord>& lines = core_->journal.Logs(JobId("a"));
+    int64_t found = 0;
+    const LogRecord* line = lines.After(lines.newest() - 1, &found);
+    return line == nullptr ? "" : line->text;
+  }
+};
+
+TEST_F(StepsTest, AValidationIsShownWithItsPerplexityAndBits) {
+  Validate(1, std::log(4), 1.5);
+  EXPECT_DOUBLE_EQ(Shown().validation_perplexity(), 4);
+  EXPECT_EQ(Shown().validation_bits_per_byte(), 1.5);
+  EXPECT_THAT(NewestLine(), EndsWith("  validation loss 1.3863 (perplexity 4.00; 1.50 bits a byte)"));
+  EXPECT_THAT(registry_.ToText(), HasSubstr("motley_job_validation_perplexity{job_id=\"a\"} 4\n"));
+  EXPECT_THAT(registry_.ToText(), HasSubstr("motley_job_validation_bits_per_byte{job_id=\"a\"} 1.5\n"));
+}
+
+TEST_F(StepsTest, BitsThatAreNotKnownAreNowhere) {
+  Validate(1, 2, std::nullopt);
+  EXPECT_TRUE(Shown().has_validation_perplexity());
+  EXPECT_FALSE(Shown().has_validation_bits_per_byte());
+  EXPECT_THAT(NewestLine(), EndsWith("  validation loss 2.0000 (perplexity 7.39)"));
+  EXPECT_THAT(registry_.ToText(), Not(HasSubstr("motley_job_validation_bits_per_byte{")));
+}
+
+TEST_F(StepsTest, APerplexityBeyondAllNumbersIsInfinite) {
+  Validate(1, 1000, std::nullopt);
+  EXPECT_EQ(Shown().validation_perplexity(), std::numeric_limits<double>::infinity());
+  EXPECT_THAT(registry_.ToText(), HasSubstr("motley_job_validation_perplexity{job_id=\"a\"} +Inf\n"));
+}
+
+TEST_F(StepsTest, AStepWithoutAValidationHasNeither) {
+  StepReport report{JobId("a"), Epoch(1), 0, {}, 0, 0, {}};
+  report.stats.step = 1;
+  OnStep(*core_, report);
+  EXPECT_FALSE(Shown().has_validation_perplexity());
+  EXPECT_FALSE(Shown().has_validation_bits_per_byte());
+}
+
+}  // namespace
+}  // namespace motley::coordinator
