@@ -70,6 +70,9 @@ void AddWindows(TinyJob* job, int64_t n) {
   job->model.layer_kinds.resize(static_cast<size_t>(job->model.num_layers));
   for (int64_t layer = n / 8 % 2; layer < job->model.num_layers; layer += 1 + n / 8 % 2) {
     job->model.layer_kinds[static_cast<size_t>(layer)].window = 3;
+    if (TraitsOf(job->model.family).rotary_bases == RotaryBases::kByWindow) {
+      job->model.layer_kinds[static_cast<size_t>(layer)].rope_theta = 100;
+    }
   }
 }
 
@@ -93,8 +96,9 @@ PlannedJob WithPlan(TinyJob job, uint64_t drawn, UnitWidths widths, int64_t pipe
 PlannedJob DrawPlannedJob(uint64_t seed, int64_t n, const std::filesystem::path& folder, bool half) {
   const uint64_t drawn = Drawn(seed, n);
   TinyJob job = DrawTinyJob(drawn, n, folder, half);
-  if (n % 8 == 7) job.model.family = ModelFamily::kOlmo2;  // which tensor parallelism does not cut
-  if (n % 8 == 5) AddWindows(&job, n);
+  if (n % 8 == 7) job.model.family = ModelFamily::kOlmo2;   // which tensor parallelism does not cut
+  if (n % 8 == 3) job.model.family = ModelFamily::kGemma3;  // nor this one
+  if (n % 8 == 5 || n % 8 == 3) AddWindows(&job, n);
   return WithPlan(std::move(job), drawn, UnitWidths::kOne);
 }
 
