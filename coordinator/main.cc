@@ -13,6 +13,7 @@
 #include "common/base/standard_streams.h"
 #include "common/base/stop_signals.h"
 #include "common/rpc/tls_credentials.h"
+#include "coordinator/daemon_umask.h"
 #include "coordinator/flags.h"
 #include "coordinator/server.h"
 #include "coordinator/store_commands.h"
@@ -42,8 +43,7 @@ void RaiseDescriptorLimit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-// Jobs and events are not for every account of the machine. Folders can be walked through: what is beneath has modes of its own.
-void KeepFilesToOneself() { umask(umask(0077) | 0066); }
+void KeepFilesToOneself() { umask(motley::coordinator::DaemonUmask(umask(0077))); }
 
 // What it would still say to its nodes is not its to say.
 [[noreturn]] void EndAtOnce(const absl::Status& why) {

@@ -65,6 +65,22 @@ bool Knows(Proof& proof, const FilePart& part, const std::string& digest, int64_
 
 // ---- files of tokens by others ----
 
+// As they are before they are read: what is altered meanwhile is not known by it later.
+absl::StatusOr<std::vector<FilePart>> BeginWhole(const DataSource& source) {
+  std::vector<FilePart> parts;
+  for (const WatchedFilePtr& file : source.whole) {
+    MOTLEY_RETURN_IF_ERROR(file->BeginComparison());
+    parts.push_back({file->mark(), file->altered_at(), KnownParts::kWholeFile});
+  }
+  return parts;
+}
+
+void AddAll(const std::vector<FilePart>& parts, const std::string& digest, KnownParts* known) {
+  for (const FilePart& part : parts) {
+    if (known != nullptr) known->Add(part, digest);
+  }
+}
+
 // A file beside the data's own; null: it is not there.
 absl::StatusOr<WatchedFilePtr> OpenBeside(const std::string& path, const OpenBeyond& beyond) {
   absl::StatusOr<FileDescriptor> opened = beyond ? beyond(path) : OpenData(path);
@@ -89,12 +105,14 @@ absl::StatusOr<DataSource> SourceOf(const WatchedFilePtr& bin, const WatchedFile
   if (index != nullptr) source.whole.push_back(index);
   source.is_digested = summary.digest.empty();
   if (source.is_digested) {
+    MOTLEY_ASSIGN_OR_RETURN(const std::vector<FilePart> parts, BeginWhole(source));
     Sha256 sha;
     MOTLEY_ASSIGN_OR_RETURN(summary.greatest_token,
                             tokens->Greatest([&](std::string_view block) { sha.Update(block.data(), block.size()); }));
     Proof proof;
     if (index != nullptr) MOTLEY_RETURN_IF_ERROR(Digest(*index, 0, index->bytes(), proof, sha));
     summary.digest = sha.Hex();
+    AddAll(parts, summary.digest, options.known);
   }
   source.tokens = std::move(tokens);
   return source;
@@ -258,11 +276,7 @@ absl::Status ProveParts(const UnprovenFile& unproven, Proof& proof) {
 
 absl::Status ProveWhole(const DataSource& source, Proof& proof) {
   const std::string& expected = source.summary.digest;
-  std::vector<FilePart> parts;
-  for (const WatchedFilePtr& file : source.whole) {
-    MOTLEY_RETURN_IF_ERROR(file->BeginComparison());
-    parts.push_back({file->mark(), file->altered_at(), KnownParts::kWholeFile});
-  }
+  MOTLEY_ASSIGN_OR_RETURN(const std::vector<FilePart> parts, BeginWhole(source));
   const bool known = proof.known != nullptr && std::all_of(parts.begin(), parts.end(), [&](const FilePart& part) {
                        return proof.known->Has(part, expected);
                      });
@@ -275,9 +289,7 @@ absl::Status ProveWhole(const DataSource& source, Proof& proof) {
   for (const WatchedFilePtr& file : source.whole) MOTLEY_RETURN_IF_ERROR(Digest(*file, 0, file->bytes(), proof, sha));
   const std::string digest = sha.Hex();
   if (digest != expected) return AnotherDigest(source.whole[0]->path(), digest, expected);
-  for (const FilePart& part : parts) {
-    if (proof.known != nullptr) proof.known->Add(part, expected);
-  }
+  AddAll(parts, expected, proof.known);
   return absl::OkStatus();
 }
 

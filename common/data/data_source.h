@@ -50,6 +50,8 @@ struct DataOptions {
   // What the node has digested just before; empty: nothing. Others' tokens are not read whole for it once more: the summary has
   // it, and no greatest token.
   std::string known_digest;
+  // Gets others' tokens that were digested here; null: nobody wants to know.
+  KnownParts* known = nullptr;
 };
 
 // `path` names it in errors. Text and others' tokens are read once and digested; of our folder sizes are compared. The errors of

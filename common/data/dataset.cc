@@ -10,8 +10,12 @@
 
 namespace motley {
 
-absl::StatusOr<DataSummary> SummarizeData(const FileDescriptor& opened, const std::string& path, const OpenBeyond& beyond) {
-  MOTLEY_ASSIGN_OR_RETURN(DataSource source, OpenDataSource(opened, path, {.beyond = beyond}));
+absl::StatusOr<DataSummary> SummarizeData(const FileDescriptor& opened, const std::string& path, const OpenBeyond& beyond,
+                                          KnownParts* known) {
+  DataOptions options;
+  options.beyond = beyond;
+  options.known = known;
+  MOTLEY_ASSIGN_OR_RETURN(DataSource source, OpenDataSource(opened, path, options));
   return std::move(source.summary);
 }
 

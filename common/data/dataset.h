@@ -18,8 +18,9 @@
 
 namespace motley {
 
-// The summary of opened data (data_source.h); the path names it in errors.
-absl::StatusOr<DataSummary> SummarizeData(const FileDescriptor& opened, const std::string& path, const OpenBeyond& beyond = {});
+// The summary of opened data, and DataOptions::known (data_source.h); the path names it in errors.
+absl::StatusOr<DataSummary> SummarizeData(const FileDescriptor& opened, const std::string& path, const OpenBeyond& beyond = {},
+                                          KnownParts* known = nullptr);
 
 enum class Split { kTrain, kValidation };
 

@@ -97,4 +97,38 @@ void ReadRope(const HfReader& config, ModelShape* shape) {
   shape->rope_theta = inner.Positive("rope_theta", shape->rope_theta);
 }
 
+// As transformers has it: a theta in rope_parameters wins over the one beside it, and a rope_scaling that is not null over both.
+double ReadRopeByWindow(const HfReader& config, double local_theta, ModelShape* shape) {
+  constexpr char kBoth[] = "rope_parameters", kFull[] = "full_attention", kSliding[] = "sliding_attention";
+  constexpr char kScaling[] = "rope_scaling", kTheta[] = "rope_theta";
+  shape->rope_theta = config.Positive(kTheta, shape->rope_theta);
+  local_theta = config.Positive("rope_local_base_freq", local_theta);
+  const auto read = [shape, &kTheta](const HfReader& of, const char* key, double theta) {
+    if (!of.Has(key)) return theta;
+    if (!of.At(key).is_object()) return of.Wrong(key, "must be an object"), theta;
+    ReadScaling(of, key, shape);
+    of.Inner(key).Only("partial_rotary_factor", {1.0}, kNoProduct);
+    return of.Inner(key).Positive(kTheta, theta);
+  };
+  if (config.Has(kBoth) && !config.At(kBoth).is_object()) {
+    config.Wrong(kBoth, "must be an object");
+  } else if (config.Has(kBoth)) {
+    for (const char* flat : {kTheta, kTypeKeys[0], kTypeKeys[1]}) {
+      if (config.Inner(kBoth).Has(flat)) {
+        config.Wrong(kBoth, absl::StrCat("must have an object for ", kFull, " and one for ", kSliding, ", not ", flat));
+      }
+    }
+    const HfReader both = config.Inner(kBoth);
+    shape->rope_theta = read(both, kFull, shape->rope_theta);
+    const RopeScaling of_full = shape->rope_scaling;
+    local_theta = read(both, kSliding, local_theta);
+    if (!(shape->rope_scaling == of_full)) {
+      both.Untrained(kSliding, " is scaled, which the engine does for layers without a window alone", kNoProduct);
+      shape->rope_scaling = of_full;
+    }
+  }
+  shape->rope_theta = read(config, kScaling, shape->rope_theta);
+  return local_theta;
+}
+
 }  // namespace motley

@@ -13,5 +13,8 @@ inline constexpr char kNoProduct[] = "priced as without: no product depends on i
 // inside rope_parameters; older ones beside a rope_scaling of null. A scaling is taken, refused or noted, never left out in
 // silence.
 void ReadRope(const HfReader& config, ModelShape* shape);
+// The same of a type whose layers with a window have a base of their own, which is returned: `local_theta` where none is said. In
+// newer configs rope_parameters has an object for each of the two.
+double ReadRopeByWindow(const HfReader& config, double local_theta, ModelShape* shape);
 
 }  // namespace motley

@@ -20,6 +20,7 @@ constexpr HfDefaults kQwen3Defaults = {151936, 4096, 32, 32, 32, 128, 22016, 327
 constexpr HfDefaults kSmolLm3Defaults = {128256, 2048, 36, 16, 4, 0, 11008, 32768, 1e-6, true, 2000000.0};
 constexpr HfDefaults kOlmo2Defaults = {50304, 4096, 32, 32, 0, 0, 11008, 2048, 1e-5, false};
 constexpr HfDefaults kGemma2Defaults = {256000, 2304, 26, 8, 4, 256, 9216, 8192, 1e-6, true};
+constexpr HfDefaults kGemma3Defaults = {262208, 2304, 26, 8, 4, 256, 9216, 131072, 1e-6, true, 1000000.0, 10000.0, 256};
 
 constexpr std::array kTypes = {
     HfType{"gpt2", ModelFamily::kGpt2, WindowKeys::kNone, kGpt2Defaults, "", ""},
@@ -30,6 +31,7 @@ constexpr std::array kTypes = {
     HfType{"qwen3", ModelFamily::kQwen3, WindowKeys::kSwitched, kQwen3Defaults, "", ""},
     HfType{"smollm3", ModelFamily::kSmolLm3, WindowKeys::kSwitchedSize, kSmolLm3Defaults, "", ""},
     HfType{"olmo2", ModelFamily::kOlmo2, WindowKeys::kNone, kOlmo2Defaults, "", ""},
+    HfType{"gemma3_text", ModelFamily::kGemma3, WindowKeys::kPattern, kGemma3Defaults, "", ""},
     HfType{"gemma2", ModelFamily::kLlama, WindowKeys::kAllDefault, kGemma2Defaults,
            "it has norms behind attention and MLP, scaled embeddings and capped logits", "priced as Llama's layers"},
 };
@@ -41,8 +43,8 @@ struct ForeignType {
 };
 constexpr std::array kForeignTypes = {
     ForeignType{"gemma", "Gemma scales its embeddings and gates with GELU"},
-    ForeignType{"gemma3", "Gemma 3 has norms of its queries and keys, norms behind attention and MLP, and windows"},
-    ForeignType{"gemma3_text", "Gemma 3 has norms of its queries and keys, norms behind attention and MLP, and windows"},
+    ForeignType{"gemma3",
+                "Gemma 3 from 4B on reads images, too, and its positions are scaled; those of text alone are gemma3_text"},
     ForeignType{"bert", "BERT is an encoder, which predicts no next token"},
     ForeignType{"roberta", "RoBERTa is an encoder, which predicts no next token"},
     ForeignType{"t5", "T5 is an encoder and a decoder"},
@@ -56,10 +58,11 @@ const HfType* FindHfType(std::string_view name) {
   return type == kTypes.end() ? nullptr : &*type;
 }
 
-const HfType& WindowedTypeOf(ModelFamily family) {
-  return *std::find_if(kTypes.begin(), kTypes.end(), [family](const HfType& type) {
+const HfType* WindowedTypeOf(ModelFamily family) {
+  const auto found = std::find_if(kTypes.begin(), kTypes.end(), [family](const HfType& type) {
     return type.family == family && type.window != WindowKeys::kNone && type.difference.empty();
   });
+  return found == kTypes.end() ? nullptr : &*found;
 }
 
 std::string KnownHfTypes(bool trained, std::string_view last) {

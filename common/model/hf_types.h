@@ -16,6 +16,7 @@ enum class WindowKeys {
   kAllDefault,    // likewise; 4,096 where it is left out: null alone means none
   kSwitched,      // 4,096 where it is left out, and only where use_sliding_window is true: of the layers that layer_types says,
                   // else of those from max_window_layers on
+  kPattern,       // likewise without a switch: else of all but each sliding_window_pattern-th. null is an error there
   kSwitchedSize,  // only where both are there: of the layers that layer_types says, else of those without rotary positions
 };
 
@@ -29,6 +30,8 @@ struct HfDefaults {
   double norm_eps;
   bool tied;
   double rope_theta = 10000.0;
+  double local_theta = 10000.0;  // of layers with a window, where those have their own
+  int64_t query_scalar = 0;      // 0: the head's size
 };
 
 struct HfType {
@@ -43,8 +46,8 @@ struct HfType {
 
 // nullptr: not one that is read.
 const HfType* FindHfType(std::string_view name);
-// The one of the family's types that may have windows. Of a family that has one.
-const HfType& WindowedTypeOf(ModelFamily family);
+// The one of the family's types that may have windows; nullptr: none.
+const HfType* WindowedTypeOf(ModelFamily family);
 // The names as a sentence has them: "gpt2", "llama" or "qwen2". `trained`: those that the engine trains.
 std::string KnownHfTypes(bool trained, std::string_view last);
 // What keeps another type out, for those that people ask for; empty: nobody did.

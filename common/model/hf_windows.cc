@@ -14,10 +14,11 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr char kSizeKey[] = "sliding_window", kSwitchKey[] = "use_sliding_window", kTypesKey[] = "layer_types";
-constexpr char kFromKey[] = "max_window_layers";
+constexpr char kFromKey[] = "max_window_layers", kPatternKey[] = "sliding_window_pattern";
 constexpr char kSliding[] = "sliding_attention", kFull[] = "full_attention";
 constexpr int64_t kDefaultWindow = 4096;
 constexpr int64_t kDefaultFirstLayer = 28;  // of max_window_layers
+constexpr int64_t kDefaultPattern = 6;      // of layers, the last of which has no window
 constexpr char kWindowEffect[] =
     "attention is priced over all earlier tokens, too much where sequences are longer than the window";
 
@@ -40,6 +41,9 @@ Size SizeOf(const HfReader& config, WindowKeys keys) {
       return Said(config, 0);
     case WindowKeys::kAllDefault:
       return Said(config, kDefaultWindow);
+    case WindowKeys::kPattern:
+      if (config.Given(kSizeKey) && !config.Has(kSizeKey)) config.Wrong(kSizeKey, "must be a number of tokens, got null");
+      return Said(config, kDefaultWindow);
     case WindowKeys::kSwitched:
       return config.Flag(kSwitchKey, false) ? Said(config, kDefaultWindow) : Size();
     case WindowKeys::kSwitchedSize:
@@ -53,7 +57,9 @@ void RefuseTypes(const HfReader& config, const std::string& type, const std::str
 }
 
 // Whether a type's layers are what layer_types says.
-bool ReadsTypes(WindowKeys keys) { return keys == WindowKeys::kSwitched || keys == WindowKeys::kSwitchedSize; }
+bool ReadsTypes(WindowKeys keys) {
+  return keys == WindowKeys::kSwitched || keys == WindowKeys::kSwitchedSize || keys == WindowKeys::kPattern;
+}
 
 // Of each layer whether it has the window.
 std::vector<bool> LayersOf(const HfReader& config, WindowKeys keys, const ModelShape& shape) {
@@ -63,6 +69,9 @@ std::vector<bool> LayersOf(const HfReader& config, WindowKeys keys, const ModelS
   } else if (keys == WindowKeys::kSwitched) {
     const int64_t first = config.Has(kFromKey) && config.At(kFromKey) == 0 ? 0 : config.Size(kFromKey, kDefaultFirstLayer);
     for (size_t i = 0; i < layers.size(); ++i) layers[i] = static_cast<int64_t>(i) >= first;
+  } else if (keys == WindowKeys::kPattern) {
+    const int64_t pattern = config.Size(kPatternKey, kDefaultPattern);
+    for (size_t i = 0; i < layers.size(); ++i) layers[i] = pattern > 0 && (static_cast<int64_t>(i) + 1) % pattern != 0;
   } else if (keys == WindowKeys::kSwitchedSize) {
     for (size_t i = 0; i < layers.size(); ++i) layers[i] = !shape.KindOf(static_cast<int64_t>(i)).rotary;
   }
@@ -126,18 +135,21 @@ void WriteWindows(const ModelShape& shape, nlohmann::json* json) {
     const int64_t of_layer = shape.KindOf(layer).window;
     if (of_layer != 0) window = of_layer, first = layer;
   }
-  if (window == 0) return;
+  const HfType* const type = WindowedTypeOf(shape.family);
+  if (type == nullptr || (window == 0 && type->window != WindowKeys::kPattern)) return;  // left out it means none there
   for (int64_t layer = 0; layer < shape.num_layers; ++layer) {
     types.push_back(shape.KindOf(layer).window == 0 ? kFull : kSliding);
   }
-  const HfType& type = WindowedTypeOf(shape.family);
-  j["model_type"] = type.name;
-  if (!type.architecture.empty()) j["architectures"] = {type.architecture};
-  j[kSizeKey] = window;
-  switch (type.window) {
+  j["model_type"] = type->name;
+  if (!type->architecture.empty()) j["architectures"] = {type->architecture};
+  if (window != 0) j[kSizeKey] = window;
+  switch (type->window) {
     case WindowKeys::kNone:
     case WindowKeys::kAll:
     case WindowKeys::kAllDefault:
+      break;
+    case WindowKeys::kPattern:
+      j[kTypesKey] = std::move(types);
       break;
     case WindowKeys::kSwitched:
       j[kFromKey] = first;  // what versions read that know no layer_types

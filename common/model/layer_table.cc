@@ -32,13 +32,14 @@ constexpr std::array kOperators = {
 };
 // clang-format on
 
+constexpr LayerOperator RowOf(Op op) {
+  return *std::find_if(kOperators.begin(), kOperators.end(), [op](const LayerOperator& row) { return row.op == op; });
+}
+
 // Of layers whose norms come behind: attention and MLP read what is carried, and what they make is normalised before it is added.
 constexpr auto kBehindOperators = [] {
-  const auto of = [](Op op) {
-    return *std::find_if(kOperators.begin(), kOperators.end(), [op](const LayerOperator& row) { return row.op == op; });
-  };
-  LayerOperator qkv = of(Op::kQkv), out = of(Op::kAttnOut), norm1 = of(Op::kNorm1);
-  LayerOperator up = of(Op::kUp), down = of(Op::kDown), norm2 = of(Op::kNorm2);
+  LayerOperator qkv = RowOf(Op::kQkv), out = RowOf(Op::kAttnOut), norm1 = RowOf(Op::kNorm1);
+  LayerOperator up = RowOf(Op::kUp), down = RowOf(Op::kDown), norm2 = RowOf(Op::kNorm2);
   qkv.reads = qkv.weight_reads = Of(kInput);
   out.makes = out.weight_gradients = Of(kProjected1);
   norm1.reads = Of(kProjected1), norm1.makes = Of(kMean1, kRstd1, kResidual), norm1.input_reads = Of(kProjected1, kMean1, kRstd1);
@@ -46,17 +47,41 @@ constexpr auto kBehindOperators = [] {
   down.makes = down.weight_gradients = Of(kProjected2);
   norm2.reads = Of(kProjected2), norm2.makes = Of(kMean2, kRstd2, kOutput), norm2.input_reads = Of(kProjected2, kMean2, kRstd2);
   return std::array{qkv,
-                    of(Op::kHeadNorm),
-                    of(Op::kRotary),
-                    of(Op::kAttention),
+                    RowOf(Op::kHeadNorm),
+                    RowOf(Op::kRotary),
+                    RowOf(Op::kAttention),
                     out,
                     norm1,
-                    of(Op::kResidual1),
+                    RowOf(Op::kResidual1),
                     up,
-                    of(Op::kActivation),
+                    RowOf(Op::kActivation),
                     down,
                     norm2,
-                    of(Op::kResidual2)};
+                    RowOf(Op::kResidual2)};
+}();
+
+// Of layers with norms before and behind: what attention and MLP make goes through one of its own before it is added.
+constexpr auto kBothOperators = [] {
+  LayerOperator out = RowOf(Op::kAttnOut), down = RowOf(Op::kDown);
+  out.makes = out.weight_gradients = Of(kProjected1);
+  down.makes = down.weight_gradients = Of(kProjected2);
+  const auto behind = [](Op op, bool in_attention, LayerValue projected, LayerValue rstd, LayerValue scale, LayerValue made) {
+    return LayerOperator{op, in_attention, false, Of(projected), Of(rstd, made), Of(projected, rstd), kNone, Of(scale)};
+  };
+  return std::array{RowOf(Op::kNorm1),
+                    RowOf(Op::kQkv),
+                    RowOf(Op::kHeadNorm),
+                    RowOf(Op::kRotary),
+                    RowOf(Op::kAttention),
+                    out,
+                    behind(Op::kBehind1, true, kProjected1, kBehindRstd1, kBehindScale1, kResidual),
+                    RowOf(Op::kResidual1),
+                    RowOf(Op::kNorm2),
+                    RowOf(Op::kUp),
+                    RowOf(Op::kActivation),
+                    down,
+                    behind(Op::kBehind2, false, kProjected2, kBehindRstd2, kBehindScale2, kOutput),
+                    RowOf(Op::kResidual2)};
 }();
 
 template <const auto& kAll, typename Has>
@@ -85,8 +110,8 @@ struct Tables {
 };
 
 constexpr auto kLayerOps = [] {
-  std::array<Op, kOperators.size()> ops = {};
-  std::transform(kOperators.begin(), kOperators.end(), ops.begin(), [](const LayerOperator& row) { return row.op; });
+  std::array<Op, kBothOperators.size()> ops = {};
+  std::transform(kBothOperators.begin(), kBothOperators.end(), ops.begin(), [](const LayerOperator& row) { return row.op; });
   return ops;
 }();
 
@@ -97,7 +122,7 @@ constexpr ValueSet UnionOf(const Rows& rows, const Part& part) {
   return all;
 }
 constexpr auto kKeptOf = [](const LayerOperator& row) { return row.input_reads | row.weight_reads; };
-constexpr ValueSet kKept = UnionOf(kOperators, kKeptOf) | UnionOf(kBehindOperators, kKeptOf);
+constexpr ValueSet kKept = UnionOf(kOperators, kKeptOf) | UnionOf(kBehindOperators, kKeptOf) | UnionOf(kBothOperators, kKeptOf);
 
 OpSet WritersOf(LayerValue value, std::span<const LayerOperator> rows) {
   OpSet ops;
@@ -114,12 +139,14 @@ std::span<const LayerOperator> LayerOperatorsOf(const FamilyTraits& traits, bool
       return Tables<kOperators>::Of(normed_heads, rotated);
     case NormPlaces::kBehind:
       return Tables<kBehindOperators>::Of(normed_heads, rotated);
+    case NormPlaces::kBoth:
+      return Tables<kBothOperators>::Of(normed_heads, rotated);
   }
   std::abort();
 }
 
 bool InAttention(Op op) {
-  return std::any_of(kOperators.begin(), kOperators.end(),
+  return std::any_of(kBothOperators.begin(), kBothOperators.end(),
                      [op](const LayerOperator& row) { return row.op == op && row.in_attention; });
 }
 
@@ -190,6 +217,8 @@ bool IsDivided(LayerValue value) {
     case kNormed1:
     case kHeadsScale:
     case kProjected1:
+    case kBehindRstd1:
+    case kBehindScale1:
     case kResidual:
     case kMean2:
     case kRstd2:
@@ -197,6 +226,8 @@ bool IsDivided(LayerValue value) {
     case kShift2:
     case kNormed2:
     case kProjected2:
+    case kBehindRstd2:
+    case kBehindScale2:
     case kOutput:
       return false;
   }

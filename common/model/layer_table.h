@@ -5,6 +5,7 @@
 //   x1 = x + out(attention(rotary(head_norm(qkv(norm1(x)))))),  y = x1 + down(activation(up(norm2(x1))))
 //
 // Where norms come behind:  x1 = x + norm1(out(...qkv(x))),  y = x1 + norm2(down(activation(up(x1))))
+// Where they come before and behind:  x1 = x + behind1(out(...qkv(norm1(x)))),  y = x1 + behind2(down(...up(norm2(x1))))
 #pragma once
 
 #include <span>

@@ -18,8 +18,10 @@ enum class LayerValue {
   kHeadsScale,  // the weights of the norms of queries and keys
   kLogsumexp,
   kAttended,
-  kProjected1,  // what attention adds to the residual stream, before the norm behind it
-  kResidual,    // the second norm's input, where norms come before
+  kProjected1,   // what attention adds to the residual stream, before the norm behind it
+  kBehindRstd1,  // of the norm behind attention, where there is one before it as well, and its weight
+  kBehindScale1,
+  kResidual,  // the second norm's input, where norms come before
   kMean2,
   kRstd2,
   kScale2,
@@ -28,6 +30,8 @@ enum class LayerValue {
   kUp,
   kActivated,
   kProjected2,  // what the MLP adds, before the norm behind it
+  kBehindRstd2,
+  kBehindScale2,
   kOutput,
 };
 inline constexpr int kNumLayerValues = static_cast<int>(LayerValue::kOutput) + 1;

@@ -24,7 +24,8 @@ struct RopeScaling {
 // What a layer has of what its family's layers may have.
 struct LayerKind {
   bool rotary = true;
-  int64_t window = 0;  // a position attends to the last so many, itself among them; 0: to all earlier ones
+  int64_t window = 0;     // a position attends to the last so many, itself among them; 0: to all earlier ones
+  double rope_theta = 0;  // of its rotary positions, which are not scaled then; 0: the model's
   friend bool operator==(const LayerKind&, const LayerKind&) = default;
 };
 
@@ -42,6 +43,7 @@ struct ModelShape {
   double rope_theta = 10000.0;  // of rotary positions
   bool tie_embeddings = true;   // the head uses the embedding's weight
   RopeScaling rope_scaling = {};
+  int64_t query_scalar = 0;                 // scores are divided by its root; 0: by that of head_dim
   std::vector<LayerKind> layer_kinds = {};  // of each layer; empty: all that the family has, in every layer
 
   LayerKind KindOf(int64_t layer) const { return layer_kinds.empty() ? LayerKind() : layer_kinds[static_cast<size_t>(layer)]; }

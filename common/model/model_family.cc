@@ -117,6 +117,28 @@ constexpr FamilyTraits kOlmo2 = [] {
   return traits;
 }();
 
+// Gemma 3, text alone: norms before and behind, which store what they are short of 1, of each query and key, too; GeGLU;
+// embeddings that are scaled; and windows, whose layers have a base of rotary positions of their own.
+constexpr FamilyTraits kGemma3 = [] {
+  FamilyTraits traits = kLlama;
+  traits.model_type = "gemma3_text";
+  traits.norm = NormKind::kRmsNormPlusOne;
+  traits.norm_places = NormPlaces::kBoth;
+  traits.activation = ActivationKind::kGeGlu;
+  traits.head_norm = HeadNorm::kByHead;
+  traits.rotary_bases = RotaryBases::kByWindow;
+  traits.scales_embedding = true;
+  traits.query_scalar = true;
+  traits.names.norm2 = "pre_feedforward_layernorm";
+  traits.names.head_norm = kQwen3HeadNorm;
+  traits.names.behind1 = "post_attention_layernorm";
+  traits.names.behind2 = "post_feedforward_layernorm";
+  traits.config = R"({"architectures": ["Gemma3ForCausalLM"], "hidden_activation": "gelu_pytorch_tanh", "attention_bias": false,
+                      "attention_dropout": 0.0, "attn_logit_softcapping": null, "final_logit_softcapping": null,
+                      "use_bidirectional_attention": false, "pad_token_id": null})";
+  return traits;
+}();
+
 constexpr const FamilyTraits* RowOf(ModelFamily family) {
   switch (family) {  // without a default: the compiler names a family that has no row
     case ModelFamily::kGpt2:
@@ -133,6 +155,8 @@ constexpr const FamilyTraits* RowOf(ModelFamily family) {
       return &kSmolLm3;
     case ModelFamily::kOlmo2:
       return &kOlmo2;
+    case ModelFamily::kGemma3:
+      return &kGemma3;
   }
   return nullptr;
 }
@@ -145,11 +169,14 @@ constexpr bool Whole(const FamilyTraits& t) {
   const bool up = t.names.up.size() == 1 || static_cast<int64_t>(t.names.up.size()) == UpProductsOf(t.activation);
   const bool qkv = t.names.qkv.size() == 1 || t.names.qkv.size() == 3;
   const bool head_norm = static_cast<int64_t>(t.names.head_norm.size()) == HeadNormWeightsOf(t.head_norm);
-  const bool head_norm_kind = t.head_norm == HeadNorm::kNone || t.norm == NormKind::kRmsNorm;
+  const bool head_norm_kind = t.head_norm == HeadNorm::kNone || t.norm != NormKind::kLayerNorm;
   const bool rotary = t.positions == PositionKind::kRotary;
   // Of those with learned positions no table has norms of heads, and no layer positions to leave out.
   const bool of_rotary = rotary || (t.head_norm == HeadNorm::kNone && t.rotary_layers == RotaryLayers::kAll);
-  return norm && tables && up && qkv && head_norm && head_norm_kind && of_rotary;
+  const bool both = t.norm_places == NormPlaces::kBoth;  // of a norm behind there are neither means nor biases
+  const bool behind = t.names.behind1.empty() != both && t.names.behind2.empty() != both && (!both || head_norm_kind);
+  const bool scaled = !t.scales_embedding || rotary;  // what positions add is not
+  return norm && tables && up && qkv && head_norm && head_norm_kind && of_rotary && behind && scaled;
 }
 static_assert(std::all_of(std::begin(kModelFamilies), std::end(kModelFamilies), [](ModelFamily f) { return Whole(*RowOf(f)); }));
 

@@ -10,21 +10,25 @@
 namespace motley {
 
 // Stored profiles are found by these numbers: a new family comes last.
-enum class ModelFamily { kGpt2, kLlama, kQwen2, kPhi3, kQwen3, kSmolLm3, kOlmo2 };
-inline constexpr ModelFamily kModelFamilies[] = {ModelFamily::kGpt2, ModelFamily::kLlama, ModelFamily::kQwen2,
-                                                 ModelFamily::kPhi3, ModelFamily::kQwen3, ModelFamily::kSmolLm3,
-                                                 ModelFamily::kOlmo2};
+enum class ModelFamily { kGpt2, kLlama, kQwen2, kPhi3, kQwen3, kSmolLm3, kOlmo2, kGemma3 };
+inline constexpr ModelFamily kModelFamilies[] = {ModelFamily::kGpt2,  ModelFamily::kLlama, ModelFamily::kQwen2,
+                                                 ModelFamily::kPhi3,  ModelFamily::kQwen3, ModelFamily::kSmolLm3,
+                                                 ModelFamily::kOlmo2, ModelFamily::kGemma3};
 
-enum class NormKind { kLayerNorm, kRmsNorm };
+// Plus one: what the weight is short of 1 is stored, so that of a new model it is 0.
+enum class NormKind { kLayerNorm, kRmsNorm, kRmsNormPlusOne };
 enum class PositionKind { kLearned, kRotary };
-enum class ActivationKind { kGeluTanh, kSwiGlu };
-// Where the norms of attention and MLP stand: what they normalise is what is read, or what is added to the residual stream.
-enum class NormPlaces { kBefore, kBehind };
+enum class ActivationKind { kGeluTanh, kSwiGlu, kGeGlu };
+// Where the norms of attention and MLP stand: what they normalise is what is read, or what is added to the residual stream, or
+// both, by a norm each.
+enum class NormPlaces { kBefore, kBehind, kBoth };
 // Norms of the queries and keys before they are rotated. By head: of each head by itself, with one weight for all heads of
 // queries and one for those of keys. Whole: of all queries of a token together, and of all its keys.
 enum class HeadNorm { kNone, kByHead, kWhole };
 // Whether config.json may leave out the rotary positions of some layers (no_rope_layers).
 enum class RotaryLayers { kAll, kChosen };
+// Of rotary positions: one base for all layers, or one of their own for those with a window.
+enum class RotaryBases { kOne, kByWindow };
 // A product's matrix: as Conv1D keeps it, [in, out], or as Linear does, [out, in].
 enum class WeightLayout { kInOut, kOutIn };
 // Which names config.json has for the sizes: n_embd, n_layer, ... or hidden_size, num_hidden_layers, ...
@@ -47,6 +51,7 @@ struct TensorNames {
   std::string_view down;
   std::string_view final_norm;
   std::span<const std::string_view> head_norm;  // of queries and of keys; empty: none
+  std::string_view behind1 = {}, behind2 = {};  // where norms come before and behind: those behind
 };
 
 struct FamilyTraits {
@@ -57,6 +62,9 @@ struct FamilyTraits {
   ActivationKind activation;
   HeadNorm head_norm = HeadNorm::kNone;
   RotaryLayers rotary_layers = RotaryLayers::kAll;
+  RotaryBases rotary_bases = RotaryBases::kOne;
+  bool scales_embedding = false;  // what the token table gives, by sqrt(hidden_size), rounded to its type
+  bool query_scalar = false;      // whether config.json says by what queries are scaled (query_pre_attn_scalar)
   BiasTraits biases;
   WeightLayout weights;     // of HuggingFace's matrices; ours: common/model/parameters.h
   bool residuals_by_depth;  // what writes to the residual stream starts smaller the more layers there are
@@ -74,6 +82,7 @@ constexpr int64_t StatisticsOf(NormKind norm) {
     case NormKind::kLayerNorm:
       return 2;
     case NormKind::kRmsNorm:
+    case NormKind::kRmsNormPlusOne:
       return 1;
   }
   std::abort();
@@ -91,12 +100,13 @@ constexpr int64_t HeadNormWeightsOf(HeadNorm norm) {
   std::abort();
 }
 
-// Products that an activation takes side by side: SwiGLU a gate and what it gates.
+// Products that an activation takes side by side: SwiGLU and GeGLU a gate and what it gates.
 constexpr int64_t UpProductsOf(ActivationKind activation) {
   switch (activation) {
     case ActivationKind::kGeluTanh:
       return 1;
     case ActivationKind::kSwiGlu:
+    case ActivationKind::kGeGlu:
       return 2;
   }
   std::abort();

@@ -67,8 +67,21 @@ ModelShape SmolLm3(const RotarySizes& s) {
   return shape;
 }
 
+// Every sixth layer sees all tokens, of small models the last; the others have a window, and a base of their own.
+ModelShape Gemma3(const RotarySizes& s, int64_t head_dim, int64_t window) {
+  ModelShape shape = Rotary(ModelFamily::kGemma3, s, 1e-6, 1000000.0);
+  shape.head_dim = head_dim;
+  const int64_t interval = std::min<int64_t>(6, s.layers);
+  for (int64_t layer = 0; layer < s.layers; ++layer) {
+    const bool full = (layer + 1) % interval == 0;
+    shape.layer_kinds.push_back(full ? LayerKind() : LayerKind{.window = window, .rope_theta = 10000.0});
+  }
+  return shape;
+}
+
 // Vocabulary 256 is bytes. The published sizes are those of GPT-2 and Llama 3 (1B and 3B: Llama 3.2, without its
-// rope scaling, which only stretches a trained model's context), those of Qwen 2.5 and 3, of Phi-4, of SmolLM 3 and of OLMo 2.
+// rope scaling, which only stretches a trained model's context), those of Qwen 2.5 and 3, of Phi-4, of SmolLM 3, of OLMo 2 and of
+// Gemma 3.
 const std::vector<Flavor>& Flavors() {
   static const auto* const flavors = new std::vector<Flavor>{
       Flavor{"gpt2", "debug", Gpt2(256, 64, 2, 4, 256)},
@@ -106,6 +119,10 @@ const std::vector<Flavor>& Flavors() {
       Flavor{"olmo2", "text-small", Olmo2({256, 128, 6, 4, 2, 384, 512, false})},
       Flavor{"olmo2", "1B", Olmo2({100352, 2048, 16, 16, 16, 8192, 4096, false})},
       Flavor{"olmo2", "7B", Olmo2({100352, 4096, 32, 32, 32, 11008, 4096, false})},
+      Flavor{"gemma3", "debug", Gemma3({256, 64, 2, 4, 2, 192, 256, true}, 24, 16)},
+      Flavor{"gemma3", "text-small", Gemma3({256, 128, 6, 4, 1, 384, 512, true}, 32, 64)},
+      Flavor{"gemma3", "270M", Gemma3({262144, 640, 18, 4, 1, 2048, 32768, true}, 256, 512)},
+      Flavor{"gemma3", "1B", Gemma3({262144, 1152, 26, 4, 1, 6912, 32768, true}, 256, 512)},
   };
   return *flavors;
 }

@@ -82,11 +82,13 @@ void ReadNEmbdKeys(const HfReader& config, const HfType& type, ModelShape* shape
 
 // attention_bias is of all four products of attention. A family with biases of some has them always, and does not read the key.
 void ReadGatedLayerKeys(const HfReader& config, const FamilyTraits& traits) {
-  for (const char* key : {"hidden_act", "hidden_activation"}) config.Only(key, {"silu"}, kNoProduct);
+  const char* const activation = traits.activation == ActivationKind::kGeGlu ? "gelu_pytorch_tanh" : "silu";
+  for (const char* key : {"hidden_act", "hidden_activation"}) config.Only(key, {activation}, kNoProduct);
   if (!traits.biases.qkv) config.Only("attention_bias", {false}, kBiases);
   config.Only("mlp_bias", {false}, kBiases);
   ReadDropouts(config, {"attention_dropout", "resid_pdrop", "embd_pdrop"});
   for (const char* key : {"attn_logit_softcapping", "final_logit_softcapping"}) config.Only(key, {}, kNoProduct);
+  config.Only("use_bidirectional_attention", {false}, kNoProduct);
 }
 
 // Null means one for each head; left out it is what the type has, which may not fit the heads that the file gives.
@@ -117,7 +119,9 @@ void ReadHeadDim(const HfReader& config, const HfType& type, ModelShape* shape) 
   if (s.head_dim % 2 != 0) {
     config.Wrong("head_dim", absl::StrCat("must be even for rotary positions, got ", s.head_dim));
   }
-  config.Only("query_pre_attn_scalar", {s.head_dim}, kNoProduct);
+  if (!TraitsOf(type.family).query_scalar) return config.Only("query_pre_attn_scalar", {s.head_dim}, kNoProduct);
+  s.query_scalar = config.Size("query_pre_attn_scalar", type.left_out.query_scalar);
+  if (s.query_scalar == s.head_dim) s.query_scalar = 0;
 }
 
 // Of each layer 1, or 0 where it has no rotary positions; left out: 0 in every so manyth. Behind num_hidden_layers.
@@ -148,12 +152,14 @@ void ReadHiddenSizeKeys(const HfReader& config, const HfType& type, int64_t seq_
   ReadGatedLayerKeys(config, TraitsOf(type.family));
   s.rope_theta = left_out.rope_theta;
   s.max_positions = config.Size("max_position_embeddings", left_out.positions);
-  ReadRope(config, &s);
+  const bool by_window = TraitsOf(type.family).rotary_bases == RotaryBases::kByWindow;
+  const double of_windows = by_window ? ReadRopeByWindow(config, left_out.local_theta, &s) : (ReadRope(config, &s), s.rope_theta);
   s.vocab_size = config.Size("vocab_size", left_out.vocab, HfReader::kMaxVocabulary);
   s.hidden_size = TellingSize(config, "hidden_size", left_out.hidden);
   s.num_layers = TellingSize(config, "num_hidden_layers", left_out.layers, HfReader::kMaxLayers);
   if (TraitsOf(type.family).rotary_layers == RotaryLayers::kChosen) ReadRotaryLayers(config, &s);
   ReadWindows(config, type.window, seq_len, &s);
+  for (LayerKind& kind : s.layer_kinds) kind.rope_theta = kind.window != 0 && of_windows != s.rope_theta ? of_windows : 0;
   s.num_heads = TellingSize(config, "num_attention_heads", left_out.heads, HfReader::kMaxHeads);
   s.num_kv_heads = KvHeads(config, s.num_heads, left_out.kv_heads);
   s.intermediate_size = TellingSize(config, "intermediate_size", left_out.intermediate);

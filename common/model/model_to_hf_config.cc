@@ -18,6 +18,14 @@ void WriteNEmbdKeys(const ModelShape& shape, Json* json) {
   j["layer_norm_epsilon"] = shape.norm_eps;
 }
 
+// Of layers with a window.
+double ThetaOfWindows(const ModelShape& shape) {
+  for (const LayerKind& kind : shape.layer_kinds) {
+    if (kind.window != 0 && kind.rope_theta != 0) return kind.rope_theta;
+  }
+  return shape.rope_theta;
+}
+
 void WriteHiddenSizeKeys(const ModelShape& shape, Json* json) {
   Json& j = *json;
   j["hidden_size"] = shape.hidden_size;
@@ -30,12 +38,20 @@ void WriteHiddenSizeKeys(const ModelShape& shape, Json* json) {
   j["rms_norm_eps"] = shape.norm_eps;
   // Both places: transformers 5 reads the second, older readers the first.
   j["rope_theta"] = shape.rope_theta;
-  j["rope_parameters"] = {{"rope_type", "default"}, {"rope_theta", shape.rope_theta}};
-  if (TraitsOf(shape.family).rotary_layers == RotaryLayers::kChosen) {
+  Json& rope = j["rope_parameters"] = {{"rope_type", "default"}, {"rope_theta", shape.rope_theta}};
+  const FamilyTraits& traits = TraitsOf(shape.family);
+  if (traits.rotary_layers == RotaryLayers::kChosen) {
     j["no_rope_layers"] = Json::array();
     for (int64_t layer = 0; layer < shape.num_layers; ++layer) j["no_rope_layers"].push_back(shape.KindOf(layer).rotary ? 1 : 0);
   }
+  if (traits.query_scalar) j["query_pre_attn_scalar"] = shape.query_scalar == 0 ? shape.head_dim : shape.query_scalar;
   WriteWindows(shape, &j);
+  const bool by_window = traits.rotary_bases == RotaryBases::kByWindow;
+  if (by_window) {
+    const double theta = ThetaOfWindows(shape);
+    j["rope_local_base_freq"] = theta;
+    rope = {{"full_attention", rope}, {"sliding_attention", {{"rope_type", "default"}, {"rope_theta", theta}}}};
+  }
   const RopeScaling& scaling = shape.rope_scaling;
   if (scaling.factor == 1) return;
   j["rope_scaling"] = {{"rope_type", "llama3"},
@@ -43,7 +59,7 @@ void WriteHiddenSizeKeys(const ModelShape& shape, Json* json) {
                        {"low_freq_factor", scaling.low_freq_factor},
                        {"high_freq_factor", scaling.high_freq_factor},
                        {"original_max_position_embeddings", scaling.original_max_positions}};
-  j["rope_parameters"].update(j["rope_scaling"]);
+  (by_window ? rope["full_attention"] : rope).update(j["rope_scaling"]);
 }
 
 }  // namespace

@@ -34,6 +34,10 @@ std::string_view OpName(Op op) {
       return "lm_head_loss";
     case Op::kHeadNorm:
       return "head_norm";
+    case Op::kBehind1:
+      return "behind1";
+    case Op::kBehind2:
+      return "behind2";
   }
   return "unknown";
 }

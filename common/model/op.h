@@ -23,8 +23,10 @@ enum class Op {
   kFinalNorm,
   kLmHeadLoss,  // chunked projection + cross entropy
   kHeadNorm,    // of a layer, behind kQkv
+  kBehind1,     // of a layer with norms before and behind: that behind kAttnOut
+  kBehind2,     // that behind kDown
 };
-inline constexpr int kNumOps = static_cast<int>(Op::kHeadNorm) + 1;
+inline constexpr int kNumOps = static_cast<int>(Op::kBehind2) + 1;
 std::string_view OpName(Op op);
 
 }  // namespace motley

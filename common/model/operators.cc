@@ -14,6 +14,7 @@ constexpr double kLayerNormFlops = 8;
 constexpr double kRmsNormFlops = 5;
 constexpr double kGeluFlops = 10;
 constexpr double kSwiGluFlops = 6;
+constexpr double kGeGluFlops = 11;
 constexpr double kRotaryFlops = 3;
 // Backward of the flash kind computes the scores again: five products of the square instead of two.
 constexpr double kAttentionBackwardRatio = 2.5;
@@ -26,6 +27,7 @@ double NormFlops(NormKind norm) {
     case NormKind::kLayerNorm:
       return kLayerNormFlops;
     case NormKind::kRmsNorm:
+    case NormKind::kRmsNormPlusOne:
       return kRmsNormFlops;
   }
   std::abort();
@@ -37,6 +39,8 @@ double ActivationFlops(ActivationKind activation) {
       return kGeluFlops;
     case ActivationKind::kSwiGlu:
       return kSwiGluFlops;
+    case ActivationKind::kGeGlu:
+      return kGeGluFlops;
   }
   std::abort();
 }
@@ -105,10 +109,16 @@ class UnitTable {
         return Bytes(h_);
       case LayerValue::kNormed1:
       case LayerValue::kNormed2:
-        return traits_.norm_places == NormPlaces::kBefore ? Bytes(h_) : 0;
+        return traits_.norm_places != NormPlaces::kBehind ? Bytes(h_) : 0;
       case LayerValue::kProjected1:
       case LayerValue::kProjected2:
-        return traits_.norm_places == NormPlaces::kBehind ? Bytes(h_) : 0;
+        return traits_.norm_places != NormPlaces::kBefore ? Bytes(h_) : 0;
+      case LayerValue::kBehindRstd1:
+      case LayerValue::kBehindRstd2:
+        return traits_.norm_places == NormPlaces::kBoth ? StatisticsBytes(1) : 0;
+      case LayerValue::kBehindScale1:
+      case LayerValue::kBehindScale2:
+        return traits_.norm_places == NormPlaces::kBoth ? h_ * StatisticsSize() : 0;
       case LayerValue::kMean1:
       case LayerValue::kMean2:
         return StatisticsBytes(StatisticsOf(traits_.norm) - 1);
@@ -147,6 +157,8 @@ class UnitTable {
     switch (op) {
       case Op::kNorm1:
       case Op::kNorm2:
+      case Op::kBehind1:
+      case Op::kBehind2:
         return Norm();
       case Op::kQkv:
         return Product(h_, q_ + 2 * kv_, traits_.biases.qkv);

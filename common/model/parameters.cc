@@ -26,7 +26,7 @@ class UnitBuilder {
     if (layer >= 0) prefix_ = absl::StrCat(std::string(traits.names.layers), layer, ".");
   }
   void Norm(std::string_view name, int64_t size) {
-    Whole(name, kWeightSuffix, {size}, InitKind::kOnes);
+    Whole(name, kWeightSuffix, {size}, traits_.norm == NormKind::kRmsNormPlusOne ? InitKind::kZeros : InitKind::kOnes);
     if (traits_.biases.norm) Whole(name, kBiasSuffix, {size}, InitKind::kZeros);
   }
   // [rows, columns], which no layout of products turns around.
@@ -110,9 +110,11 @@ UnitSpec LayerUnit(const ModelShape& s, const FamilyTraits& traits, int64_t laye
   const bool whole = traits.head_norm == HeadNorm::kWhole;
   for (size_t i = 0; i < names.head_norm.size(); ++i) b.Norm(names.head_norm[i], whole ? (i == 0 ? q : kv) : s.head_dim);
   b.ByInputs(names.out, q, h, traits.biases.out, residual_std);
+  if (!names.behind1.empty()) b.Norm(names.behind1, h);
   b.Norm(names.norm2, h);
   b.ByOutputs(names.up, h, std::vector<int64_t>(static_cast<size_t>(UpProductsOf(traits.activation)), up), traits.biases.mlp);
   b.ByInputs(names.down, up, h, traits.biases.mlp, residual_std);
+  if (!names.behind2.empty()) b.Norm(names.behind2, h);
   return b.Take();
 }
 

@@ -28,6 +28,7 @@ class Temporaries {
       case NormKind::kLayerNorm:
         return 0;
       case NormKind::kRmsNorm:
+      case NormKind::kRmsNormPlusOne:
         return OfRms(shape_.hidden_size) - Rows(shape_.hidden_size, size_);
     }
     std::abort();
@@ -38,6 +39,8 @@ class Temporaries {
     switch (op) {
       case Op::kNorm1:
       case Op::kNorm2:
+      case Op::kBehind1:
+      case Op::kBehind2:
         return OfNorm();
       case Op::kHeadNorm:       // in place: nothing of it is the gradient that stays
         return OfRms(queries);  // the keys' behind them
@@ -46,7 +49,7 @@ class Temporaries {
       case Op::kAttention:  // queries', keys' and values' gradients, before they stand side by side
         return Rows(queries + 2 * keys, size_);
       case Op::kActivation:
-        return traits_.activation == ActivationKind::kSwiGlu ? Rows(shape_.intermediate_size, size_) : 0;
+        return UpProductsOf(traits_.activation) > 1 ? Rows(shape_.intermediate_size, size_) : 0;
       default:
         return 0;
     }

@@ -1,5 +1,7 @@
 #include "coordinator/client/cli.h"
 
+#include <sysexits.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
@@ -105,7 +107,11 @@ int RunCli(const std::vector<std::string>& arguments, std::ostream& out, std::os
     actions.push_back({sub, command.add(*sub)});
     ExpandPaths(*sub);
   }
-  const auto end = [&](const Exit& exit) {
+  const auto end = [&](Exit exit) {
+    out << std::flush;
+    // A file that a full disk cut off is not to be taken for the whole answer.
+    if (!out && exit.code == 0)
+      exit = {EX_IOERR, "cannot write to standard output: what was written is not all (is its disk full?)"};
     Complain(err, exit.message, screen.error_width);
     return exit.code;
   };

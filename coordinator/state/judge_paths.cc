@@ -39,8 +39,8 @@ bool IsOf(const ReadPath& read, const std::string& error) {
   return !error.empty() && !IsOf(kInitial, error) && !IsOf(kValidation, error);
 }
 
-std::string Complaint(const Examination& e, const ReadPath& read, const NodeName& node, const StorageReport& report,
-                      const NodeName& first) {
+std::string ReadComplaint(const Examination& e, const ReadPath& read, const NodeName& node, const StorageReport& report,
+                          const NodeName& first) {
   if (IsOf(read, report.error)) return absl::StrCat("node ", node.value(), ": ", report.error);
   if (!report.error.empty()) return "";  // which another row says
   const StorageReport& other = e.read.at(first);
@@ -81,7 +81,7 @@ void JudgeRead(const Examination& e, const ReadPath& read, std::vector<Finding>*
     if (well++ == 0) first = node;
   }
   for (const auto& [node, report] : e.read) {
-    const std::string complaint = Complaint(e, read, node, report, first);
+    const std::string complaint = ReadComplaint(e, read, node, report, first);
     if (!complaint.empty()) wrong.push_back({FindingState::kWrong, read.what, complaint});
   }
   const std::vector<NodeName> missing = Missing(e, e.read);

@@ -13,19 +13,18 @@ std::vector<absl::string_view> WordsOf(std::string_view text) {
   return absl::StrSplit(absl::string_view(text.data(), text.size()), ' ');
 }
 
-// Takes a mark behind the word.
-char TakeMark(absl::string_view* word) {
-  constexpr absl::string_view kMarks = ",;:.%";
-  if (word->empty() || kMarks.find(word->back()) == absl::string_view::npos) return 0;
-  const char mark = word->back();
-  word->remove_suffix(1);
-  return mark;
+// Takes the marks behind the word.
+absl::string_view TakeMarks(absl::string_view* word) {
+  const size_t end = word->find_last_not_of(",;:.%)") + 1;  // 0: there is nothing else
+  const absl::string_view marks = word->substr(end);
+  word->remove_suffix(marks.size());
+  return marks;
 }
 
 bool IsSameWord(absl::string_view a, absl::string_view b) {
   if (a == b) return true;
   double number = 0;
-  return TakeMark(&a) == TakeMark(&b) && absl::SimpleAtod(a, &number) && absl::SimpleAtod(b, &number);
+  return TakeMarks(&a) == TakeMarks(&b) && absl::SimpleAtod(a, &number) && absl::SimpleAtod(b, &number);
 }
 
 }  // namespace

@@ -94,6 +94,7 @@ declare_suites() {
   suite oracle compute "all oracle" "same numbers as PyTorch" "$oracle" tests/oracle/check_plans.py
   suite weights compute "all oracle" "from HuggingFace folders and back" "$oracle" tests/oracle/check_weights.py
   suite rows compute "all oracle" "packed rows as PyTorch" "$oracle" tests/oracle/check_rows.py
+  suite row-plans compute "all oracle" "random plans on packed rows as PyTorch" "$oracle" tests/oracle/check_row_plans.py
   suite tokenizer compute "all oracle" "tokenizer of bytes" "$oracle" tests/oracle/check_tokenizer.py
   suite data compute "- oracle" "tokens of text and chats" "$oracle" -B tests/data/check_data.py
   suite states compute "all oracle" "same states as PyTorch" "$oracle" tests/oracle/check_states.py
@@ -113,6 +114,7 @@ declare_suites() {
 
   suite faults-long long all "faults at length" python3 $check/check_faults.py --long
   suite oracle-long long "all oracle" "all plans by hand as PyTorch" "$oracle" tests/oracle/check_plans.py --long
+  suite rows-long long "all oracle" "24 random plans on packed rows as PyTorch" "$oracle" tests/oracle/check_row_plans.py --long
   suite weights-long long "all oracle" "from every HuggingFace folder and back" "$oracle" tests/oracle/check_weights.py --long
   suite examples-long long "all oracle" "the example fine-tune, whole" python3 $check/check_examples.py --long
   suite data-long long "- oracle" "tokens of text and chats at length" "$oracle" -B tests/data/check_data.py --long

@@ -66,6 +66,7 @@ bool SameWork(const ModelShape& a, ModelShape b) {
   b.norm_eps = a.norm_eps;
   b.rope_theta = a.rope_theta;
   b.rope_scaling = a.rope_scaling;
+  b.query_scalar = a.query_scalar;
   b.layer_kinds = a.layer_kinds;  // a full layer's price
   return a == b;
 }
@@ -104,6 +105,7 @@ double OtherSizes(ActivationKind activation) {
     case ActivationKind::kGeluTanh:
       return kOtherGelu;
     case ActivationKind::kSwiGlu:
+    case ActivationKind::kGeGlu:
       return kOtherSwiGlu;
   }
   std::abort();

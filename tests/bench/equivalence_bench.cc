@@ -2,7 +2,7 @@
 // Ranks are threads, their lanes are delayed at random. Ends with 1 where a plan does not train like one device.
 // Then the memory of the ranks of other random plans, of wide models, against the planner's prediction.
 //   equivalence_bench [--json F] [--plans N] [--from N] [--units one|wide|pipelines] [--memory N] [--text F] [--seed S]
-//   [--references DIR]
+//   [--references DIR | --planned DIR]
 //     --plans       default 300; a third of a second each
 //     --from        number of the first of --plans, default 0; --plans 1 prints it, to look at one again
 //     --units       of both: wide: tensor-parallel ones of two to four ranks, in half of the stages; default one
@@ -10,6 +10,8 @@
 //     --text        a line for each rank whose memory is measured
 //     --seed        of plans and delays, default 2
 //     --references  instead: writes for each job what the one device computed, for tests/oracle/check_states.py
+//     --planned     instead: writes for --plans on packed rows what their ranks computed in --steps (default 20), for
+//                   tests/oracle/check_row_plans.py
 #include <unistd.h>
 
 #include <cstdio>
@@ -133,6 +135,7 @@ int main(int argc, char** argv) {
   using motley::bench::Report;
   const std::string plans = Report::Flag(argc, argv, "--plans"), seed = Report::Flag(argc, argv, "--seed");
   const std::string references = Report::Flag(argc, argv, "--references");
+  const std::string planned = Report::Flag(argc, argv, "--planned"), steps = Report::Flag(argc, argv, "--steps");
   const std::string memory = Report::Flag(argc, argv, "--memory"), text = Report::Flag(argc, argv, "--text");
   const std::string units = Report::Flag(argc, argv, "--units");
   const std::string first = Report::Flag(argc, argv, "--from");
@@ -148,15 +151,17 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "--units must be one, wide or pipelines\n");
     return 64;
   }
-  if (!references.empty()) {
-    const absl::Status written = motley::engine::WriteReferences(references);
+  const uint64_t drawn = seed.empty() ? 2 : std::strtoull(seed.c_str(), nullptr, 10);
+  if (!references.empty() || !planned.empty()) {
+    const int64_t taken = steps.empty() ? 20 : std::atoll(steps.c_str());
+    const absl::Status written = planned.empty() ? motley::engine::WriteReferences(references)
+                                                 : motley::engine::WritePlanned(planned, drawn, count, taken);
     if (!written.ok()) std::fprintf(stderr, "equivalence_bench: %s\n", written.ToString().c_str());
     return written.ok() ? 0 : 1;
   }
   const std::filesystem::path folder = std::filesystem::temp_directory_path() / ("equivalence_bench-" + std::to_string(getpid()));
   motley::engine::WriteTinyText(folder);
   int64_t failed = 0;
-  const uint64_t drawn = seed.empty() ? 2 : std::strtoull(seed.c_str(), nullptr, 10);
   Report report;
   if (count > 0) motley::engine::MeasureTraining(from, count, *drawing, drawn, folder, &report, &failed);
   std::FILE* const lines = text.empty() ? nullptr : std::fopen(text.c_str(), "w");

@@ -34,9 +34,10 @@ HALF_CASES = {"bfloat16": (20, 2e-2), "float16": (20, 2e-2)}
 ALL_BY_HAND = ("gpt2", "float64")
 SOME_BY_HAND = ("uneven batches and shards", "other operators recomputed on each device", "zero bubble")
 # With what else their jobs say.
-RELATIVES = {"qwen3": {"optimizer__decay": "matrices"}, "phi4": {}, "smollm3": {}, "olmo2": {}, "mistral-window": {}, "qwen3-window": {}}
-UNDIVIDED = ("olmo2",)  # a rank has all heads of a layer or none
-OF_RELATIVES = "norms of heads recomputed"
+RELATIVES = {"qwen3": {"optimizer__decay": "matrices"}, "phi4": {}, "smollm3": {}, "olmo2": {}, "gemma3": {},
+             "mistral-window": {}, "qwen3-window": {}}
+UNDIVIDED = ("olmo2", "gemma3")  # a rank has all heads of a layer or none
+OF_RELATIVES, OF_BOTH_NORMS = "norms of heads recomputed", "norms behind others recomputed"
 SMALLEST_LR = 1e-300  # a step that changes no weight: its checkpoint holds the initial weights
 LOGITS_LIMIT = 1e-4
 # Models that are no flavor. Of eight frequencies the scaling keeps one, mixes one and divides the others; windows are shorter than
@@ -181,6 +182,9 @@ def check_family(results, cluster, slow_cluster, model, dtype, names):
 def check_relative(results, cluster, model, dtype):
     oracle = Oracle(cluster, model, dtype)
     results.run(f"{model} {dtype}: {OF_RELATIVES}", run_hand_plan, oracle, f"{model}-{dtype}-hand", HAND_PLANS[OF_RELATIVES])
+    if model == "gemma3":
+        plan = HAND_PLANS[OF_BOTH_NORMS]
+        results.run(f"{model} {dtype}: {OF_BOTH_NORMS}", run_hand_plan, oracle, f"{model}-{dtype}-both-norms", plan)
     if model not in UNDIVIDED:
         results.run(f"{model} {dtype}: tensor-parallel", run_tensor_parallel, oracle, f"{model}-{dtype}-tensor-parallel")
 

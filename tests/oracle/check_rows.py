@@ -14,13 +14,13 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(
 
 import torch  # noqa: E402
 
-from check_plans import NODES, Oracle, run_hand_plan, run_tensor_parallel, run_to_end  # noqa: E402
+from check_plans import NODES, UNDIVIDED, Oracle, run_hand_plan, run_tensor_parallel, run_to_end  # noqa: E402
 from harness import Results, TestCluster, expect, job_sections  # noqa: E402
 from plans import HAND_PLANS  # noqa: E402
 from rows import chats  # noqa: E402
 
 STEPS, ROWS = 20, 400
-MODELS = (("gpt2", "float64"), ("llama3", "float64"), ("qwen2", "float32"), ("mistral-window", "float64"))
+MODELS = (("gpt2", "float64"), ("llama3", "float64"), ("qwen2", "float32"), ("mistral-window", "float64"), ("gemma3", "float64"))
 HALVES = (("llama3", "bfloat16"), ("gpt2", "float16"))
 BY_HAND = ("microbatches of one", "other operators recomputed on each device", "zero bubble")
 
@@ -46,7 +46,8 @@ def check_model(results, cluster, rows, folder, model, dtype):
     for number, what in enumerate(BY_HAND):
         results.run(f"{name}: {what}", run_hand_plan, oracle, f"{model}-{dtype}-rows-{number}", HAND_PLANS[what])
     results.run(f"{name}: cephalo", functools.partial(run_to_end, planner__strategy="cephalo"), oracle, f"{model}-{dtype}-rows-cephalo")
-    results.run(f"{name}: tensor-parallel", run_tensor_parallel, oracle, f"{model}-{dtype}-rows-tp")
+    if model not in UNDIVIDED:
+        results.run(f"{name}: tensor-parallel", run_tensor_parallel, oracle, f"{model}-{dtype}-rows-tp")
 
 
 def main():

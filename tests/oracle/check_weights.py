@@ -53,6 +53,8 @@ CONFIGS = {
                 **NO_TOKENS},
     "olmo2": {"model_type": "olmo2", **SIZES, "tie_word_embeddings": False, "rope_parameters": PLAIN_ROPE, **NO_TOKENS},
     "mistral-window": {"model_type": "mistral", **SIZES, "sliding_window": 9},
+    "gemma3": {"model_type": "gemma3_text", **SIZES, "head_dim": 16, "query_pre_attn_scalar": 20, "sliding_window": 9,
+               "layer_types": ["sliding_attention", "full_attention"], "pad_token_id": None},
     "gpt2": {"model_type": "gpt2", "vocab_size": 256, "n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": 64, "resid_pdrop": 0.0,
              "embd_pdrop": 0.0, "attn_pdrop": 0.0},
 }
@@ -63,6 +65,7 @@ CASES = [
     ("qwen2.5", "bfloat16", False, "float32"), ("qwen2.5", "float32", True, "float64"),
     ("mistral", "float16", True, "float64"), ("mistral", "bfloat16", False, "float32"),
     ("mistral-window", "float32", False, "float64"),
+    ("gemma3", "bfloat16", True, "float64"), ("gemma3", "float16", False, "float32"),
     ("gpt2", "float32", False, "float64"), ("gpt2", "bfloat16", True, "float32"),
     ("qwen3", "bfloat16", True, "float64"), ("qwen3", "float32", False, "float32"),
     ("phi4", "bfloat16", False, "float64"), ("phi4", "float16", True, "float32"),
@@ -107,7 +110,10 @@ def as_version_4(path):
         config = json.load(file)
     config["torch_dtype"] = config.pop("dtype")
     rope = config.pop("rope_parameters", None)
-    if rope:
+    if rope and "full_attention" in rope:
+        config["rope_theta"], config["rope_local_base_freq"] = (rope[of]["rope_theta"] for of in ("full_attention", "sliding_attention"))
+        config["rope_scaling"] = None
+    elif rope:
         config["rope_theta"] = rope.pop("rope_theta")
         config["rope_scaling"] = None if rope["rope_type"] == "default" else rope
     with open(name, "w", encoding="utf-8") as file:

@@ -24,6 +24,7 @@ HAND_PLANS = {
     "other operators recomputed on each device": ([[3, 2], [4], [2], [1]], [.1, .2, .3, .4],
                                                   ["norm1,activation", "qkv,attention", "attn_out,up", "none"]),
     "norms of heads recomputed": ([[3, 2], [4], [2], [1]], [.1, .2, .3, .4], ["head_norm", "qkv", "head_norm,attention", "none"], "zero_bubble"),
+    "norms behind others recomputed": ([[3, 2], [4], [2], [1]], [.1, .2, .3, .4], ["behind1", "attn_out,behind1,norm2", "behind2,down", "none"]),
     "zero bubble": ([[3, 2, 1], [2, 2], [1], [1]], [.4, .3, .2, .1], ["none", "norm2,up", "full", "none"], "zero_bubble"),
 }
 

@@ -1,4 +1,4 @@
-"""The oracle: transformers' own GPT-2, Llama, Qwen 2 and 3, Phi-3, SmolLM 3 and OLMo 2, trained by plain PyTorch on one device with one batch.
+"""The oracle: transformers' own GPT-2, Llama, Mistral, Qwen 2 and 3, Phi-3, SmolLM 3, OLMo 2 and Gemma 3, trained by plain PyTorch on one device with one batch.
 
 Starts from an exported model, draws the same samples, and yields what a step line shows. What is patched in transformers, and why,
 stands at the patch: in float64 it would otherwise compute parts in float32.
@@ -26,6 +26,11 @@ def exact_rms_norm(self, hidden):
     # transformers casts to float32 here, whatever the model's type.
     variance = hidden.pow(2).mean(-1, keepdim=True)
     return self.weight * (hidden * torch.rsqrt(variance + self.variance_epsilon))
+
+
+def exact_gemma_norm(self, hidden):
+    # Here too; and what is stored is what the weight is short of 1.
+    return hidden * torch.rsqrt(hidden.pow(2).mean(-1, keepdim=True) + self.eps) * (1.0 + self.weight)
 
 
 def scaled_as_llama3(frequencies, config):
@@ -57,16 +62,39 @@ class ExactRotary(torch.nn.Module):
         return angles.cos().to(hidden.dtype), angles.sin().to(hidden.dtype)
 
 
+class ExactRotaryByType(torch.nn.Module):
+    """Of a model whose types of layers have a base each."""
+
+    def __init__(self, head_dim, config):
+        super().__init__()
+        self.types = {}
+        for layer_type, rope in config.rope_parameters.items():
+            if rope["rope_type"] != "default":
+                raise SystemExit(f"{layer_type} has scaled positions")
+            exponents = torch.arange(0, head_dim, 2, dtype=torch.float64) / head_dim
+            self.types[layer_type] = 1.0 / rope["rope_theta"]**exponents
+
+    def forward(self, hidden, position_ids, layer_type):
+        angles = position_ids[..., None].double() * self.types[layer_type]
+        angles = torch.cat((angles, angles), dim=-1)
+        return angles.cos().to(hidden.dtype), angles.sin().to(hidden.dtype)
+
+
 def make_exact(model, mixed=False):
-    """The parts of a Llama or Qwen 2 that transformers computes in float32 in the model's own type; attention is to be sdpa."""
+    """The parts of a Llama or of its relatives that transformers computes in float32 in the model's own type; attention is to be sdpa."""
     for module in model.modules():
         # In a half type the norm's statistics are float32, as transformers has them.
         if type(module).__name__.endswith("RMSNorm") and not mixed:
-            module.forward = types.MethodType(exact_rms_norm, module)
+            exact = exact_gemma_norm if type(module).__name__.startswith("Gemma3") else exact_rms_norm
+            module.forward = types.MethodType(exact, module)
+        if hasattr(module, "scalar_embed_scale"):  # a float32 number, were the model float64
+            module.embed_scale = torch.tensor(module.scalar_embed_scale, dtype=module.weight.dtype)
     config = model.config
     if hasattr(model.base_model, "rotary_emb"):
         head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-        model.base_model.rotary_emb = ExactRotary(head_dim, config.rope_parameters["rope_theta"], config)
+        by_type = "rope_theta" not in config.rope_parameters
+        model.base_model.rotary_emb = (ExactRotaryByType(head_dim, config) if by_type
+                                       else ExactRotary(head_dim, config.rope_parameters["rope_theta"], config))
     return model
 
 

@@ -18,7 +18,6 @@
 namespace motley::worker {
 namespace {
 
-constexpr int kChildLinkClock = 4, kChildKnownParts = 5;
 constexpr int kFirstFreeFd = 10;  // above all that the child renumbers
 constexpr off_t kLinkClockBytes = 1 << 16;
 

@@ -15,7 +15,7 @@
 
 namespace motley::worker {
 
-inline constexpr int kChildSocket = 3;
+inline constexpr int kChildSocket = 3, kChildLinkClock = 4, kChildKnownParts = 5;
 
 // Closes its descriptor.
 class UniqueFd {
@@ -42,10 +42,9 @@ struct SpawnedProcess {
   UniqueFd output;  // read end of its stdout and stderr, non-blocking
 };
 
-// Descriptors of memory that a rank inherits; -1: none.
+// Descriptors of memory that a child inherits; -1: none.
 struct SharedMemory {
-  int link_clock = -1;   // as its descriptor 4
-  int known_parts = -1;  // 5
+  int link_clock = -1, known_parts = -1;
 };
 
 // `arguments` follow the program's name; `variables` ("NAME=value") replace those of the worker.
@@ -55,7 +54,7 @@ absl::StatusOr<SpawnedProcess> Spawn(const std::string& program, const std::vect
 
 // Zeroed shared memory without a name, one for the ranks of one node and epoch.
 absl::StatusOr<UniqueFd> NewLinkClock();
-// Empty, one for all ranks of a worker's life: what they have compared of the data (common/data/known_parts.h).
+// Empty, one for a worker's life: what its ranks and storage checks have read of the data (common/data/known_parts.h).
 absl::StatusOr<UniqueFd> NewKnownParts();
 
 }  // namespace motley::worker

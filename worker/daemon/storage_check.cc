@@ -71,25 +71,25 @@ struct JobsData {
     MOTLEY_ASSIGN_OR_RETURN(opened, roots.OpenForRead(key, path));
     return absl::OkStatus();
   }
-  absl::StatusOr<DataSummary> Summarize(const FileRoots& roots) const {
+  absl::StatusOr<DataSummary> Summarize(const FileRoots& roots, KnownParts* known) const {
     if (path.empty()) return DataSummary();
-    absl::StatusOr<DataSummary> data =
-        SummarizeData(opened, path, [this, &roots](const std::string& target) { return roots.OpenForRead(key, target); });
+    const auto beyond = [this, &roots](const std::string& target) { return roots.OpenForRead(key, target); };
+    absl::StatusOr<DataSummary> data = SummarizeData(opened, path, beyond, known);
     const std::string text(data.status().message());
     if (data.ok() || text.starts_with(key)) return data;
     return absl::Status(data.status().code(), absl::StrCat(key, ": ", text));
   }
 };
 
-absl::Status Check(const StorageCheckCommand& check, const FileRoots& roots, StorageReport& report) {
+absl::Status Check(const StorageCheckCommand& check, const FileRoots& roots, KnownParts* known, StorageReport& report) {
   JobsData data{"data.path", check.data_path}, validation{"data.validation_path", check.validation_path};
   MOTLEY_RETURN_IF_ERROR(data.Open(roots));
   MOTLEY_RETURN_IF_ERROR(validation.Open(roots));
   MOTLEY_RETURN_IF_ERROR(CheckNamed(check, roots));
   if (check.write_token && !check.token.empty()) MOTLEY_RETURN_IF_ERROR(WriteToken(check, roots));
   // The writer of a probe's token is told no data: it trains, and has seen them.
-  MOTLEY_ASSIGN_OR_RETURN(report.data, data.Summarize(roots));
-  MOTLEY_ASSIGN_OR_RETURN(report.validation, validation.Summarize(roots));
+  MOTLEY_ASSIGN_OR_RETURN(report.data, data.Summarize(roots, known));
+  MOTLEY_ASSIGN_OR_RETURN(report.validation, validation.Summarize(roots, known));
   return absl::OkStatus();
 }
 
@@ -110,8 +110,8 @@ void RemoveToken(const StorageCheckCommand& check, const FileRoots& roots) {
   if (folder.ok()) (void)::unlinkat(folder->get(), TokenName(check).c_str(), 0);
 }
 
-StorageReport CheckStorage(const StorageCheckCommand& check, const FileRoots& roots, const Clock& clock,
-                           absl::Duration patience) {
+StorageReport CheckStorage(const StorageCheckCommand& check, const FileRoots& roots, const Clock& clock, absl::Duration patience,
+                           KnownParts* known) {
   StorageReport report{check.job, check.epoch, "", {}, check.token.empty(), check.check_id};
   if (!check.verify_checkpoint.empty()) {
     const absl::Status verified = VerifyWhole(check, roots);
@@ -120,7 +120,7 @@ StorageReport CheckStorage(const StorageCheckCommand& check, const FileRoots& ro
     return report;
   }
   absl::Status checked = CheckInitial(check.initial, roots, &report);
-  if (checked.ok()) checked = Check(check, roots, report);
+  if (checked.ok()) checked = Check(check, roots, known, report);
   if (!checked.ok()) {
     report.error = CleanLine(std::string(checked.message()));  // file names are any bytes
     report.error_code = checked.code();

@@ -1,6 +1,7 @@
 #include "worker/daemon/storage_checker.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -159,7 +160,7 @@ absl::Status StorageChecker::Start(Task task) {
   }
   std::vector<std::string> arguments = {kStorageChildWord, check ? kCheck : kRemove};
   arguments.insert(arguments.end(), config_.file_roots.begin(), config_.file_roots.end());
-  MOTLEY_ASSIGN_OR_RETURN(SpawnedProcess process, Spawn(config_.program, arguments, {}, SharedMemory()));
+  MOTLEY_ASSIGN_OR_RETURN(SpawnedProcess process, Spawn(config_.program, arguments, {}, {.known_parts = config_.known_parts}));
   // A socket takes this much at once, so nothing here waits for the child; one that is gone already answers by its exit.
   (void)WriteAll(process.socket.get(), frame);
   const absl::Duration patience = !check                                   ? config_.remove_patience
@@ -230,7 +231,8 @@ int StorageChildMain(int argc, char** argv) {
     RemoveToken(check, roots);
     return 0;
   }
-  const StorageReport report = CheckStorage(check, roots, SystemClock(), kTokenPatience);
+  KnownParts known(fcntl(kChildKnownParts, F_GETFD) >= 0 ? kChildKnownParts : -1);
+  const StorageReport report = CheckStorage(check, roots, SystemClock(), kTokenPatience, &known);
   return WriteAll(kChildSocket, EncodeFrame(wire::ToProto(WorkerReport(report)).SerializeAsString())).ok() ? 0 : 74;
 }
 

@@ -27,6 +27,7 @@ struct StorageCheckerConfig {
   absl::Duration verify_patience = absl::Hours(6);     // of a whole checkpoint; who does not wait any more says so
   absl::Duration remove_patience = absl::Seconds(30);
   size_t at_a_time = 4;  // checks; the others wait
+  int known_parts = -1;  // memory for what checks digest of the data (spawn.h); outlives the checker; -1: none
 };
 
 class StorageChecker {

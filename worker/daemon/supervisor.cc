@@ -7,20 +7,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "common/base/logging.h"
-
 namespace motley::worker {
 namespace {
 
 constexpr absl::Duration kLoopGap = absl::Seconds(1);
-
-UniqueFd KnownPartsOrNone() {
-  absl::StatusOr<UniqueFd> memory = NewKnownParts();
-  if (memory.ok()) return *std::move(memory);
-  LogWarning(absl::StrCat(std::string(memory.status().message()), "; each generation compares its data anew"));
-  return UniqueFd();
-}
 
 // The same question is asked again of a new session until it is answered.
 void Forget(std::vector<WorkerReport>& questions, const KvValueCommand& answer) {
@@ -44,7 +34,6 @@ Supervisor::Supervisor(SupervisorConfig config, const Clock& clock, Outbox& outb
       outbox_(outbox),
       metrics_(metrics),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      known_parts_(KnownPartsOrNone()),
       last_turn_(clock.Now()) {
   for (const OfferedDevice& device : config_.devices) programs_[device.rank_binary] = StampOf(device.rank_binary);
   thread_ = std::thread([this] { Loop(); });

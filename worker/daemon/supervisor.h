@@ -38,6 +38,7 @@ struct SupervisorConfig {
   CardWatch* cards = nullptr;                               // of its cards; outlives the supervisor; null: there are none
   FileRoots roots = FileRoots(std::vector<std::string>());  // beneath these lies what jobs may use
   DataAuthentication data_authentication = DataAuthentication::kBetweenMachines;
+  int known_parts = -1;  // memory for what ranks compare of the data (spawn.h); outlives the supervisor; -1: none
   WatchConfig watch;
   absl::Duration exit_grace = absl::Seconds(5);  // from the last word, or the closed socket, to SIGKILL
   absl::Duration stop_floor =
@@ -117,8 +118,7 @@ class Supervisor {
   const Clock& clock_;
   Outbox& outbox_;
   WorkerMetrics& metrics_;
-  const UniqueFd wake_;         // eventfd
-  const UniqueFd known_parts_;  // for ranks; invalid: each compares anew
+  const UniqueFd wake_;  // eventfd
 
   mutable absl::Mutex mutex_;
   std::deque<Command> commands_ ABSL_GUARDED_BY(mutex_);

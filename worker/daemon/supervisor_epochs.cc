@@ -79,7 +79,7 @@ absl::Status Supervisor::BeginRun(const JobId& job, Epoch epoch, const std::vect
   absl::StatusOr<UniqueFd> link_clock = NewLinkClock();
   for (const RankAssignment& assignment : assignments) {
     absl::StatusOr<Rank> rank =
-        link_clock.ok() ? StartRank(assignment, {link_clock->get(), known_parts_.get()}) : link_clock.status();
+        link_clock.ok() ? StartRank(assignment, {link_clock->get(), config_.known_parts}) : link_clock.status();
     if (!rank.ok()) {
       const std::string text = absl::StrCat(assignment.device.id.value(), ": ", CleanLine(std::string(rank.status().message())));
       LogError(text);

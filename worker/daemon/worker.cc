@@ -67,14 +67,16 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(const WorkerConfig& config
   self->rank_trial_ = std::make_unique<RankTrial>(RankBinaries(offer.devices));
   self->claims_ = std::move(offer.claims);
   if (!self->claims_.empty()) self->WatchCards(*std::move(nvml), offer.devices);
+  MOTLEY_ASSIGN_OR_RETURN(self->known_parts_, NewKnownParts());
   SupervisorConfig supervisor;
+  supervisor.known_parts = self->known_parts_.get();
   supervisor.roots = FileRoots(config.file_roots);
   supervisor.data_authentication = config.data_authentication;
   supervisor.devices = std::move(offer.devices);
   supervisor.cards = self->card_watch_.get();
   self->supervisor_ = std::make_unique<Supervisor>(std::move(supervisor), clock, self->outbox_, *self->metrics_);
-  self->storage_checker_ =
-      std::make_unique<StorageChecker>(StorageCheckerConfig{.file_roots = config.file_roots}, clock, self->outbox_);
+  self->storage_checker_ = std::make_unique<StorageChecker>(
+      StorageCheckerConfig{.file_roots = config.file_roots, .known_parts = self->known_parts_.get()}, clock, self->outbox_);
   self->reach_checker_ = std::make_unique<ReachChecker>(config.data_address, clock, self->outbox_);
   MOTLEY_ASSIGN_OR_RETURN(self->reach_listener_, ReachListener::Start(config.data_address, NodeName(config.name), clock));
   self->description_ = {NodeName(config.name),        kVersion, NewIncarnation(), config.data_address, std::move(devices), {}, {},

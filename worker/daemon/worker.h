@@ -21,6 +21,7 @@
 #include "worker/daemon/reach.h"
 #include "worker/daemon/reach_listener.h"
 #include "worker/daemon/session.h"
+#include "worker/daemon/spawn.h"
 #include "worker/daemon/storage_checker.h"
 #include "worker/daemon/supervisor.h"
 #include "worker/daemon/worker_metrics.h"
@@ -77,6 +78,7 @@ class Worker {
   std::unique_ptr<CardWatch> card_watch_;
   std::unique_ptr<ReachListener> reach_listener_;
   std::unique_ptr<ReachChecker> reach_checker_;
+  UniqueFd known_parts_;  // what ranks and storage checks have read of the data
   std::unique_ptr<StorageChecker> storage_checker_;
   std::unique_ptr<Supervisor> supervisor_;
   std::unique_ptr<Session> session_;

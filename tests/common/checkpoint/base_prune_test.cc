@@ -30,13 +30,10 @@ class BasePruneTest : public testing::Test {
   }
   // A checkpoint of that step which names it.
   void Publish(int64_t step, const std::string& base, const JobUid& uid) {
-    CheckpointManifest manifest{.job = "job-1", .job_uid = uid, .epoch = 3, .step = step, .model = TinyLlama()};
-    manifest.base = base;
-    auto file = WriteCheckpointFile(root_ / TemporaryCheckpointFolderName(step, 3, uid), "rank-0.bin", DType::kFloat32, {});
-    ASSERT_TRUE(file.ok()) << file.status();
-    manifest.files.push_back(*file);
-    const auto published = PublishCheckpoint(root_.path(), manifest, NewestEpoch(3, uid));
-    ASSERT_TRUE(published.ok()) << published.status();
+    auto manifest = WriteTestCheckpoint(root_.path(), step, TinyModel(true), 0.5, NewestEpoch(3, uid));
+    ASSERT_TRUE(manifest.ok()) << manifest.status();
+    manifest->base = base;
+    root_.Write(CheckpointFolderName(step, 3) + "/manifest.json", ManifestToJson(*manifest));
   }
   std::set<std::string> Names() const {
     std::set<std::string> names;

@@ -36,8 +36,8 @@ TEST(HfShapeTest, PublishedConfigsHaveThePublishedParameters) {
     ASSERT_TRUE(model.ok()) << model.status();
     EXPECT_NEAR(static_cast<double>(NumParameters(model->shape)), config.parameters, 0.01 * config.parameters) << config.name;
     // Without dropout OpenAI's is trained all the same, and windows at the price of all earlier tokens.
-    const bool trained =
-        model->notes.empty() || config.text == kGpt2Config || config.text == kMistralConfig || config.text == kPhi3Config;
+    const bool trained = model->notes.empty() || config.text == kGpt2Config || config.text == kMistralConfig ||
+                         config.text == kPhi3Config || config.text == kGemma3Config;
     EXPECT_EQ(trained, ParseHfConfig(config.text, config.name).ok()) << config.name;
     // The shape is one that the engine trains, whatever the model is.
     EXPECT_EQ(*ParseHfConfig(ToHfConfig(model->shape), "again"), model->shape) << config.name;
@@ -54,6 +54,7 @@ TEST(HfShapeTest, PublishedConfigsAreTheNamedShapes) {
   EXPECT_EQ(*ParseHfConfig(kPhi4Config, "c"), *ModelFlavor("phi4", "14B"));
   EXPECT_EQ(*ParseHfConfig(kSmolLm3Config, "c"), *ModelFlavor("smollm3", "3B"));
   EXPECT_EQ(*ParseHfConfig(kOlmo2Config, "c"), *ModelFlavor("olmo2", "7B"));
+  EXPECT_EQ(*ParseHfConfig(kGemma3Config, "c"), *ModelFlavor("gemma3", "270M"));
   const ModelShape gemma = ParseHfShape(kGemma2Config, "c")->shape;
   EXPECT_EQ(gemma.head_dim, 256);
   EXPECT_TRUE(gemma.tie_embeddings) << "where the key is left out";
@@ -114,7 +115,7 @@ TEST(HfShapeTest, TrainingSaysAllReasonsAtOnceTheTypeFirst) {
   EXPECT_EQ(Refusal(kGemma2Config),
             "c.json: model_type \"gemma2\" can be planned but not trained: it has norms behind attention and MLP, scaled "
             "embeddings and capped logits; the engine trains \"gpt2\", \"llama\", \"qwen2\", \"mistral\", \"phi3\", \"qwen3\", "
-            "\"smollm3\" and \"olmo2\"");
+            "\"smollm3\", \"olmo2\" and \"gemma3_text\"");
 }
 
 TEST(HfShapeTest, AllProblemsAreSaidAtOnce) {
@@ -132,16 +133,16 @@ TEST(HfShapeTest, AllProblemsAreSaidAtOnce) {
 TEST(HfShapeTest, AnUnknownTypeIsAllThatIsSaid) {
   const std::string foreign = R"(, "sliding_window": 4096, "num_experts": 8, "hidden_act": "relu"})";
   EXPECT_EQ(Refusal(R"({"model_type": "bloom")" + foreign),
-            "c.json: model_type must be \"gpt2\", \"llama\", \"qwen2\", \"mistral\", \"phi3\", \"qwen3\", \"smollm3\" or "
-            "\"olmo2\", got "
+            "c.json: model_type must be \"gpt2\", \"llama\", \"qwen2\", \"mistral\", \"phi3\", \"qwen3\", \"smollm3\", "
+            "\"olmo2\" or \"gemma3_text\", got "
             "\"bloom\"");
   EXPECT_EQ(
       ShapeRefusal(R"({"model_type": "bloom")" + foreign),
-      "c.json: model_type must be \"gpt2\", \"llama\", \"qwen2\", \"mistral\", \"phi3\", \"qwen3\", \"smollm3\", \"olmo2\" or "
-      "\"gemma2\", got \"bloom\"");
+      "c.json: model_type must be \"gpt2\", \"llama\", \"qwen2\", \"mistral\", \"phi3\", \"qwen3\", \"smollm3\", \"olmo2\", "
+      "\"gemma3_text\" or \"gemma2\", got \"bloom\"");
   EXPECT_EQ(Refusal(R"({"hidden_size": 64)" + foreign),
             "c.json: model_type is missing; it must be \"gpt2\", \"llama\", \"qwen2\", \"mistral\", \"phi3\", \"qwen3\", "
-            "\"smollm3\" or \"olmo2\"");
+            "\"smollm3\", \"olmo2\" or \"gemma3_text\"");
   EXPECT_THAT(ShapeRefusal("{}"), HasSubstr("model_type is missing; it must be \"gpt2\", \"llama\", \"qwen2\""));
   EXPECT_THAT(ShapeRefusal(R"({"model_type": 5})"), HasSubstr("got 5"));
 }
@@ -150,9 +151,9 @@ TEST(HfShapeTest, FamiliesThatPeopleAskForAreRefusedByWhatTheyAre) {
   for (const auto& [type, why] :
        {std::pair{"gpt_oss", "it is a mixture of experts, which is not supported; use a dense model"},
         std::pair{"mixtral", "it is a mixture of experts"}, std::pair{"qwen3_moe", "it is a mixture of experts"},
-        std::pair{"gemma3_text",
-                  "Gemma 3 has norms of its queries and keys, norms behind attention and MLP, and windows; it must be \"gpt2\", "
-                  "\"llama\", \"qwen2\""},
+        std::pair{"gemma3",
+                  "Gemma 3 from 4B on reads images, too, and its positions are scaled; those of text alone are gemma3_text; it "
+                  "must be \"gpt2\", \"llama\", \"qwen2\""},
         std::pair{"bert", "BERT is an encoder"}, std::pair{"mamba", "no transformer"}}) {
     const std::string text = absl::StrCat(R"({"model_type": ")", type, R"(", "num_local_experts": 32, "sliding_window": 128})");
     for (const std::string& refusal : {Refusal(text), ShapeRefusal(text)}) {

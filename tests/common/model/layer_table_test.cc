@@ -41,6 +41,9 @@ TEST(LayerTableTest, AFamilyHasTheRowsOfItsParts) {
   EXPECT_THAT(OpsOf(ModelFamily::kOlmo2),
               ElementsAre(Op::kQkv, Op::kHeadNorm, Op::kRotary, Op::kAttention, Op::kAttnOut, Op::kNorm1, Op::kResidual1, Op::kUp,
                           Op::kActivation, Op::kDown, Op::kNorm2, Op::kResidual2));
+  EXPECT_THAT(OpsOf(ModelFamily::kGemma3),
+              ElementsAre(Op::kNorm1, Op::kQkv, Op::kHeadNorm, Op::kRotary, Op::kAttention, Op::kAttnOut, Op::kBehind1,
+                          Op::kResidual1, Op::kNorm2, Op::kUp, Op::kActivation, Op::kDown, Op::kBehind2, Op::kResidual2));
   EXPECT_EQ(OpsOf(ModelFamily::kGpt2), without(llama, Op::kRotary));
   EXPECT_EQ(OpsOf(ModelFamily::kQwen3, false), without(OpsOf(ModelFamily::kQwen3), Op::kRotary));
 }
@@ -49,6 +52,8 @@ TEST(LayerTableTest, AFamilyHasTheRowsOfItsParts) {
 TEST(LayerTableTest, StoredProgramsKeepTheirNumbersAndSegmentsTheirRows) {
   EXPECT_EQ(static_cast<int>(Op::kLmHeadLoss), 13);
   EXPECT_EQ(static_cast<int>(Op::kHeadNorm), 14);
+  EXPECT_EQ(static_cast<int>(Op::kBehind1), 15);
+  EXPECT_EQ(static_cast<int>(Op::kBehind2), 16);
   bool attention = true;
   for (const Op op : AllLayerOps()) {
     EXPECT_EQ(RunsIn(UnitSegment::kAttention, op), attention) << OpName(op);
@@ -75,6 +80,10 @@ TEST(LayerTableTest, RunningAgainClosesOverWhatIsChangedInPlace) {
   EXPECT_EQ(RunAgainFor(Set({Op::kNorm1}), olmo), Set({Op::kNorm1, Op::kResidual1}));
   EXPECT_EQ(RunAgainFor(Set({Op::kAttnOut}), olmo), Set({Op::kAttnOut}));
   EXPECT_EQ(RunAgainFor(Set({Op::kNorm2}), olmo), Set({Op::kNorm2}));
+  const FamilyTraits& gemma = TraitsOf(ModelFamily::kGemma3);
+  EXPECT_EQ(RunAgainFor(Set({Op::kBehind1}), gemma), Set({Op::kBehind1, Op::kResidual1}));
+  EXPECT_EQ(RunAgainFor(Set({Op::kAttnOut, Op::kNorm2}), gemma), Set({Op::kAttnOut, Op::kNorm2}));
+  EXPECT_EQ(RunAgainFor(Set({Op::kBehind2}), gemma), Set({Op::kBehind2}));
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ TEST(ModelFamilyTest, FamiliesKeepTheirNumbers) {
   EXPECT_EQ(static_cast<int>(ModelFamily::kQwen3), 4);
   EXPECT_EQ(static_cast<int>(ModelFamily::kSmolLm3), 5);
   EXPECT_EQ(static_cast<int>(ModelFamily::kOlmo2), 6);
+  EXPECT_EQ(static_cast<int>(ModelFamily::kGemma3), 7);
 }
 
 // A family that the config's reader does not know, or whose flavors are missing, could never be trained.
@@ -67,7 +68,22 @@ TEST(ModelFamilyTest, Olmo2HasNormsBehindAndOverAllHeads) {
   EXPECT_EQ(olmo.head_norm, HeadNorm::kWhole);
   EXPECT_EQ(olmo.names.norm1, TraitsOf(ModelFamily::kLlama).names.norm2) << "one name, two places";
   EXPECT_FALSE(SameLayers(olmo, TraitsOf(ModelFamily::kLlama)) || SameLayers(olmo, TraitsOf(ModelFamily::kQwen3)));
-  for (const ModelFamily family : kModelFamilies) EXPECT_EQ(IsDivisible(TraitsOf(family)), family != ModelFamily::kOlmo2);
+  for (const ModelFamily family : kModelFamilies) {
+    const bool behind = family == ModelFamily::kOlmo2 || family == ModelFamily::kGemma3;
+    EXPECT_EQ(IsDivisible(TraitsOf(family)), !behind);
+  }
+}
+
+TEST(ModelFamilyTest, Gemma3HasNormsBeforeAndBehind) {
+  const FamilyTraits &gemma = TraitsOf(ModelFamily::kGemma3), &llama = TraitsOf(ModelFamily::kLlama);
+  EXPECT_EQ(gemma.norm_places, NormPlaces::kBoth);
+  EXPECT_EQ(gemma.norm, NormKind::kRmsNormPlusOne);
+  EXPECT_EQ(gemma.names.behind1, llama.names.norm2) << "one name, two places";
+  EXPECT_NE(gemma.names.norm2, llama.names.norm2);
+  for (const ModelFamily family : kModelFamilies) {
+    EXPECT_EQ(SameLayers(gemma, TraitsOf(family)), family == ModelFamily::kGemma3);
+    EXPECT_EQ(TraitsOf(family).scales_embedding, family == ModelFamily::kGemma3);
+  }
 }
 
 }  // namespace

@@ -37,6 +37,9 @@ TEST(ModelSliceTest, RefusesWhatCannotBeCut) {
   EXPECT_EQ(NumParts(Shape("olmo2", 256, 256)), 1);
   EXPECT_THAT(message(Shape("olmo2", 256, 256), {0.5, 0.5}),
               HasSubstr("a layer of olmo2 has norms over all of its heads together, so no rank computes some of them"));
+  EXPECT_EQ(NumParts(Shape("gemma3", 256, 256)), 1);
+  EXPECT_THAT(message(Shape("gemma3", 256, 256), {0.5, 0.5}),
+              HasSubstr("a layer of gemma3_text has norms over all of its heads"));
   EXPECT_TRUE(SlicesOf(Shape("olmo2", 256, 256), std::vector<double>{1}).ok());
   EXPECT_THAT(message(Shape("gpt2", 256, 3), {0.5, 0.5}), HasSubstr("3 tokens, fewer than its 4"));
 }

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
+#include "tests/common/model/small_config.h"
 
 namespace motley {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(ModelTest, EveryFlavorRoundTripsThroughConfigJson) {
-  for (const char* name : {"gpt2", "llama3", "qwen2", "qwen3", "phi4", "smollm3", "olmo2"}) {
+  for (const char* name : {"gpt2", "llama3", "qwen2", "qwen3", "phi4", "smollm3", "olmo2", "gemma3"}) {
     EXPECT_GE(KnownFlavors(name).size(), 3u);
     for (const std::string& flavor : KnownFlavors(name)) {
       const auto shape = ModelFlavor(name, flavor);
@@ -44,7 +45,13 @@ TEST(ModelTest, UnusualShapesRoundTripToo) {
   olmo.family = ModelFamily::kOlmo2;
   ModelShape chosen = smol;
   chosen.layer_kinds = {{.rotary = false}, {.rotary = true}};
-  for (const ModelShape& shape : {gpt2, llama, qwen, scaled, phi, qwen3, smol, chosen, olmo})
+  ModelShape gemma = llama, one_base = *ModelFlavor("gemma3", "debug");
+  gemma.family = ModelFamily::kGemma3;  // without windows
+  gemma.query_scalar = 100;
+  one_base.layer_kinds[0].rope_theta = 0;
+  ModelShape scaled_gemma = *ModelFlavor("gemma3", "debug");
+  scaled_gemma.rope_scaling = scaled.rope_scaling;
+  for (const ModelShape& shape : {gpt2, llama, qwen, scaled, phi, qwen3, smol, chosen, olmo, gemma, one_base, scaled_gemma})
     EXPECT_EQ(*ParseHfConfig(ToHfConfig(shape), "c"), shape);
 }
 
@@ -58,7 +65,8 @@ TEST(ModelTest, UnknownNamesGetTheNearestAndTheList) {
   EXPECT_THAT(
       std::string(name.message()),
       HasSubstr(
-          "model name 'llama' is not known; did you mean 'llama3'? Known: gpt2, llama3, qwen2, qwen3, phi4, smollm3, olmo2"));
+          "model name 'llama' is not known; did you mean 'llama3'? Known: gpt2, llama3, qwen2, qwen3, phi4, smollm3, olmo2, "
+          "gemma3"));
   EXPECT_THAT(std::string(ModelFlavor("gpt2", "zzzzzzzz").status().message()), HasSubstr("is not known; Known: debug"));
   EXPECT_TRUE(KnownFlavors("bert").empty());
 }
@@ -133,6 +141,12 @@ TEST(ModelTest, LeftOutSizesAreThoseOfTransformers) {
   olmo.family = ModelFamily::kOlmo2;
   olmo.vocab_size = 50304, olmo.norm_eps = 1e-5;
   expect("olmo2", olmo);
+  ModelShape gemma = *ModelFlavor("gemma3", "1B");
+  gemma.vocab_size = 262208, gemma.hidden_size = 2304, gemma.num_heads = 8, gemma.num_kv_heads = 4,
+  gemma.intermediate_size = 9216;
+  gemma.max_positions = 131072;
+  for (LayerKind& kind : gemma.layer_kinds) kind.window = kind.window == 0 ? 0 : 4096;
+  expect("gemma3_text", gemma);
   ModelShape smol = *ModelFlavor("smollm3", "3B");
   smol.max_positions = 32768, smol.rope_theta = 2e6;
   expect("smollm3", smol);
@@ -155,13 +169,6 @@ std::string Gpt2With(const std::string& more) {
 std::string LlamaWith(const std::string& more) {
   return R"({"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
     "intermediate_size": 96)" +
-         more + "}";
-}
-
-// Of the types whose sizes have no defaults.
-std::string With(const std::string& type, const std::string& more) {
-  return R"({"model_type": ")" + type + R"(", "vocab_size": 256, "hidden_size": 64, "num_hidden_layers": 2,
-    "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 192, "max_position_embeddings": 256)" +
          more + "}";
 }
 
@@ -249,57 +256,6 @@ TEST(ModelTest, SmolLm3ChoosesLayersWithoutPositions) {
   EXPECT_TRUE(ModelFlavor("smollm3", "3B")->KindOf(4).rotary);
 }
 
-// As transformers 5.23 reads them: each row was looked up there.
-TEST(ModelTest, WindowsAreThoseOfTransformers) {
-  using Windows = std::vector<int64_t>;
-  const std::tuple<const char*, const char*, Windows> rows[] = {
-      {"mistral", "", {4096, 4096}},
-      {"mistral", R"(, "sliding_window": 64, "use_sliding_window": false)", {64, 64}},
-      {"mistral", R"(, "sliding_window": null)", {0, 0}},
-      {"phi3", R"(, "sliding_window": 64)", {64, 64}},
-      {"phi3", "", {0, 0}},
-      {"qwen2", R"(, "sliding_window": 64)", {0, 0}},
-      {"qwen2", R"(, "sliding_window": 64, "use_sliding_window": true)", {0, 0}},
-      {"qwen2", R"(, "use_sliding_window": true, "max_window_layers": 1)", {0, 4096}},
-      {"qwen3", R"(, "sliding_window": 64, "use_sliding_window": true, "max_window_layers": 0)", {64, 64}},
-      {"qwen3",
-       R"(, "sliding_window": 64, "use_sliding_window": true, "layer_types": ["sliding_attention", "full_attention"])",
-       {64, 0}},
-      {"qwen3", R"(, "sliding_window": null, "use_sliding_window": true, "max_window_layers": 0)", {0, 0}},
-      {"smollm3", R"(, "sliding_window": 64, "use_sliding_window": true, "no_rope_layers": [1, 0])", {0, 64}},
-      {"smollm3",
-       R"(, "sliding_window": 64, "use_sliding_window": true, "layer_types": ["sliding_attention", "full_attention"])",
-       {64, 0}},
-      {"smollm3", R"(, "sliding_window": 64, "no_rope_layers": [1, 0])", {0, 0}},
-  };
-  for (const auto& [type, keys, windows] : rows) {
-    for (const int64_t seq_len : {0, 32, 8192}) {  // a shape says its window, whether it leaves tokens out or not
-      const auto shape = ParseHfConfig(With(type, keys), "c", seq_len);
-      ASSERT_TRUE(shape.ok()) << type << keys << shape.status();
-      EXPECT_EQ((Windows{shape->KindOf(0).window, shape->KindOf(1).window}), windows) << type << keys;
-      EXPECT_EQ(*ParseHfConfig(ToHfConfig(*shape), "c"), *shape) << ToHfConfig(*shape);
-    }
-  }
-  EXPECT_THAT(ToHfConfig(*ParseHfConfig(With("mistral", ""), "c")), testing::HasSubstr("MistralForCausalLM"));
-  EXPECT_THAT(ToHfConfig(*ParseHfConfig(With("mistral", R"(, "sliding_window": null)"), "c")),
-              testing::HasSubstr("LlamaForCausalLM"));
-}
-
-// Of a checkpoint that was made before windows were read, too.
-TEST(ModelTest, AWindowThatHoldsTheSequencesIsNoOtherModel) {
-  const ModelShape full = *ModelFlavor("llama3", "debug");
-  ModelShape windowed = full, other = full;
-  windowed.layer_kinds = {{.window = 64}, {.window = 64}};
-  other.layer_kinds = {{.window = 64}, {}};
-  EXPECT_TRUE(SameModel(full, windowed, 64));
-  EXPECT_FALSE(SameModel(full, windowed, 65));
-  EXPECT_FALSE(SameModel(windowed, other, 65));
-  EXPECT_TRUE(SameModel(windowed, other, 64));
-  EXPECT_FALSE(SameModel(full, *ModelFlavor("qwen2", "debug"), 64));
-  EXPECT_THAT(ModelWords(full), testing::EndsWith(" parameters"));
-  EXPECT_THAT(ModelWords(windowed), testing::EndsWith(" parameters and a window of 64 tokens in 2 of its layers"));
-}
-
 TEST(ModelTest, WhatIsNotSupportedIsRefusedByKey) {
   const std::pair<std::string, const char*> cases[] = {
       {"", "my.json: is not JSON: it is empty; download it again"},
@@ -318,9 +274,10 @@ TEST(ModelTest, WhatIsNotSupportedIsRefusedByKey) {
       {"[1]", "my.json: must be a JSON object"},
       {"{}",
        "my.json: model_type is missing; it must be \"gpt2\", \"llama\", \"qwen2\", \"mistral\", \"phi3\", \"qwen3\", "
-       "\"smollm3\" or \"olmo2\""},
+       "\"smollm3\", \"olmo2\" or \"gemma3_text\""},
       {R"({"model_type": "bloom"})",
-       "model_type must be \"gpt2\", \"llama\", \"qwen2\", \"mistral\", \"phi3\", \"qwen3\", \"smollm3\" or \"olmo2\", got "
+       "model_type must be \"gpt2\", \"llama\", \"qwen2\", \"mistral\", \"phi3\", \"qwen3\", \"smollm3\", \"olmo2\" or "
+       "\"gemma3_text\", got "
        "\"bloom\""},
       {R"({"model_type": "mixtral"})",
        "model_type \"mixtral\": it is a mixture of experts, which is not supported; use a dense model"},
@@ -389,6 +346,20 @@ TEST(ModelTest, WhatIsNotSupportedIsRefusedByKey) {
       {With("smollm3", R"(, "no_rope_layers": [1, 2])"), "no_rope_layers must have 1 or 0"},
       {With("smollm3", R"(, "no_rope_layers": 4)"), "no_rope_layers must have 1 or 0"},
       {With("smollm3", R"(, "no_rope_layer_interval": 0)"), "no_rope_layer_interval must be at least 1, got 0"},
+      {With("gemma3_text", R"(, "sliding_window": null)"), "sliding_window must be a number of tokens, got null"},
+      {With("gemma3_text", R"(, "hidden_activation": "silu")"),
+       "hidden_activation \"silu\" is not supported; use \"gelu_pytorch_tanh\""},
+      {With("gemma3_text", R"(, "use_bidirectional_attention": true)"), "use_bidirectional_attention true is not supported"},
+      {With("gemma3_text", R"(, "final_logit_softcapping": 30.0)"), "final_logit_softcapping 30.0 is not supported"},
+      {With("gemma3_text", R"(, "rope_scaling": {"rope_type": "linear", "factor": 8.0})"),
+       "rope_scaling with rope_type \"linear\" is not supported"},
+      {With("gemma3_text", R"(, "rope_parameters": {"rope_type": "default", "rope_theta": 5.0})"),
+       "rope_parameters must have an object for full_attention and one for sliding_attention, not rope_theta"},
+      {With("gemma3_text", R"(, "rope_parameters": {"sliding_attention": {"rope_type": "llama3", "factor": 8.0,
+        "low_freq_factor": 1.0, "high_freq_factor": 4.0}})"),
+       "rope_parameters: sliding_attention is scaled, which the engine does for layers without a window alone"},
+      {R"({"model_type": "gemma3", "text_config": {"model_type": "gemma3_text"}, "vision_config": {}})",
+       "model_type \"gemma3\": Gemma 3 from 4B on reads images, too"},
       {LlamaWith(R"(, "quantization_config": {"bits": 4})"), "quantization_config"},
   };
   for (const auto& [text, message] : cases) {

@@ -25,16 +25,19 @@ OpCost Find(const ModelShape& shape, UnitKind unit, Op op, int64_t samples, int6
 TEST(OperatorsTest, NamesAreDistinct) {
   std::set<std::string_view> names;
   int count = 0;
-  for (const ModelShape& shape : {kGpt2, kLlama, kQwen2, kQwen3}) {
+  ModelShape gemma = kQwen3;
+  gemma.family = ModelFamily::kGemma3;
+  for (const ModelShape& shape : {kGpt2, kLlama, kQwen2, kQwen3, gemma}) {
     for (const UnitKind unit : kUnits) {
       for (const OpCost& cost : UnitOperators(shape, unit, 1, 8, DType::kFloat32)) {
-        if (shape.family == ModelFamily::kQwen3) ++count;
+        if (shape.family == ModelFamily::kGemma3) ++count;
         names.insert(OpName(cost.op));
       }
     }
   }
   EXPECT_EQ(names.size(), static_cast<size_t>(kNumOps));
-  EXPECT_EQ(count, kNumOps);  // Qwen 3 has them all; Llama lacks the norms of heads, GPT-2 the rotary positions too
+  EXPECT_EQ(count,
+            kNumOps);  // Gemma 3 has them all; Qwen 3 no norms behind others, Llama none of heads, GPT-2 no rotary positions
 }
 
 // Six times the matrices' parameters for each token, as everybody counts, within the small change of norms and biases.
@@ -85,6 +88,23 @@ TEST(OperatorsTest, NormsOfHeadsCostAPassOverQueriesAndKeys) {
   llama.family = ModelFamily::kLlama;
   const auto waiting = [](const ModelShape& shape) { return WaitingBytes(shape, UnitKind::kLayer, 2, 64, DType::kFloat32); };
   EXPECT_EQ(waiting(kQwen3) - waiting(llama), 2 * 128 * 4) << "the gradients of two weights";
+}
+
+TEST(OperatorsTest, NormsBehindOthersKeepWhatTheyNorm) {
+  ModelShape gemma = kQwen3;
+  gemma.family = ModelFamily::kGemma3;
+  constexpr int64_t kTokens = 2 * 64;
+  const int64_t hidden = gemma.hidden_size;
+  for (const Op op : {Op::kBehind1, Op::kBehind2}) {
+    const OpCost norm = Find(gemma, UnitKind::kLayer, op, 2, 64);
+    EXPECT_EQ(norm.forward_flops, 5.0 * static_cast<double>(kTokens * hidden));
+    EXPECT_FALSE(norm.divided || norm.output_divided || norm.is_matrix);
+  }
+  // What it makes is the sum behind it, which the next norm reads, of the first; of the second nobody reads what it makes.
+  EXPECT_EQ(Find(gemma, UnitKind::kLayer, Op::kBehind1, 2, 64).output_bytes, kTokens * (hidden + 1) * 4);
+  EXPECT_EQ(Find(gemma, UnitKind::kLayer, Op::kBehind2, 2, 64).output_bytes, kTokens * 4);
+  const auto saved = [](const ModelShape& shape) { return SavedBytes(shape, UnitKind::kLayer, 2, 64, DType::kFloat32); };
+  EXPECT_EQ(saved(gemma) - saved(kQwen3), kTokens * 2 * (hidden + 1) * 4) << "what is normed, and a number of each token";
 }
 
 TEST(OperatorsTest, LogitsHaveRowsOfAMultipleOf64) {

@@ -187,6 +187,21 @@ TEST(ParametersTest, Olmo2HasNormsBehindAndOverAllHeads) {
   EXPECT_EQ(Shapes(olmo), expected);
 }
 
+TEST(ParametersTest, Gemma3HasFourNormsThatStartAtZero) {
+  ModelShape gemma = Flavor("gemma3", "debug"), qwen = gemma;
+  gemma.num_layers = qwen.num_layers = 1;
+  qwen.family = ModelFamily::kQwen3;
+  std::map<std::string, std::vector<int64_t>> expected = Shapes(qwen);
+  expected["model.layers.0.pre_feedforward_layernorm.weight"] = {64};
+  expected["model.layers.0.post_feedforward_layernorm.weight"] = {64};
+  EXPECT_EQ(Shapes(gemma), expected);
+  for (const UnitSpec& unit : ParameterLayout(gemma)) {
+    for (const TensorSpec& tensor : unit.tensors) {
+      EXPECT_EQ(tensor.init, tensor.shape.size() == 1 ? InitKind::kZeros : InitKind::kNormal) << tensor.name;
+    }
+  }
+}
+
 TEST(ParametersTest, SmolLm3IsStoredAsLlama) {
   ModelShape smol = Flavor("smollm3", "debug"), llama = smol;
   llama.family = ModelFamily::kLlama;

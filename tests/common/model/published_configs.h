@@ -107,6 +107,19 @@ inline constexpr char kOlmo2Config[] = R"({
   "tie_word_embeddings": false, "torch_dtype": "float32", "transformers_version": "4.47.0", "use_cache": true,
   "vocab_size": 100352})";
 
+inline constexpr char kGemma3Config[] = R"({
+  "_sliding_window_pattern": 6, "architectures": ["Gemma3ForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
+  "attn_logit_softcapping": null, "bos_token_id": 2, "eos_token_id": 1, "final_logit_softcapping": null, "head_dim": 256,
+  "hidden_activation": "gelu_pytorch_tanh", "hidden_size": 640, "initializer_range": 0.02, "intermediate_size": 2048,
+  "layer_types": ["sliding_attention", "sliding_attention", "sliding_attention", "sliding_attention", "sliding_attention",
+  "full_attention", "sliding_attention", "sliding_attention", "sliding_attention", "sliding_attention", "sliding_attention",
+  "full_attention", "sliding_attention", "sliding_attention", "sliding_attention", "sliding_attention", "sliding_attention",
+  "full_attention"], "max_position_embeddings": 32768, "model_type": "gemma3_text", "num_attention_heads": 4,
+  "num_hidden_layers": 18, "num_key_value_heads": 1, "pad_token_id": 0, "query_pre_attn_scalar": 256, "rms_norm_eps": 1e-06,
+  "rope_local_base_freq": 10000.0, "rope_scaling": null, "rope_theta": 1000000.0, "sliding_window": 512,
+  "torch_dtype": "bfloat16", "transformers_version": "4.55.0.dev0", "use_bidirectional_attention": false, "use_cache": true,
+  "vocab_size": 262144})";
+
 inline constexpr PublishedConfig kPublishedConfigs[] = {
     {"openai-community/gpt2", 124e6, kGpt2Config},
     {"Llama 3.1 8B", 8.03e9, kLlama31Config},
@@ -119,6 +132,7 @@ inline constexpr PublishedConfig kPublishedConfigs[] = {
     {"Qwen3 8B", 8.19e9, kQwen3Config},
     {"SmolLM3 3B", 3.08e9, kSmolLm3Config},
     {"OLMo 2 7B", 7.3e9, kOlmo2Config},
+    {"Gemma 3 270M", 268e6, kGemma3Config},
 };
 
 }  // namespace motley

@@ -97,6 +97,7 @@ TEST(ProfileDigestTest, ChangesWithEveryFieldOfTheModel) {
       [](ModelShape& s) { s.family = ModelFamily::kQwen2; },
       [](ModelShape& s) { s.family = ModelFamily::kQwen3; },
       [](ModelShape& s) { s.family = ModelFamily::kOlmo2; },
+      [](ModelShape& s) { s.family = ModelFamily::kGemma3; },
       [](ModelShape& s) { s.vocab_size += 1; },
       [](ModelShape& s) { s.hidden_size += 1; },
       [](ModelShape& s) { s.num_layers += 1; },

@@ -38,6 +38,17 @@ TEST(CliTest, UsageErrorsAre64) {
   EXPECT_EQ(RunAlone({"sumbit", "x"}).err, "motley: unknown command 'sumbit'; did you mean 'submit'?\n");
 }
 
+TEST(CliTest, OutputThatIsNotTakenIs74) {
+  class FullDisk : public std::streambuf {
+  } full;
+  for (const std::vector<std::string>& arguments : {std::vector<std::string>{"models"}, {"-o", "json", "cards"}, {"--version"}}) {
+    std::ostream out(&full);
+    std::ostringstream err;
+    EXPECT_EQ(RunCli(arguments, out, err), 74) << arguments[0];
+    EXPECT_NE(err.str().find("cannot write to standard output"), std::string::npos) << err.str();
+  }
+}
+
 TEST(CliTest, WrongOptionsNameTheNearest) {
   EXPECT_EQ(RunAlone({"list", "--jsno"}).err, "motley: 'motley list' has no option --jsno; did you mean --json?\n");
   EXPECT_EQ(RunAlone({"submit", "x", "--st=a=b"}).err, "motley: 'motley submit' has no option --st=a=b; did you mean --set?\n");

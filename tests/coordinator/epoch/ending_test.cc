@@ -1,5 +1,7 @@
 #include "coordinator/epoch/ending.h"
 
+#include <sys/resource.h>
+
 #include "tests/coordinator/core/core_fixture.h"
 
 namespace motley::coordinator {
@@ -34,6 +36,36 @@ TEST_F(StopEnding, AStopThatDidNotSaveSaysSo) {
   const std::string reason = ReasonAfter(false, {died});
   EXPECT_NE(reason.find("stopped by the user; while saving"), std::string::npos) << reason;
   EXPECT_NE(reason.find("it did not end in time"), std::string::npos) << reason;
+}
+
+class EndingOnAFullDisk : public CoreTest {
+ protected:
+  absl::Status End() {
+    JobRun& run = AddRun("a");
+    core_->state.jobs.at(run.job).phase = JobPhase::kRunning;
+    run.stage = Stage::kRunning;
+    rlimit before;
+    EXPECT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+    rlimit full = before;
+    full.rlim_cur = 4096;
+    EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &full), 0);
+    const absl::Status ended =
+        BeginEnding(*core_, EndEpoch{true, Ending::kReplan, "stop", std::nullopt}, "the coordinator stops");
+    setrlimit(RLIMIT_FSIZE, &before);
+    return ended;
+  }
+};
+
+TEST_F(EndingOnAFullDisk, AReplanWaits) {
+  EXPECT_FALSE(End().ok());
+  EXPECT_EQ(core_->state.run->stage, Stage::kRunning);
+}
+
+TEST_F(EndingOnAFullDisk, ACoordinatorThatEndsLetsTheJobSave) {
+  core_->state.stops_at = clock_.Now() + absl::Seconds(60);
+  EXPECT_EQ(End(), absl::OkStatus());
+  EXPECT_EQ(core_->state.run->stage, Stage::kStopping);
+  EXPECT_TRUE(core_->state.run->saving);
 }
 
 }  // namespace

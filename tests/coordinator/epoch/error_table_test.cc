@@ -152,6 +152,7 @@ TEST_F(ErrorTable, AWayThatAltersMessagesIsGivenUp) {
 
 TEST_F(ErrorTable, ARestartCountsAlteredMessagesAgain) {
   AddNode("n3");
+  job().epoch = Epoch(1);
   Batch batch;
   batch.jobs.push_back(job());
   batch.epochs.push_back(

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <memory>
 
+#include "common/data/dataset.h"
 #include "tests/common/base/patience.h"
 #include "worker/daemon/storage_check.h"
 
@@ -65,6 +66,28 @@ TEST_F(StorageCheckerTest, AnswersAndRemovesItsToken) {
   EXPECT_TRUE(std::filesystem::exists(TokenPath(check_)));
   checker_.reset();
   EXPECT_FALSE(std::filesystem::exists(TokenPath(check_)));
+}
+
+// A rank need not read again what its node has just digested.
+TEST_F(StorageCheckerTest, OthersTokensThatItDigestsAreKnown) {
+  const UniqueFd memory = *NewKnownParts();
+  StorageCheckerConfig config;
+  config.known_parts = memory.get();
+  Restart(config);
+  check_.data_path = folder_ + "/tokens.bin";
+  std::ofstream(check_.data_path) << std::string(1000, 'a');
+  checker_->Check(check_);
+  const StorageReport report = Answer();
+  ASSERT_EQ(report.error, "");
+  DataOptions options;
+  options.known_digest = report.data.digest;
+  const auto data = Dataset::Read(*OpenData(check_.data_path), check_.data_path, 8, 0, options);
+  ASSERT_TRUE(data.ok()) << data.status();
+  KnownParts known(memory.get());
+  Proof proof;
+  proof.known = &known;
+  EXPECT_EQ(data->Prove(proof), absl::OkStatus());
+  EXPECT_EQ(proof.not_read, 1000);
 }
 
 TEST_F(StorageCheckerTest, SaysWhatIsMissing) {

@@ -50,6 +50,7 @@ class SupervisorTest : public ::testing::Test {
     SupervisorConfig config;
     for (const char* id : {"n1/gpu0", "n1/gpu1"}) config.devices.push_back(Offered(id, program));
     config.roots = FileRoots({"/data"});
+    config.known_parts = known_parts_.get();
     config.watch = watch;
     config.stop_floor = stop_floor;
     config.tick = absl::Milliseconds(10);
@@ -101,6 +102,7 @@ class SupervisorTest : public ::testing::Test {
   MetricsRegistry registry_;
   WorkerMetrics metrics_;
   Outbox outbox_;
+  const UniqueFd known_parts_ = *NewKnownParts();
   std::unique_ptr<Supervisor> supervisor_;
 };
 

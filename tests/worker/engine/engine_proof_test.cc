@@ -144,7 +144,7 @@ TEST_F(EngineProofTest, AnotherModeOrNameEndsNothing) {
         host.on_step = [&](const StepResult& step) {
           absl::SleepFor(absl::Milliseconds(20));  // a tick of the kernel's clock
           if (step.step == 3) EXPECT_EQ(::chmod(file.c_str(), 0600), 0);
-          if (step.step == 4) EXPECT_EQ(::link(file.c_str(), (file + "-too").c_str()), 0);
+          if (step.step == 5) EXPECT_EQ(::link(file.c_str(), (file + "-too").c_str()), 0);
         };
       },
       [&](int) { return EngineOptions{.before_proof = [&proofs] { ++proofs; }}; });

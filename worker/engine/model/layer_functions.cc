@@ -27,6 +27,31 @@ constexpr NormPlace kNorm1Behind = {
 constexpr NormPlace kNorm2Behind = {
     kProjected2, kMean2, kRstd2, kScale2, kShift2, kOutput, &LayerTensors::norm2, &LayerTensors::norm2_bias};
 
+// Of those that come behind beside others: neither means nor biases.
+struct BehindPlace {
+  LayerValue input, rstd, scale, output;
+  Weight weight;
+};
+constexpr BehindPlace kBehind1Place = {kProjected1, kBehindRstd1, kBehindScale1, kResidual, &LayerTensors::behind1};
+constexpr BehindPlace kBehind2Place = {kProjected2, kBehindRstd2, kBehindScale2, kOutput, &LayerTensors::behind2};
+
+template <const BehindPlace& kAt>
+struct NormBehind {
+  static void Forward(LayerFrame& f) {
+    NormStats stats;
+    f.Value(kAt.output) =
+        NormForward(f.traits.norm, f.Value(kAt.input), f.weights.*kAt.weight, at::Tensor(), f.shape.norm_eps, stats);
+    f.Value(kAt.rstd) = stats.rstd;
+  }
+  static void BackwardInput(LayerFrame& f) {
+    NormGradients made = NormBackward(f.traits.norm, f.Gradient(kAt.output), f.Value(kAt.input), f.weights.*kAt.weight,
+                                      at::Tensor(), {at::Tensor(), f.Value(kAt.rstd)});
+    f.Gradient(kAt.scale) = made.weight;
+    f.AddGradient(kAt.input, std::move(made.input));
+  }
+  static void BackwardWeight(LayerFrame& f) { (f.weight_gradients.*kAt.weight).add_(f.Gradient(kAt.scale)); }
+};
+
 template <const NormPlace& kAt>
 struct Norm {
   static void Forward(LayerFrame& f) {
@@ -85,13 +110,13 @@ struct Product {
 struct HeadNormOfLayer {
   static void Forward(LayerFrame& f) {
     const HeadNormSaved saved =
-        HeadNormForward(f.Value(kHeads), f.heads(), f.traits.head_norm, f.weights.head_norm, f.shape.norm_eps);
+        HeadNormForward(f.Value(kHeads), f.heads(), f.traits.head_norm, f.weights.head_norm, f.shape.norm_eps, f.traits.norm);
     f.Value(kRawHeads) = saved.raw;
     f.Value(kHeadsRstd) = saved.rstd;
   }
   static void BackwardInput(LayerFrame& f) {
     f.Gradient(kHeadsScale) = HeadNormBackward(f.Gradient(kHeads), {f.Value(kRawHeads), f.Value(kHeadsRstd)}, f.heads(),
-                                               f.traits.head_norm, f.weights.head_norm);
+                                               f.traits.head_norm, f.weights.head_norm, f.traits.norm);
   }
   static void BackwardWeight(LayerFrame& f) { f.weight_gradients.head_norm.add_(f.Gradient(kHeadsScale)); }
 };
@@ -158,7 +183,7 @@ inline constexpr LayerFunctions kFunctions = With<Operator>();
 }  // namespace
 
 const LayerFunctions& FunctionsOf(Op op, NormPlaces norms) {
-  const bool before = norms == NormPlaces::kBefore;
+  const bool before = norms != NormPlaces::kBehind, last = norms == NormPlaces::kBefore;  // whether what products make is added
   switch (op) {
     case Op::kNorm1:
       return before ? kFunctions<Norm<kNorm1Place>> : kFunctions<Norm<kNorm1Behind>>;
@@ -171,7 +196,11 @@ const LayerFunctions& FunctionsOf(Op op, NormPlaces norms) {
     case Op::kAttention:
       return kFunctions<Attention>;
     case Op::kAttnOut:
-      return before ? kFunctions<Product<kOutPlace>> : kFunctions<Product<kOutToNorm>>;
+      return last ? kFunctions<Product<kOutPlace>> : kFunctions<Product<kOutToNorm>>;
+    case Op::kBehind1:
+      return kFunctions<NormBehind<kBehind1Place>>;
+    case Op::kBehind2:
+      return kFunctions<NormBehind<kBehind2Place>>;
     case Op::kResidual1:
       return kFunctions<Residual<kInput, kResidual>>;
     case Op::kNorm2:
@@ -181,7 +210,7 @@ const LayerFunctions& FunctionsOf(Op op, NormPlaces norms) {
     case Op::kActivation:
       return kFunctions<Activation>;
     case Op::kDown:
-      return before ? kFunctions<Product<kDownPlace>> : kFunctions<Product<kDownToNorm>>;
+      return last ? kFunctions<Product<kDownPlace>> : kFunctions<Product<kDownToNorm>>;
     case Op::kResidual2:
       return kFunctions<Residual<kResidual, kOutput>>;
     case Op::kEmbed:

@@ -38,7 +38,7 @@ struct Saved {
 // What the layers are told of a microbatch whose samples have borders; null: each sample is one document.
 struct Documents {
   const Borders* borders = nullptr;
-  RotaryTables rotary;  // by position of the samples
+  std::vector<RotaryTables> rotary;  // by position of the samples, of each base that layers have
 };
 
 class UnitModel {
@@ -106,6 +106,8 @@ class UnitModel {
   const LayerTensors& LayerOf(const UnitArray& array) const;
   HeadTensors HeadOf(const UnitArray& array, const UnitArray& embedding) const;
   LayerFrame FrameOf(const LayerKind& kind, int64_t samples, int64_t seq_len, const Documents* documents) const;
+  // Its tables among `of_bases`.
+  const RotaryTables& TablesOf(const LayerKind& kind, const std::vector<RotaryTables>& of_bases) const;
   const LayerWalk& WalkOf(LayerKind kind) const { return kind.rotary ? walk_ : walk_without_rotary_; }
   // Takes what was saved.
   LayerFrame BackwardFrame(const UnitArray& params, Saved& saved, const at::Tensor& grad_output, UnitSegment segment,
@@ -120,7 +122,9 @@ class UnitModel {
   DType dtype_;
   std::vector<UnitSpec> layout_;
   const LayerWalk walk_, walk_without_rotary_;
-  RotaryTables rotary_;  // defined where positions are rotary
+  std::vector<double> bases_;         // of rotary positions: the model's, then those that some layers have of their own
+  std::vector<RotaryTables> rotary_;  // of each; none where positions are not rotary
+  double embedding_scale_ = 1;
 };
 
 // Initial values of elements [begin, end) of a unit: keyed by (seed, tensor name, HuggingFace's element), never by rank or place,

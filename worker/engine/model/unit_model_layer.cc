@@ -1,4 +1,5 @@
 // A layer: walks over the table of its operators, between what the caller hands in and what is kept.
+#include <cmath>
 #include <utility>
 
 #include "common/model/layer_table.h"
@@ -9,6 +10,13 @@
 #include "worker/engine/model/unit_view.h"
 
 namespace motley::engine {
+namespace {
+
+double AttentionScaleOf(const ModelShape& shape) {
+  return shape.query_scalar == 0 ? 0 : 1 / std::sqrt(static_cast<double>(shape.query_scalar));
+}
+
+}  // namespace
 
 const LayerTensors& UnitModel::LayerOf(const UnitArray& array) const {
   std::optional<LayerTensors>& tensors = array.views().layer;
@@ -22,12 +30,12 @@ const LayerTensors& UnitModel::LayerOf(const UnitArray& array) const {
 LayerFrame UnitModel::FrameOf(const LayerKind& kind, int64_t samples, int64_t seq_len, const Documents* documents) const {
   return {.shape = shape_,
           .traits = *traits_,
-          .rotary = documents != nullptr ? documents->rotary : rotary_,
+          .rotary = TablesOf(kind, documents != nullptr ? documents->rotary : rotary_),
           .samples = samples,
           .seq_len = seq_len,
           .adds_carried = whole(),
           .borders = documents != nullptr ? documents->borders : nullptr,
-          .attention = {.window = kind.window}};
+          .attention = {.window = kind.window, .scale = AttentionScaleOf(shape_)}};
 }
 
 ValueSet UnitModel::KeptFor(OpSet recomputed) const {

@@ -39,6 +39,7 @@ LayerTensors LayerView(const FamilyTraits& traits, const UnitSpec& spec, const a
   t.up = view.Weight(names.up);
   t.down = view.Weight(names.down);
   if (!names.head_norm.empty()) t.head_norm = view.Weight(names.head_norm);
+  if (!names.behind1.empty()) t.behind1 = view.Weight(names.behind1), t.behind2 = view.Weight(names.behind2);
   if (traits.biases.norm) t.norm1_bias = view.Bias(names.norm1), t.norm2_bias = view.Bias(names.norm2);
   if (traits.biases.qkv) t.qkv_bias = view.Bias(names.qkv);
   if (traits.biases.out) t.out_bias = view.Bias(names.out);

@@ -35,7 +35,8 @@ class UnitView {
 // one product, up holds gate and up.
 struct LayerTensors {
   at::Tensor norm1, norm1_bias, qkv, qkv_bias, out, out_bias, norm2, norm2_bias, up, up_bias, down, down_bias;
-  at::Tensor head_norm;  // of queries, then of keys; undefined where heads have no norms
+  at::Tensor head_norm;         // of queries, then of keys; undefined where heads have no norms
+  at::Tensor behind1, behind2;  // undefined unless norms come before and behind
 };
 LayerTensors LayerView(const FamilyTraits& traits, const UnitSpec& spec, const at::Tensor& flat);
 

@@ -34,12 +34,28 @@ at::Tensor SwiGluBackward(const at::Tensor& grad_output, const at::Tensor& input
   return grad_input;
 }
 
+at::Tensor GeGluForward(const at::Tensor& input) {
+  const auto [gate, up] = Split(input);
+  return at::gelu(gate, "tanh").mul_(up);
+}
+
+at::Tensor GeGluBackward(const at::Tensor& grad_output, const at::Tensor& input) {
+  const auto [gate, up] = Split(input);
+  at::Tensor grad_input = at::empty_like(input, at::MemoryFormat::Contiguous);
+  auto [grad_gate, grad_up] = Split(grad_input);
+  at::mul_out(grad_up, grad_output, at::gelu(gate, "tanh"));
+  grad_gate.copy_(at::gelu_backward(at::mul(grad_output, up), gate, "tanh"));
+  return grad_input;
+}
+
 at::Tensor ActivationForward(ActivationKind kind, const at::Tensor& input) {
   switch (kind) {
     case ActivationKind::kGeluTanh:
       return GeluForward(input);
     case ActivationKind::kSwiGlu:
       return SwiGluForward(input);
+    case ActivationKind::kGeGlu:
+      return GeGluForward(input);
   }
   TORCH_CHECK(false, "no activation of kind ", static_cast<int>(kind));
 }
@@ -50,6 +66,8 @@ at::Tensor ActivationBackward(ActivationKind kind, const at::Tensor& grad_output
       return GeluBackward(grad_output, input);
     case ActivationKind::kSwiGlu:
       return SwiGluBackward(grad_output, input);
+    case ActivationKind::kGeGlu:
+      return GeGluBackward(grad_output, input);
   }
   TORCH_CHECK(false, "no activation of kind ", static_cast<int>(kind));
 }

@@ -1,4 +1,4 @@
-// The two activations: GELU (tanh form) and SwiGLU.
+// The activations: GELU (tanh form), and gated by it or by SiLU: GeGLU and SwiGLU.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,7 +14,11 @@ at::Tensor GeluBackward(const at::Tensor& grad_output, const at::Tensor& input);
 at::Tensor SwiGluForward(const at::Tensor& input);
 at::Tensor SwiGluBackward(const at::Tensor& grad_output, const at::Tensor& input);
 
-// Of either kind.
+// The same with GELU (tanh form) in the place of SiLU.
+at::Tensor GeGluForward(const at::Tensor& input);
+at::Tensor GeGluBackward(const at::Tensor& grad_output, const at::Tensor& input);
+
+// Of any kind.
 at::Tensor ActivationForward(ActivationKind kind, const at::Tensor& input);
 at::Tensor ActivationBackward(ActivationKind kind, const at::Tensor& grad_output, const at::Tensor& input);
 

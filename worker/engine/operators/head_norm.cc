@@ -21,10 +21,16 @@ std::array<Part, 2> PartsOf(const HeadLayout& layout, HeadNorm kind) {
   return {Part{0, layout.heads, layout.head_dim}, Part{queries, layout.kv_heads, layout.head_dim}};
 }
 
+// What is multiplied by, of the weights that are stored.
+at::Tensor Factor(const at::Tensor& weights, NormKind norm) {
+  return norm == NormKind::kRmsNormPlusOne ? Widened(weights).add(1) : weights;
+}
+
 }  // namespace
 
 // y = w * n with n = x * rstd, rstd = (mean(x^2) + eps)^(-1/2).
-HeadNormSaved HeadNormForward(at::Tensor& qkv, const HeadLayout& layout, HeadNorm kind, const at::Tensor& weights, double eps) {
+HeadNormSaved HeadNormForward(at::Tensor& qkv, const HeadLayout& layout, HeadNorm kind, const at::Tensor& weights, double eps,
+                              NormKind norm) {
   const std::array parts = PartsOf(layout, kind);
   const at::Tensor raw =
       qkv.narrow(-1, 0, (layout.heads + layout.kv_heads) * layout.head_dim).clone(at::MemoryFormat::Contiguous);
@@ -33,7 +39,7 @@ HeadNormSaved HeadNormForward(at::Tensor& qkv, const HeadLayout& layout, HeadNor
   for (size_t i = 0; i < parts.size(); ++i) {
     const at::Tensor x = Widened(parts[i].Of(raw));
     const at::Tensor rstd = at::square(x).mean(-1, /*keepdim=*/true).add_(eps).rsqrt_();
-    parts[i].Of(qkv).copy_(at::mul(x, rstd).mul_(weights.narrow(0, weight, parts[i].size)));
+    parts[i].Of(qkv).copy_(at::mul(x, rstd).mul_(Factor(weights.narrow(0, weight, parts[i].size), norm)));
     rstds[i] = rstd.squeeze(-1);
     weight += parts[i].size;
   }
@@ -42,7 +48,7 @@ HeadNormSaved HeadNormForward(at::Tensor& qkv, const HeadLayout& layout, HeadNor
 
 // With g = w * dy:  dx = rstd * (g - n * mean(g * n)),  dw = sum over rows and groups of dy * n.
 at::Tensor HeadNormBackward(at::Tensor& grad_qkv, const HeadNormSaved& saved, const HeadLayout& layout, HeadNorm kind,
-                            const at::Tensor& weights) {
+                            const at::Tensor& weights, NormKind norm) {
   std::array<at::Tensor, 2> grad_weights;
   int64_t weight = 0, group = 0;
   const std::array parts = PartsOf(layout, kind);
@@ -51,7 +57,7 @@ at::Tensor HeadNormBackward(at::Tensor& grad_qkv, const HeadNormSaved& saved, co
     const at::Tensor rstd = saved.rstd.narrow(1, group, part.groups).unsqueeze(-1), grad = Widened(part.Of(grad_qkv));
     at::Tensor normed = at::mul(Widened(part.Of(saved.raw)), rstd);
     grad_weights[i] = at::mul(grad, normed).sum(at::IntArrayRef{0, 1});
-    at::Tensor grad_input = at::mul(grad, weights.narrow(0, weight, part.size));
+    at::Tensor grad_input = at::mul(grad, Factor(weights.narrow(0, weight, part.size), norm));
     const at::Tensor projection = at::mul(grad_input, normed).mean(-1, /*keepdim=*/true);
     part.Of(grad_qkv).copy_(grad_input.sub_(normed.mul_(projection)).mul_(rstd));
     weight += part.size;

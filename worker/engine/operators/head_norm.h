@@ -17,10 +17,11 @@ struct HeadNormSaved {
 };
 
 // In place on `qkv` [rows, width]. weights: of queries, then of keys; by head [2 * head_dim], else [(heads + kv_heads) *
-// head_dim].
-HeadNormSaved HeadNormForward(at::Tensor& qkv, const HeadLayout& layout, HeadNorm kind, const at::Tensor& weights, double eps);
+// head_dim]. norm: of what kind the weights are.
+HeadNormSaved HeadNormForward(at::Tensor& qkv, const HeadLayout& layout, HeadNorm kind, const at::Tensor& weights, double eps,
+                              NormKind norm = NormKind::kRmsNorm);
 // In place on the gradient of `qkv`. Returns that of the weights, made and not added, in the type of the statistics.
 at::Tensor HeadNormBackward(at::Tensor& grad_qkv, const HeadNormSaved& saved, const HeadLayout& layout, HeadNorm kind,
-                            const at::Tensor& weights);
+                            const at::Tensor& weights, NormKind norm = NormKind::kRmsNorm);
 
 }  // namespace motley::engine

@@ -83,7 +83,7 @@ TEST_P(CardUnitsTest, AStepOfAModelGivesTheHostsNumbers) {
 
 INSTANTIATE_TEST_SUITE_P(Models, CardUnitsTest,
                          testing::Combine(testing::Values(ModelFamily::kGpt2, ModelFamily::kLlama, ModelFamily::kQwen3,
-                                                          ModelFamily::kOlmo2),
+                                                          ModelFamily::kOlmo2, ModelFamily::kGemma3),
                                           testing::Values(DType::kFloat64, DType::kFloat32)),
                          [](const auto& model) {
                            return std::string(TraitsOf(std::get<0>(model.param)).model_type) +

@@ -56,21 +56,30 @@ TinyJob DrawTinyJob(uint64_t drawn, int64_t n, const std::filesystem::path& fold
   return MakeTinyJob(family, size, compute, folder);
 }
 
+// Of a job of Llama.
+TinyJob OfFamily(TinyJob job, ModelFamily family) {
+  job.model.family = family;
+  if (TraitsOf(family).rotary_layers == RotaryLayers::kChosen) {
+    for (int64_t layer = 0; layer < job.model.num_layers; ++layer) job.model.layer_kinds.push_back({.rotary = layer % 2 == 1});
+  }
+  return job;
+}
+
 // Of three tokens, in every layer or in every other one.
 void AddWindows(TinyJob* job, int64_t n) {
   job->model.layer_kinds.resize(static_cast<size_t>(job->model.num_layers));
   for (int64_t layer = n / 8 % 2; layer < job->model.num_layers; layer += 1 + n / 8 % 2) {
     job->model.layer_kinds[static_cast<size_t>(layer)].window = 3;
+    if (TraitsOf(job->model.family).rotary_bases == RotaryBases::kByWindow) {
+      job->model.layer_kinds[static_cast<size_t>(layer)].rope_theta = 100;
+    }
   }
 }
 
 // For tensor-parallel units.
 TinyJob ToBeCut(TinyJob job, int64_t n) {
   constexpr ModelFamily kLikeLlama[] = {ModelFamily::kQwen2, ModelFamily::kQwen3, ModelFamily::kPhi3, ModelFamily::kSmolLm3};
-  if (n % 4 == 3) job.model.family = kLikeLlama[n / 8 % std::ssize(kLikeLlama)];
-  if (TraitsOf(job.model.family).rotary_layers == RotaryLayers::kChosen) {
-    for (int64_t layer = 0; layer < job.model.num_layers; ++layer) job.model.layer_kinds.push_back({.rotary = layer % 2 == 1});
-  }
+  if (n % 4 == 3) job = OfFamily(std::move(job), kLikeLlama[n / 8 % std::ssize(kLikeLlama)]);
   if (n % 8 == 1) AddWindows(&job, n);
   return WithHeads(std::move(job), n / 4 % 2 == 0 ? 6 : 8);
 }
@@ -87,8 +96,9 @@ PlannedJob WithPlan(TinyJob job, uint64_t drawn, UnitWidths widths, int64_t pipe
 PlannedJob DrawPlannedJob(uint64_t seed, int64_t n, const std::filesystem::path& folder, bool half) {
   const uint64_t drawn = Drawn(seed, n);
   TinyJob job = DrawTinyJob(drawn, n, folder, half);
-  if (n % 8 == 7) job.model.family = ModelFamily::kOlmo2;  // which tensor parallelism does not cut
-  if (n % 8 == 5) AddWindows(&job, n);
+  if (n % 8 == 7) job.model.family = ModelFamily::kOlmo2;   // which tensor parallelism does not cut
+  if (n % 8 == 3) job.model.family = ModelFamily::kGemma3;  // nor this one
+  if (n % 8 == 5 || n % 8 == 3) AddWindows(&job, n);
   return WithPlan(std::move(job), drawn, UnitWidths::kOne);
 }
 
@@ -109,6 +119,18 @@ PlannedJob DrawRowsJob(uint64_t seed, int64_t n, const std::filesystem::path& fo
   PlannedJob planned = kKinds[static_cast<size_t>(n) % kKinds.size()](seed, n, folder, half);
   planned.job = OnRows(std::move(planned.job));
   return planned;
+}
+
+PlannedJob DrawFamilyOnRowsJob(uint64_t seed, int64_t n, const std::filesystem::path& folder, bool half) {
+  const uint64_t drawn = Drawn(seed, n);
+  const int64_t turn = n / std::ssize(kRowFamilies), kind = turn % 3;
+  const TinySize size = kTinySizes[drawn % std::size(kTinySizes)];
+  const bool odd = turn % 2 == 1;
+  const DType compute = half ? (odd ? DType::kFloat16 : DType::kBFloat16) : (odd ? DType::kFloat32 : DType::kFloat64);
+  TinyJob job = OfFamily(MakeTinyJob(ModelFamily::kLlama, size, compute, folder), kRowFamilies[n % std::ssize(kRowFamilies)]);
+  if (kind > 0) job = WithHeads(std::move(job), odd ? 8 : 6);
+  const int64_t pipelines = kind < 2 ? 1 : 2 + static_cast<int64_t>(drawn / 64 % 2);
+  return WithPlan(OnRows(std::move(job)), drawn, kind > 0 ? UnitWidths::kUpToFour : UnitWidths::kOne, pipelines);
 }
 
 PlannedJob DrawWideJob(uint64_t seed, int64_t n, const std::filesystem::path& folder, UnitWidths widths, int64_t pipelines) {

@@ -25,6 +25,11 @@ PlannedJob DrawTensorParallelJob(uint64_t seed, int64_t n, const std::filesystem
 PlannedJob DrawSeveralPipelinesJob(uint64_t seed, int64_t n, const std::filesystem::path& folder, bool half = false);
 // One of these three kinds on packed rows.
 PlannedJob DrawRowsJob(uint64_t seed, int64_t n, const std::filesystem::path& folder, bool half = false);
+// On packed rows, of a family that is compared with PyTorch on nothing else (kRowFamilies in turn; three kinds of plans and two
+// types of each in six turns). OLMo 2 has no tensor-parallel units.
+PlannedJob DrawFamilyOnRowsJob(uint64_t seed, int64_t n, const std::filesystem::path& folder, bool half = false);
+inline constexpr ModelFamily kRowFamilies[] = {ModelFamily::kQwen3, ModelFamily::kSmolLm3, ModelFamily::kOlmo2,
+                                               ModelFamily::kPhi3};
 // One of them for wide models, every third in a half type: jobs whose bytes are looked at, too short to compare what they
 // compute.
 PlannedJob DrawWideJob(uint64_t seed, int64_t n, const std::filesystem::path& folder, UnitWidths widths = UnitWidths::kOne,

@@ -151,6 +151,16 @@ INSTANTIATE_TEST_SUITE_P(Plans, RowsEquivalenceTest, testing::Combine(testing::V
 INSTANTIATE_TEST_SUITE_P(SomePlans, RowsEquivalenceTest,
                          testing::Combine(testing::Values(Devices::kCards, Devices::kCardsAndHosts), Numbers(1, 2)), TestName);
 
+class RowsHalfEquivalenceTest : public HalfEquivalenceTest {};
+
+TEST_P(RowsHalfEquivalenceTest, PlansTrainLikeOneDevice) {
+  const int number = std::get<1>(GetParam());
+  for (int n = number * kHalfPlansOfOne; n < (number + 1) * kHalfPlansOfOne; ++n) Check(n, /*half=*/true, DrawRowsJob);
+}
+
+INSTANTIATE_TEST_SUITE_P(Plans, RowsHalfEquivalenceTest, testing::Combine(testing::Values(Devices::kHosts), Numbers(1, 4)),
+                         TestName);
+
 class SeveralPipelinesHalfEquivalenceTest : public HalfEquivalenceTest {};
 
 TEST_P(SeveralPipelinesHalfEquivalenceTest, PlansTrainLikeOneDevice) {

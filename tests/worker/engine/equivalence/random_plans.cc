@@ -59,6 +59,9 @@ planner::OpSet RandomEnginePlan::DrawRecompute(const ModelShape& model, bool sum
     if (Sometimes(2) && !(sums && is_sum)) set = set.With(static_cast<Op>(op));
   }
   if (TraitsOf(model.family).head_norm != HeadNorm::kNone && Sometimes(2)) set = set.With(Op::kHeadNorm);
+  if (TraitsOf(model.family).norm_places == NormPlaces::kBoth) {
+    for (const Op op : {Op::kBehind1, Op::kBehind2}) set = Sometimes(2) ? set.With(op) : set;
+  }
   return set;
 }
 

@@ -163,6 +163,45 @@ TEST(RandomEnginePlanTest, EveryPairOfFeaturesOfSeveralPipelinesOccurs) {
   }
 }
 
+// Those that tests/oracle/check_row_plans.py compares with PyTorch, of its own seed.
+TEST(RandomEnginePlanTest, PlansOfFamiliesOnRowsHaveEverything) {
+  constexpr uint64_t kSeed = 2;
+  constexpr int kPlans = 24;
+  std::map<std::string, int> seen;
+  for (int n = 0; n < kPlans; ++n) {
+    const PlannedJob planned = DrawFamilyOnRowsJob(kSeed, n, "/nowhere");
+    const planner::Plan& plan = planned.plan;
+    const absl::Status valid = planner::ValidateForEngine(plan, planned.job.model);
+    ASSERT_TRUE(valid.ok()) << valid << "\n" << ToText(planned);
+    const auto assignments = AssignmentsOf(planned.job.model, planned.job.config, plan, FourSamples(plan));
+    ASSERT_TRUE(assignments.ok()) << assignments.status() << "\n" << ToText(planned);
+    const std::string family(TraitsOf(planned.job.model.family).model_type);
+    ++seen[family + ", " + planned.job.config.training.dtype];
+    seen["several pipelines"] += plan.pipelines.size() > 1;
+    seen["split backwards"] += std::any_of(assignments->begin(), assignments->end(), [](const RankAssignment& assignment) {
+      return std::any_of(assignment.program.instructions.begin(), assignment.program.instructions.end(),
+                         [](const Instruction& i) { return std::holds_alternative<BackwardWeight>(i.op); });
+    });
+    bool stages = false, wide = false, by_operator = false;
+    for (const planner::PipelinePlan& pipeline : plan.pipelines) {
+      stages |= pipeline.stages.size() > 1;
+      for (const planner::StagePlan& stage : pipeline.stages) {
+        for (const planner::UnitPlan& unit : stage.units) {
+          wide |= unit.ranks.size() > 1;
+          for (const planner::RankPlan& rank : unit.ranks) by_operator |= !rank.recompute.all() && !rank.recompute.empty();
+        }
+      }
+    }
+    seen["stages"] += stages;
+    seen["tensor parallel"] += wide;
+    seen["recompute by operator"] += by_operator;
+    seen["one or two ranks"] += assignments->size() < 3;
+    seen["seven or eight ranks"] += assignments->size() > 6;
+  }
+  EXPECT_EQ(seen.size(), 8u + 7u);
+  for (const auto& [what, count] : seen) EXPECT_GE(count, 3) << what;
+}
+
 TEST(RandomEnginePlanTest, TheSeedGivesThePlan) {
   EXPECT_EQ(ToText(DrawPlannedJob(1, 3, "/a")), ToText(DrawPlannedJob(1, 3, "/b")));
   EXPECT_NE(ToText(DrawPlannedJob(1, 3, "/a")), ToText(DrawPlannedJob(2, 3, "/a")));

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/model/parameters.h"
@@ -12,6 +13,8 @@
 
 namespace motley::engine {
 namespace {
+
+constexpr DType kTypes[] = {DType::kFloat64, DType::kFloat32, DType::kBFloat16, DType::kFloat16};
 
 nlohmann::ordered_json JobJson(const JobConfig& config) {
   const auto& [steps, seq_len, batch, max_norm, seed, dtype, param, reduce] = config.training;
@@ -50,8 +53,10 @@ void WriteState(const TrainingState& state, const std::vector<UnitSpec>& layout,
   }
 }
 
-absl::Status WriteRun(const TinyJob& job, const TrainingRun& run, const std::filesystem::path& folder) {
+absl::Status WriteRun(const TinyJob& job, const std::string& plan, const TrainingRun& run, const std::filesystem::path& folder) {
   nlohmann::ordered_json json = JobJson(job.config);
+  json["name"] = job.Name();
+  json["plan"] = plan;
   for (const StepResult& step : run.steps) {
     json["steps"].push_back({{"step", step.step}, {"loss", step.loss}, {"grad_norm", step.grad_norm}, {"lr", step.lr}});
     if (step.has_validation_loss) json["steps"].back()["validation_loss"] = step.validation_loss;
@@ -88,7 +93,19 @@ absl::Status WriteReference(Equivalence& equivalence, const TinyJob& job, const 
   std::filesystem::create_directories(own);
   MOTLEY_RETURN_IF_ERROR(ExportInitial(job, own));
   MOTLEY_ASSIGN_OR_RETURN(const TrainingRun run, equivalence.OneDevice(job));
-  return WriteRun(job, run, own);
+  return WriteRun(job, "one device", run, own);
+}
+
+absl::Status WritePlan(PlannedJob planned, int64_t steps, uint64_t delays, const std::filesystem::path& own) {
+  constexpr int64_t kBetweenStates = 5;
+  planned.job.config.training.steps = steps;
+  planned.job.config.checkpoint.interval = kBetweenStates;
+  std::filesystem::create_directories(own);
+  MOTLEY_RETURN_IF_ERROR(ExportInitial(planned.job, own));
+  MOTLEY_ASSIGN_OR_RETURN(const auto assignments,
+                          AssignmentsOf(planned.job.model, planned.job.config, planned.plan, FourSamples(planned.plan)));
+  MOTLEY_ASSIGN_OR_RETURN(const TrainingRun run, TrainOnThreads(assignments, delays));
+  return WriteRun(planned.job, ToText(planned), run, own);
 }
 
 }  // namespace
@@ -100,13 +117,23 @@ absl::Status WriteReferences(const std::filesystem::path& folder) {
   Equivalence equivalence;
   for (const ModelFamily family : {ModelFamily::kGpt2, ModelFamily::kLlama}) {
     for (const TinySize size : kTinySizes) {
-      for (const DType dtype : {DType::kFloat64, DType::kFloat32, DType::kBFloat16, DType::kFloat16}) {
+      for (const DType dtype : kTypes) {
         MOTLEY_RETURN_IF_ERROR(WriteReference(equivalence, MakeTinyJob(family, size, dtype, data), folder));
       }
     }
-    for (const DType dtype : {DType::kFloat64, DType::kFloat32}) {
+    for (const DType dtype : kTypes) {
       MOTLEY_RETURN_IF_ERROR(WriteReference(equivalence, OnRows(MakeTinyJob(family, kTinySizes[0], dtype, data)), folder));
     }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WritePlanned(const std::filesystem::path& folder, uint64_t seed, int64_t plans, int64_t steps) {
+  const std::filesystem::path data = std::filesystem::absolute(folder);
+  WriteTinyRows(data);
+  for (int64_t n = 0; n < plans; ++n) {
+    const std::filesystem::path own = data / absl::StrFormat("plan-%02d", n);
+    MOTLEY_RETURN_IF_ERROR(WritePlan(DrawFamilyOnRowsJob(seed, n, data), steps, seed + static_cast<uint64_t>(n), own));
   }
   return absl::OkStatus();
 }

@@ -14,4 +14,8 @@ namespace motley::engine {
 //                   each tensor as HuggingFace has it
 absl::Status WriteReferences(const std::filesystem::path& folder);
 
+// The same of what the ranks of random plans computed (DrawFamilyOnRowsJob), in folders "plan-00", "plan-01", ...; with "name",
+// the job's, and "plan", its text, in job.json. A state after every fifth step and after the last.
+absl::Status WritePlanned(const std::filesystem::path& folder, uint64_t seed, int64_t plans, int64_t steps);
+
 }  // namespace motley::engine

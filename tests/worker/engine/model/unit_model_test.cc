@@ -68,6 +68,14 @@ ModelShape Windowed(ModelShape shape, std::vector<int64_t> windows) {
   return shape;
 }
 
+// Windows with a base of their own, and a scale that is not the heads'.
+ModelShape Gemma3(bool tied, int64_t kv_heads) {
+  ModelShape shape = Like(ModelFamily::kGemma3, Llama(tied, kv_heads));
+  shape.layer_kinds = {{.window = 4, .rope_theta = 50.0}, {}};
+  shape.query_scalar = 10;
+  return shape;
+}
+
 constexpr int64_t kSamples = 3, kSeqLen = 11;
 
 class UnitModelTest : public ::testing::TestWithParam<std::tuple<Case, DType>> {
@@ -97,11 +105,12 @@ class UnitModelTest : public ::testing::TestWithParam<std::tuple<Case, DType>> {
     return {};
   }
   bool gpt2() const { return shape.family == ModelFamily::kGpt2; }
+  bool gemma() const { return shape.family == ModelFamily::kGemma3; }
 
-  at::Tensor OracleRotary(const at::Tensor& x) const {
+  at::Tensor OracleRotary(const at::Tensor& x, double theta) const {
     const auto f64 = at::TensorOptions().dtype(at::kDouble);
     const int64_t d = shape.head_dim;
-    const at::Tensor inverse = 1.0 / at::pow(shape.rope_theta, at::arange(0, d, 2, f64) / static_cast<double>(d));
+    const at::Tensor inverse = 1.0 / at::pow(theta, at::arange(0, d, 2, f64) / static_cast<double>(d));
     const at::Tensor half = at::outer(at::arange(kSeqLen, f64), inverse), angles = at::cat({half, half}, -1);
     const at::Tensor rotated = at::cat({-x.narrow(-1, d / 2, d / 2), x.narrow(-1, 0, d / 2)}, -1);
     return x * angles.cos().to(oracle_type) + rotated * angles.sin().to(oracle_type);
@@ -114,19 +123,21 @@ class UnitModelTest : public ::testing::TestWithParam<std::tuple<Case, DType>> {
     };
     at::Tensor qh = heads(q, shape.num_heads), kh = heads(k, shape.num_kv_heads), vh = heads(v, shape.num_kv_heads);
     if (norm_q.defined()) qh = OracleRmsNorm(qh, norm_q), kh = OracleRmsNorm(kh, norm_k);
-    if (kind.rotary && !gpt2()) qh = OracleRotary(qh), kh = OracleRotary(kh);
+    const double theta = kind.rope_theta != 0 ? kind.rope_theta : shape.rope_theta;
+    if (kind.rotary && !gpt2()) qh = OracleRotary(qh, theta), kh = OracleRotary(kh, theta);
     const int64_t group = shape.num_heads / shape.num_kv_heads;
     kh = kh.repeat_interleave(group, 1), vh = vh.repeat_interleave(group, 1);
     const at::Tensor ones = at::ones({kSeqLen, kSeqLen}, at::kBool);
     at::Tensor unseen = ones.triu(1);
     if (kind.window != 0) unseen = unseen.logical_or(ones.tril(-kind.window));
-    const at::Tensor scores = at::matmul(qh, kh.transpose(-2, -1)) / std::sqrt(static_cast<double>(shape.head_dim));
+    const at::Tensor scores = at::matmul(qh, kh.transpose(-2, -1)) /
+                              std::sqrt(static_cast<double>(shape.query_scalar != 0 ? shape.query_scalar : shape.head_dim));
     return at::matmul(at::softmax(scores.masked_fill(unseen, -INFINITY), -1), vh)
         .transpose(1, 2)
         .reshape({kSamples, kSeqLen, -1});
   }
   at::Tensor OracleRmsNorm(const at::Tensor& x, const at::Tensor& w) const {
-    return x * at::rsqrt(x.pow(2).mean(-1, true) + shape.norm_eps) * w;
+    return x * at::rsqrt(x.pow(2).mean(-1, true) + shape.norm_eps) * (gemma() ? w + 1 : w);
   }
 
   at::Tensor OracleGpt2Layer(const std::vector<at::Tensor>& leaves, int64_t layer, const at::Tensor& x) const {
@@ -144,8 +155,8 @@ class UnitModelTest : public ::testing::TestWithParam<std::tuple<Case, DType>> {
     return x1 + conv(at::gelu(conv(norm(x1, "ln_2"), "mlp.c_fc"), "tanh"), "mlp.c_proj");
   }
   // Those of its relatives too: Qwen 2 has biases of queries, keys and values, Qwen 3 norms of queries and keys, Phi-3 fused
-  // products, SmolLM 3 layers without positions, and OLMo 2 norms of what attention and MLP make, and of all queries and all
-  // keys.
+  // products, SmolLM 3 layers without positions, OLMo 2 norms of what attention and MLP make, and of all queries and all keys,
+  // and Gemma 3 norms of what they read, of what they make, and of queries and keys.
   at::Tensor OracleLlamaLayer(const std::vector<at::Tensor>& leaves, int64_t layer, const at::Tensor& x) const {
     const auto p = [&](const std::string& name) {
       return Named(leaves, "model.layers." + std::to_string(layer) + "." + name + ".weight");
@@ -157,7 +168,7 @@ class UnitModelTest : public ::testing::TestWithParam<std::tuple<Case, DType>> {
     };
     const bool behind = shape.family == ModelFamily::kOlmo2;
     const at::Tensor n1 = behind ? x : OracleRmsNorm(x, p("input_layernorm"));
-    const bool fused = shape.family == ModelFamily::kPhi3, normed = shape.family == ModelFamily::kQwen3;
+    const bool fused = shape.family == ModelFamily::kPhi3, normed = shape.family == ModelFamily::kQwen3 || gemma();
     const auto parts = [&](const at::Tensor& t, const char* of_all, std::vector<const char*> names,
                            std::vector<int64_t> columns) {
       if (fused) return linear(t, of_all).split_with_sizes(columns, -1);
@@ -176,18 +187,20 @@ class UnitModelTest : public ::testing::TestWithParam<std::tuple<Case, DType>> {
         OracleAttention(qkv[0].contiguous(), qkv[1].contiguous(), qkv[2].contiguous(), shape.KindOf(layer),
                         normed ? p("self_attn.q_norm") : at::Tensor(), normed ? p("self_attn.k_norm") : at::Tensor());
     const at::Tensor projected1 = linear(attended, "self_attn.o_proj"), norm = p("post_attention_layernorm");
-    const at::Tensor x1 = x + (behind ? OracleRmsNorm(projected1, norm) : projected1);
-    const at::Tensor n2 = behind ? x1 : OracleRmsNorm(x1, norm);
+    const at::Tensor x1 = x + (behind || gemma() ? OracleRmsNorm(projected1, norm) : projected1);
+    const at::Tensor n2 = behind ? x1 : OracleRmsNorm(x1, gemma() ? p("pre_feedforward_layernorm") : norm);
     const int64_t columns = shape.intermediate_size;
     const at::Tensor gate_up =
         fused ? linear(n2, "mlp.gate_up_proj") : at::cat({linear(n2, "mlp.gate_proj"), linear(n2, "mlp.up_proj")}, -1);
-    const at::Tensor activated = at::silu(gate_up.narrow(-1, 0, columns)) * gate_up.narrow(-1, columns, columns);
+    const at::Tensor gate = gate_up.narrow(-1, 0, columns);
+    const at::Tensor activated = (gemma() ? at::gelu(gate, "tanh") : at::silu(gate)) * gate_up.narrow(-1, columns, columns);
     const at::Tensor projected2 = linear(activated, "mlp.down_proj");
-    return x1 + (behind ? OracleRmsNorm(projected2, p("post_feedforward_layernorm")) : projected2);
+    return x1 + (behind || gemma() ? OracleRmsNorm(projected2, p("post_feedforward_layernorm")) : projected2);
   }
   at::Tensor OracleLoss(const std::vector<at::Tensor>& leaves) const {
     const std::string table = gpt2() ? "transformer.wte.weight" : "model.embed_tokens.weight";
     at::Tensor x = at::embedding(Named(leaves, table), tokens);
+    if (gemma()) x = x * std::sqrt(static_cast<double>(shape.hidden_size));
     if (gpt2()) x = x + Named(leaves, "transformer.wpe.weight").narrow(0, 0, kSeqLen);
     for (int64_t l = 0; l < shape.num_layers; ++l) x = gpt2() ? OracleGpt2Layer(leaves, l, x) : OracleLlamaLayer(leaves, l, x);
     x = gpt2() ? at::layer_norm(x, {shape.hidden_size}, Named(leaves, "transformer.ln_f.weight"),
@@ -293,7 +306,8 @@ INSTANTIATE_TEST_SUITE_P(
                                          Case{"SmolLm3TiedGrouped", SmolLm3(true, 2)},
                                          Case{"SmolLm3Windowed", Windowed(SmolLm3(true, 2), {3, 0})},
                                          Case{"Olmo2UntiedGrouped", Like(ModelFamily::kOlmo2, Llama(false, 2, 10))},
-                                         Case{"Olmo2Tied", Like(ModelFamily::kOlmo2, Llama(true, 4))}),
+                                         Case{"Olmo2Tied", Like(ModelFamily::kOlmo2, Llama(true, 4))},
+                                         Case{"Gemma3TiedGrouped", Gemma3(true, 2)}, Case{"Gemma3Untied", Gemma3(false, 4)}),
                        ::testing::Values(DType::kFloat64, DType::kFloat32, DType::kBFloat16, DType::kFloat16)),
     [](const auto& info) { return std::get<0>(info.param).name + std::string(DTypeName(std::get<1>(info.param))); });
 

@@ -49,7 +49,7 @@ TEST_P(HalfTest, Projection) {
 }
 
 TEST_P(HalfTest, Norms) {
-  for (const NormKind kind : {NormKind::kLayerNorm, NormKind::kRmsNorm}) {
+  for (const NormKind kind : {NormKind::kLayerNorm, NormKind::kRmsNorm, NormKind::kRmsNormPlusOne}) {
     const bool bias = kind == NormKind::kLayerNorm;
     ExpectLikeFloat64({Make({12, 32}), Make({32}), Make({32}), Make({12, 32})}, [&](const Tensors& in, at::ScalarType type) {
       NormStats stats;
@@ -67,7 +67,7 @@ TEST_P(HalfTest, Norms) {
 
 // Squares beyond float16's range: 300^2 x 64.
 TEST_P(HalfTest, NormsOfLargeActivationsStayFinite) {
-  for (const NormKind kind : {NormKind::kLayerNorm, NormKind::kRmsNorm}) {
+  for (const NormKind kind : {NormKind::kLayerNorm, NormKind::kRmsNorm, NormKind::kRmsNormPlusOne}) {
     ExpectLikeFloat64({Make({4, 64}, 300), Make({64}), Make({64})}, [&](const Tensors& in, at::ScalarType) {
       NormStats stats;
       return Tensors{NormForward(kind, in[0], in[1], kind == NormKind::kLayerNorm ? in[2] : at::Tensor(), 1e-5, stats)};
@@ -87,8 +87,8 @@ TEST_P(HalfTest, FusedRmsNorm) {
 }
 
 TEST_P(HalfTest, Activations) {
-  for (const ActivationKind kind : {ActivationKind::kGeluTanh, ActivationKind::kSwiGlu}) {
-    const int64_t out = kind == ActivationKind::kSwiGlu ? 16 : 32;
+  for (const ActivationKind kind : {ActivationKind::kGeluTanh, ActivationKind::kSwiGlu, ActivationKind::kGeGlu}) {
+    const int64_t out = 32 / UpProductsOf(kind);
     ExpectLikeFloat64({Make({10, 32}), Make({10, out})}, [kind](const Tensors& in, at::ScalarType) {
       return Tensors{ActivationForward(kind, in[0]), ActivationBackward(kind, in[1], in[0])};
     });

@@ -46,6 +46,18 @@ TEST_P(HeadNormTest, EqualsHuggingFaceAndAutograd) {
   }
 }
 
+// What is stored is what the weights are short of 1.
+TEST_P(HeadNormTest, PlusOneIsTheNormOfWeightsThatAreOneMore) {
+  const at::Tensor qkv = Make({kRows, kLayout.width()}), dy = Make({kRows, kLayout.width()}), weights = Make({16});
+  const auto pass = [&](NormKind norm, const at::Tensor& stored) {
+    at::Tensor y = qkv.clone(), dx = dy.clone();
+    const HeadNormSaved saved = HeadNormForward(y, kLayout, HeadNorm::kByHead, stored, kHeadNormEps, norm);
+    return std::vector{y, dx, HeadNormBackward(dx, saved, kLayout, HeadNorm::kByHead, stored, norm)};
+  };
+  const auto got = pass(NormKind::kRmsNormPlusOne, weights), want = pass(NormKind::kRmsNorm, weights + 1);
+  for (size_t i = 0; i < want.size(); ++i) EXPECT_TRUE(at::equal(got[i], want[i])) << i;
+}
+
 TEST_P(HeadNormTest, NoRowsAreLegal) {
   for (const HeadNorm kind : kKinds) {
     at::Tensor none = at::empty({0, kLayout.width()}, dtype()), grad = none.clone();

@@ -38,6 +38,21 @@ TEST_P(NormTest, RmsNormEqualsAutograd) {
   EXPECT_FALSE(db.defined());
 }
 
+TEST_P(NormTest, RmsNormPlusOneEqualsAutograd) {
+  const at::Tensor x = Leaf(Make({6, 16})), w = Leaf(Make({16})), dy = Make({6, 16});
+  const at::Tensor want = x * at::rsqrt(x.pow(2).mean(-1, true) + kEps) * (1 + w);
+  const auto grads = AutogradOf(want, {x, w}, dy);
+
+  c10::NoGradGuard no_grad;
+  constexpr NormKind kKind = NormKind::kRmsNormPlusOne;
+  NormStats stats;
+  ExpectNear(NormForward(kKind, x.detach(), w.detach(), at::Tensor(), kEps, stats), want, tolerance(), "output");
+  const auto [dx, dw, db] = NormBackward(kKind, dy, x.detach(), w.detach(), at::Tensor(), stats);
+  ExpectNear(dx, grads[0], tolerance(), "input gradient");
+  ExpectNear(dw, grads[1], tolerance(), "weight gradient");
+  EXPECT_FALSE(db.defined());
+}
+
 // Of what cards take, as far as the host has it: the forward. Its backward is a test of device/.
 TEST_P(NormTest, TheFusedRmsNormMakesTheSame) {
   if (!HasFusedRmsNorm(at::empty({}, at::kMeta))) GTEST_SKIP() << "this libtorch has no fused RMSNorm";
