@@ -50,7 +50,8 @@ def check_chats(results, top, is_long):
     results.prepare("rows are full and whole", chats.rows_are_full_and_whole, top, tokenizer, 4000 if is_long else 400)
     results.run("many documents are packed", chats.packs_many, 300_000 if is_long else 20_000)
     for test in (chats.long_chats_are_cut, chats.same_with_three_processes, forms.forms_are_the_same, forms.calls_are_the_same, forms.completions,
-                 forms.what_is_left_out_is_counted, forms.one_day_for_the_folder):
+                 forms.what_is_left_out_is_counted, forms.thoughts_of_documents_of_their_own,
+                 forms.answers_without_an_end_are_counted, forms.one_day_for_the_folder):
         results.run(test.__name__.replace("_", " "), test, top, tokenizer)
     results.run("shows rows", chats.shows_rows, top)
 

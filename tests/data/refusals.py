@@ -191,6 +191,10 @@ def templates_that_will_not_do(top, tokenizer):
     refuse(top, tokenizer, 65, ("refuses the chat: only user and assistant speak here, not tool", ":1: "), *with_template(templates.INST), lines(top, tool))
     refuse(top, tokenizer, 65, ("asks for an answer with", "<think>", "--chat-template FILE"),
            *with_template(templates.without_tags(templates.PROMPTS_A_THOUGHT)), lines(top, CHAT))
+    switched = with_template(templates.without_tags(templates.SWITCHES_A_THOUGHT))
+    refuse(top, tokenizer, 65, "try --template-arg enable_thinking=false for answers without thoughts", *switched, lines(top, CHAT))
+    folder = prepare(tokenizer, os.path.join(top, "switched"), *switched, "--template-arg", "enable_thinking=false", lines(top, CHAT))
+    expect(folder.manifest["chats"]["documents"] == {"prefix": 1}, folder.manifest)
     refuse(top, tokenizer, 65, "is wrong: line 1", *with_template("{% if %}"), lines(top, CHAT))
     refuse(top, tokenizer, 65, "leaves out an answer, 'one'", *with_template(templates.without_tags(templates.CHATML).replace(
         "message.content + '<|im_end|>' -", "'<|im_end|>' -")), lines(top, CHAT))
