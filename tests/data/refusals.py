@@ -244,9 +244,18 @@ def packages_that_are_missing(top, tokenizer):
         environment.OLDEST_TRANSFORMERS = oldest
 
 
+def setup_without_a_network(_top, _tokenizer):
+    """pip says the same again and again; once is enough, and why is kept."""
+    import motley_data.installing as installing
+    tries = "".join(f"WARNING: Retrying (Retry(total={n})) after connection broken by: no name: /simple/a/\n" for n in (2, 1, 0))
+    said = installing._last("Looking in indexes: b\n" + tries + "ERROR: Could not find a version\nERROR: No matching distribution\n")
+    expect(said == "WARNING: Retrying (Retry(total=0)) after connection broken by: no name: /simple/a/ / Looking in indexes: b / "
+           "ERROR: Could not find a version / ERROR: No matching distribution", said)
+
+
 def run_all(results, top):
     tokenizer, llama3 = make("qwen", os.path.join(top, "refusals")), make("llama3", os.path.join(top, "refusals"))
     for test in (folders_of_tokenizers, vocabularies, ends, files, packed_files, broken_lines, a_line_without_end, columns, chats_that_cannot_be,
-                 templates_that_will_not_do, usage, packages_that_are_missing):
+                 templates_that_will_not_do, usage, packages_that_are_missing, setup_without_a_network):
         results.run(f"refused: {test.__name__.replace('_', ' ')}", test, top, tokenizer)
     results.run("refused: class that is another", class_that_is_another, top, llama3)
