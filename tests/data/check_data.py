@@ -37,7 +37,8 @@ def check_streams(results, top, is_long):
         results.prepare(f"{kind}: text is the loop's", streams.equals_the_loop, top, kind, 5_000_000 if is_long else 200_000,
                         is_long or kind in ("gpt2", "fallback"))
         results.run(f"{kind}: a long file", streams.long_file_equals_the_whole, top, kind, 2_000_000 if is_long else 300_000)
-    for test in (streams.forms_of_text, streams.ends_of_documents, streams.a_run_without_seams, streams.keeps_the_small_files, streams.shows_a_stream):
+    for test in (streams.forms_of_text, streams.ends_of_documents, streams.a_run_without_seams, streams.keeps_the_small_files, streams.shows_a_stream,
+                 streams.what_loading_took_is_given_back):
         results.run(test.__name__.replace("_", " "), test, top)
 
 
