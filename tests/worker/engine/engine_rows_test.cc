@@ -51,12 +51,19 @@ TEST_F(EngineRowsTest, ARowThatIsTextTrainsLikeTheText) {
     }
     return rows;
   };
-  const std::string text = ReadSmallFile(config_.data.path, 1 << 20).value(), held_out = text.substr(1000, 500);
+  // Each step has all samples, since their order is of the data's digest and of seq_len.
+  const std::string all = ReadSmallFile(config_.data.path, 1 << 20).value();
+  const auto samples = [&](int64_t begin, int64_t count) {
+    return all.substr(static_cast<size_t>(begin), static_cast<size_t>(count * seq_len + 1));
+  };
+  const std::string text = samples(0, config_.training.global_batch_size);
+  const std::string held_out = samples(1000, config_.data.validation_samples);
+  std::ofstream(folder_ / "one-batch.txt") << text;
   std::ofstream(folder_ / "held-out.txt") << held_out;
   WriteRowsFolder(folder_ / "rows", seq_len + 1, rows_of(text));
   WriteRowsFolder(folder_ / "held-out", seq_len + 1, rows_of(held_out));
   for (const ModelShape& model : {Gpt2(), Llama()}) {
-    config_.data.path = (folder_ / "text.txt").string();
+    config_.data.path = (folder_ / "one-batch.txt").string();
     config_.data.validation_path = (folder_ / "held-out.txt").string();
     config_.training.seq_len = seq_len;
     const Outcome by_text = TrainOk(Assign(model, {{{8}, 1.0}}));
