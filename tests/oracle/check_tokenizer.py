@@ -120,7 +120,7 @@ def ends_as_its_tokenizer_does(cluster, kind, generation=None):
         GenerationConfig(**generation).save_pretrained(tokenizer)
     text = os.path.join(top, "text.txt")
     with open(text, "w", encoding="utf-8") as file:
-        file.write(tokenizers_made.english(20000))
+        file.write(tokenizers_made.english(60000))
     prepare(tokenizer, os.path.join(top, "tokens"), text)
     AutoConfig.for_model(**SHAPE, vocab_size=WORDS).save_pretrained(top)
     sections = job_sections(cluster, training__steps=1, checkpoint__interval=1, data__path=os.path.join(top, "tokens"))
