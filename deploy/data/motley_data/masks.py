@@ -48,8 +48,9 @@ class Masks:
     def _by_prefix(self, messages, tools, answers):
         if self._train == LAST:
             answers = answers[-1:]
-        texts = self._template.render_all([messages[:answer + 1] for answer in answers], tools)
-        prompts = self._template.render_all([messages[:answer] for answer in answers], tools, prompt=True)
+        beginnings = [(answer + 1, False) for answer in answers] + [(answer, True) for answer in answers]
+        texts = self._template.render_beginnings(messages, tools, beginnings)
+        texts, prompts = texts[:len(answers)], texts[len(answers):]
         turns = [self._turn(text, prompt, tools) for text, prompt in zip(texts, prompts)]
         for turn, answer in zip(turns, answers):
             self._checked(turn, messages, [answer])
@@ -88,12 +89,12 @@ def trained_tokens(document, encoding, added):
     trained, is_open = [False] * len(ids), 0
     at = 0
     for begin, end in document.spans:
-        while at < len(ids) and max(offsets[at][1], offsets[at][0] + 1) <= begin:
+        while at < len(ids) and offsets[at][1] <= begin and offsets[at][0] < begin:
             at += 1
         first = at
         while at < len(ids) and offsets[at][0] < end:
-            trained[at] = True
             at += 1
+        trained[first:at] = [True] * (at - first)
         last = next((i for i in range(at - 1, first - 1, -1) if ids[i] in added), None)
         if last is None or document.text[offsets[last][1]:end].strip():
             is_open += 1

@@ -8,6 +8,7 @@ import signal
 from .errors import DATA, BadRecord, Refused, one_line
 
 MOST_SECONDS = 10   # of one chat
+KEEPS = "{{ motley_keep() }}"   # a template of our own
 SWITCH = "enable_thinking"   # Qwen's, GLM's and Nemotron's name for it
 TAGS = re.compile(r"\{%-?\s*generation\s*-?%\}")
 
@@ -71,28 +72,56 @@ class Template:
         return f"try --template-arg {SWITCH}=false for answers without thoughts, =true for answers with them; else "
 
     def render(self, messages, tools):
-        return self._render([messages], tools, prompt=False, tags=False)[0][0]
+        return self.render_beginnings(messages, tools, [(len(messages), False)])[0]
 
-    def render_all(self, chats, tools, prompt=False):
-        """The text of each: one call for many costs less than many calls."""
-        return self._render(chats, tools, prompt, tags=False)[0]
+    def render_beginnings(self, messages, tools, beginnings):
+        """The text of messages[:end] for each (end, with the prompt for an answer?)."""
+        with self._limits():
+            given, template = self._given(messages, tools), self._compiled(tools)
+            return [template.render(**{**given, "messages": given["messages"][:end], "add_generation_prompt": prompt}) for end, prompt in beginnings]
 
     def render_tags(self, messages, tools):
         """(text, the places of the assistant's parts)"""
-        texts, places = self._render([messages], tools, prompt=False, tags=True)
+        from transformers.utils import chat_template_utils
+        with self._limits():
+            self._compiled(tools)
+            texts, places = chat_template_utils.render_jinja_template(
+                conversations=[messages], tools=tools, chat_template=self.text_for(tools), return_assistant_tokens_mask=True, **self._variables())
         return texts[0], [tuple(place) for place in places[0]]
 
-    def _render(self, chats, tools, prompt, tags):
+    def _variables(self):
+        return {**self._fast.special_tokens_map, **self._arguments}
+
+    def _compiled(self, tools):
+        """Kept by transformers. What tells the day is its own: as an argument the function would be made text of."""
+        from transformers.utils import chat_template_utils
+        template = chat_template_utils._compile_jinja_template(self.text_for(tools))
+        template.globals["strftime_now"] = self._today
+        return template
+
+    def _given(self, messages, tools):
+        """What transformers hands to a template. It makes that message by message, so once is enough for all beginnings of a chat: a chat of
+        ten answers has twenty."""
         import jinja2
         from transformers.utils import chat_template_utils
-        arguments = {**self._fast.special_tokens_map, **self._arguments}
+        variables, kept = self._variables(), {}
+
+        @jinja2.pass_context
+        def keep(context):
+            kept.update((name, value) for name, value in context.get_all().items() if name not in context.globals_keys or name in variables)
+            return ""
+
+        chat_template_utils._compile_jinja_template(KEEPS).globals["motley_keep"] = keep
+        chat_template_utils.render_jinja_template(conversations=[messages], tools=tools, chat_template=KEEPS, **variables)
+        return kept
+
+    @contextlib.contextmanager
+    def _limits(self):
+        """What goes wrong in a template, by name."""
+        import jinja2
         try:
             with time_limit(MOST_SECONDS):
-                # Compiled once and kept there; as an argument the function would be made text of.
-                chat_template_utils._compile_jinja_template(self.text_for(tools)).globals["strftime_now"] = self._today
-                return chat_template_utils.render_jinja_template(
-                    conversations=chats, tools=tools, chat_template=self.text_for(tools), return_assistant_tokens_mask=tags,
-                    add_generation_prompt=prompt, **arguments)
+                yield
         except Endless as error:
             raise Refused(DATA, f"the chat template of {self.name} had no end within {MOST_SECONDS} s; give another by "
                                 "--chat-template FILE") from error
