@@ -12,6 +12,7 @@
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint.h"
 #include "coordinator/client/json.h"
+#include "coordinator/client/read_while_saved.h"
 #include "coordinator/client/watch.h"
 
 namespace motley::client {
@@ -38,7 +39,9 @@ absl::StatusOr<FoundCheckpoint> ExportNewest(const std::string& root, const std:
     MOTLEY_ASSIGN_OR_RETURN(FoundCheckpoint found, FindNewestCheckpoint(root, {}, intact));
     const absl::Status exported = ExportHuggingFace(found.folder, out_folder);
     if (exported.ok()) return found;
-    if (!absl::IsDataLoss(exported)) return exported;
+    std::error_code error;
+    const bool gone = !fs::exists(found.folder, error);  // pruned meanwhile, and not altered
+    if (!absl::IsDataLoss(exported) || gone) return exported;
     altered[found.folder] = exported;
   }
 }
@@ -100,7 +103,7 @@ Exit ExportJob(Context& context, const std::string& id, const std::string& out_f
     // A coordinator from before uids tells none.
     return job->uid().empty() || folder == job->newest_checkpoint() ? absl::OkStatus() : own(manifest, folder);
   };
-  const auto found = ExportNewest(root, out_folder, of_job);
+  const auto found = ReadWhileSaved(root, [&] { return ExportNewest(root, out_folder, of_job); });
   if (absl::IsNotFound(found.status())) {
     return FromFiles(absl::NotFoundError(absl::StrCat(std::string(found.status().message()),
                                                       "; run this where the job's checkpoint folder ", root, " is mounted")));
@@ -110,7 +113,7 @@ Exit ExportJob(Context& context, const std::string& id, const std::string& out_f
 }
 
 Exit ExportFolder(Context& context, const std::string& folder, const std::string& out_folder) {
-  const auto found = ExportAt(folder, out_folder);
+  const auto found = ReadWhileSaved(folder, [&] { return ExportAt(folder, out_folder); });
   if (absl::IsNotFound(found.status())) {
     return FromFiles(absl::NotFoundError(absl::StrCat(std::string(found.status().message()), HintOfJobFolders(folder))));
   }
