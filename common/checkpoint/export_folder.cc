@@ -50,6 +50,10 @@ int RenameToNew(const std::string& from, const std::string& to) {
 }  // namespace
 
 absl::Status CheckNoModel(const std::string& folder) {
+  std::error_code error;
+  if (FileExists(folder) && !std::filesystem::is_directory(folder, error)) {
+    return absl::AlreadyExistsError(absl::StrCat(folder, " is no folder; give a folder to write into, or remove it"));
+  }
   for (const char* name : {kWeightsName, kWeightsIndexName}) {
     const std::string path = absl::StrCat(folder, "/", name);
     if (FileExists(path)) return absl::AlreadyExistsError(absl::StrCat(path, " exists; choose another folder or remove it"));
@@ -63,7 +67,11 @@ ExportFolder::ExportFolder(std::string path, FileDescriptor lock)
       lock_(std::move(lock)) {}
 
 absl::StatusOr<ExportFolder> ExportFolder::Claim(const std::string& path) {
-  MOTLEY_RETURN_IF_ERROR(MakeFolders(path));
+  MOTLEY_RETURN_IF_ERROR(CheckNoModel(path));
+  const absl::Status made = MakeFolders(path);
+  // Something else on the way there: what is missing is nothing that was to be read.
+  if (absl::IsNotFound(made)) return absl::AlreadyExistsError(absl::StrCat(made.message(), "; choose another folder"));
+  MOTLEY_RETURN_IF_ERROR(made);
   FileDescriptor lock(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (lock.get() < 0) return FileError(errno, "open the folder", path);
   const bool locked = ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0;

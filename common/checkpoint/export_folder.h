@@ -12,8 +12,8 @@ namespace motley {
 
 class ExportFolder {
  public:
-  // Made if missing; what an export left there that was killed is removed. ALREADY_EXISTS: it holds a model, or another export
-  // writes into it.
+  // Made if missing; what an export left there that was killed is removed. ALREADY_EXISTS: it holds a model, another export
+  // writes into it, or something else is there or on the way to it.
   static absl::StatusOr<ExportFolder> Claim(const std::string& path);
   ExportFolder(ExportFolder&&) noexcept = default;
   ExportFolder& operator=(ExportFolder&&) = delete;
@@ -34,7 +34,7 @@ class ExportFolder {
   std::set<std::string> partials_;  // names
 };
 
-// ALREADY_EXISTS where the folder holds a model: asked before long work, too.
+// ALREADY_EXISTS where the folder holds a model, or is no folder: asked before long work, too.
 absl::Status CheckNoModel(const std::string& folder);
 
 }  // namespace motley

@@ -37,6 +37,17 @@ TEST(ExportFolderTest, OneExportAtATimeHasIt) {
   EXPECT_TRUE(ExportHuggingFace(root / NameOf(40), root / "out").ok());
 }
 
+TEST(ExportFolderTest, AFileInItsWayIsNoMissingCheckpoint) {
+  TempFolder root;
+  root.Write("file", "somebody's");
+  const absl::Status file = ExportFolder::Claim(root / "file").status(), beneath = ExportFolder::Claim(root / "file/x").status();
+  EXPECT_EQ(file.code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(file.message(), (root / "file") + " is no folder; give a folder to write into, or remove it");
+  EXPECT_EQ(beneath.code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_THAT(std::string(beneath.message()), HasSubstr("cannot make the folder " + (root / "file/x") + ": Not a directory"));
+  EXPECT_EQ(TempFolder::Read(root / "file"), "somebody's");
+}
+
 // Of a machine whose claim is not seen here.
 TEST(ExportFolderTest, WhatAnotherExportWroteMeanwhileStays) {
   TempFolder root;
