@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
+#include "common/weights/small_files.h"
 #include "common/weights/weights_folder.h"
 
 namespace motley {
@@ -54,7 +55,7 @@ absl::Status CheckNoModel(const std::string& folder) {
   if (FileExists(folder) && !std::filesystem::is_directory(folder, error)) {
     return absl::AlreadyExistsError(absl::StrCat(folder, " is no folder; give a folder to write into, or remove it"));
   }
-  for (const char* name : {kWeightsName, kWeightsIndexName}) {
+  for (const char* name : {kWeightsName, kWeightsIndexName, kCardName}) {  // a card may be one that somebody wrote
     const std::string path = absl::StrCat(folder, "/", name);
     if (FileExists(path)) return absl::AlreadyExistsError(absl::StrCat(path, " exists; choose another folder or remove it"));
   }

@@ -20,6 +20,7 @@ class ExportFolder {
   // Removes what was written and got no name.
   ~ExportFolder();
 
+  const std::string& path() const { return path_; }
   // Where the file `name` is written until all are whole: a path that no other export writes.
   std::string Partial(const std::string& name);
   // Gives it its name. ALREADY_EXISTS: it is taken, by an export on a machine where this one's claim is not seen.
@@ -34,7 +35,7 @@ class ExportFolder {
   std::set<std::string> partials_;  // names
 };
 
-// ALREADY_EXISTS where the folder holds a model, or is no folder: asked before long work, too.
+// ALREADY_EXISTS where the folder holds a model or a card, or is no folder: asked before long work, too.
 absl::Status CheckNoModel(const std::string& folder);
 
 }  // namespace motley

@@ -12,6 +12,7 @@
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/checkpoint/export_folder.h"
+#include "common/checkpoint/model_card.h"
 #include "common/checkpoint/special_tokens.h"
 #include "common/model/parameters.h"
 #include "common/weights/base_model.h"
@@ -100,6 +101,8 @@ std::vector<WrittenTensor> TensorsToWrite(const CheckpointManifest& manifest, co
   return tensors;
 }
 
+std::string ExportedName(const SmallFile& file) { return file.name == kCardName ? kBaseCardName : file.name; }
+
 // Of a model that began from its seed; null are the ids that its tokenizer has not, and all of those of bytes.
 std::string ConfigOf(const ModelShape& model, const BaseModel& base) {
   nlohmann::json config = nlohmann::json::parse(ToHfConfig(model));
@@ -118,7 +121,7 @@ absl::Status WriteTexts(const ModelShape& model, const BaseModel& base, const st
     files.push_back({"tokenizer_config.json", ByteTokenizerConfig(model.max_positions)});
   }
   for (const SmallFile& file : files) {
-    const std::string path = absl::StrCat(folder, "/", file.name);
+    const std::string path = absl::StrCat(folder, "/", ExportedName(file));
     MOTLEY_RETURN_IF_ERROR(MakeFolders(std::filesystem::path(path).parent_path().string()));
     MOTLEY_RETURN_IF_ERROR(WriteFileDurably(path, file.text));
   }
@@ -138,27 +141,41 @@ absl::StatusOr<BaseModel> BaseOfCheckpoint(const std::string& checkpoint_folder,
                    std::string(base.status().message()), "; copy that folder from where the job saved"));
 }
 
+absl::Status CheckNoOtherBaseCard(const std::string& folder, const BaseModel& base) {
+  const std::string path = absl::StrCat(folder, "/", kBaseCardName);
+  const std::string* const card = base.Find(kCardName);
+  if (card == nullptr || !FileExists(path)) return absl::OkStatus();
+  MOTLEY_ASSIGN_OR_RETURN(const std::string there, ReadSmallFile(path, static_cast<int64_t>(card->size()) + 1));
+  if (there == *card) return absl::OkStatus();  // an export that was cut off left it
+  return absl::AlreadyExistsError(absl::StrCat(path, " exists and is another card; choose another folder or remove it"));
+}
+
+absl::Status PublishWeights(const std::vector<WrittenFile>& files, ExportFolder& out) {
+  if (files.size() == 1) return out.Publish(files[0].name);
+  for (const WrittenFile& file : files) MOTLEY_RETURN_IF_ERROR(out.PublishPart(file.name));
+  MOTLEY_RETURN_IF_ERROR(WriteFileDurably(out.Partial(kWeightsIndexName), SafetensorsIndex(files)));
+  MOTLEY_RETURN_IF_ERROR(SyncFolder(out.path()));
+  return out.Publish(kWeightsIndexName);
+}
+
 }  // namespace
 
-absl::Status ExportHuggingFace(const std::string& checkpoint_folder, const std::string& out_folder, int64_t most_shard_bytes) {
+absl::Status ExportHuggingFace(const std::string& checkpoint_folder, const std::string& out_folder, const CardFacts& facts,
+                               int64_t most_shard_bytes) {
   MOTLEY_RETURN_IF_ERROR(CheckNoModel(out_folder));  // before a whole checkpoint is read
   MOTLEY_ASSIGN_OR_RETURN(const CheckpointManifest manifest, ReadManifest(checkpoint_folder));
   MOTLEY_RETURN_IF_ERROR(VerifyCheckpoint(checkpoint_folder, manifest));
   MOTLEY_ASSIGN_OR_RETURN(CheckpointReader reader, CheckpointReader::Open(checkpoint_folder));
   MOTLEY_ASSIGN_OR_RETURN(const BaseModel base, BaseOfCheckpoint(checkpoint_folder, manifest));
   MOTLEY_ASSIGN_OR_RETURN(ExportFolder out, ExportFolder::Claim(out_folder));
+  MOTLEY_RETURN_IF_ERROR(CheckNoOtherBaseCard(out_folder, base));
   MOTLEY_RETURN_IF_ERROR(WriteTexts(manifest.model, base, out_folder));
   const std::vector<WrittenFile> files = PlanFiles(TensorsToWrite(manifest, base), most_shard_bytes);
   // Under their names only once all are whole: what is cut off is never taken for a model. Of several the index comes last.
   for (const WrittenFile& file : files) MOTLEY_RETURN_IF_ERROR(WriteWeights(reader, file, out.Partial(file.name)));
-  if (files.size() == 1) {
-    MOTLEY_RETURN_IF_ERROR(out.Publish(files[0].name));
-    return SyncFolder(out_folder);
-  }
-  for (const WrittenFile& file : files) MOTLEY_RETURN_IF_ERROR(out.PublishPart(file.name));
-  MOTLEY_RETURN_IF_ERROR(WriteFileDurably(out.Partial(kWeightsIndexName), SafetensorsIndex(files)));
-  MOTLEY_RETURN_IF_ERROR(SyncFolder(out_folder));
-  MOTLEY_RETURN_IF_ERROR(out.Publish(kWeightsIndexName));
+  MOTLEY_RETURN_IF_ERROR(PublishWeights(files, out));
+  // Last: what was cut off leaves no card, and is exported again.
+  MOTLEY_RETURN_IF_ERROR(ReplaceFileDurably(absl::StrCat(out_folder, "/", kCardName), ModelCard(manifest, base, facts)));
   return SyncFolder(out_folder);
 }
 

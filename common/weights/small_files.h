@@ -10,7 +10,9 @@
 
 namespace motley {
 
-// Tokenizer, templates, how to generate, config.json, and under what terms; not its README, which is about other weights.
+inline constexpr char kCardName[] = "README.md";
+
+// Tokenizer, templates, how to generate, config.json, under what terms, and its card, which is about the weights in that folder.
 bool IsSmallFile(std::string_view name);
 
 struct SmallFile {

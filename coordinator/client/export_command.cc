@@ -3,14 +3,17 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "common/base/clean_text.h"
 #include "common/base/some_names.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint.h"
+#include "coordinator/client/card_facts.h"
 #include "coordinator/client/json.h"
 #include "coordinator/client/read_while_saved.h"
 #include "coordinator/client/watch.h"
@@ -26,8 +29,11 @@ struct ExportFlags {
   std::string id, checkpoint, out;
 };
 
+// What the card of a checkpoint's model says beyond the checkpoint.
+using Facts = std::function<CardFacts(const CheckpointManifest&)>;
+
 // That a checkpoint's bytes were altered shows only while they are read: the one before is taken then.
-absl::StatusOr<FoundCheckpoint> ExportNewest(const std::string& root, const std::string& out_folder,
+absl::StatusOr<FoundCheckpoint> ExportNewest(const std::string& root, const std::string& out_folder, const Facts& facts,
                                              const CheckpointFilter& wanted = {}) {
   std::map<std::string, absl::Status> altered;
   const CheckpointFilter intact = [&](const CheckpointManifest& manifest, const std::string& folder) {
@@ -37,7 +43,7 @@ absl::StatusOr<FoundCheckpoint> ExportNewest(const std::string& root, const std:
   };
   while (true) {
     MOTLEY_ASSIGN_OR_RETURN(FoundCheckpoint found, FindNewestCheckpoint(root, {}, intact));
-    const absl::Status exported = ExportHuggingFace(found.folder, out_folder);
+    const absl::Status exported = ExportHuggingFace(found.folder, out_folder, facts(found.manifest));
     if (exported.ok()) return found;
     std::error_code error;
     const bool gone = !fs::exists(found.folder, error);  // pruned meanwhile, and not altered
@@ -49,8 +55,9 @@ absl::StatusOr<FoundCheckpoint> ExportNewest(const std::string& root, const std:
 // The folder of one checkpoint, or of several.
 absl::StatusOr<FoundCheckpoint> ExportAt(const std::string& folder, const std::string& out_folder) {
   MOTLEY_ASSIGN_OR_RETURN(FoundCheckpoint found, FindCheckpointAt(folder, {}));
-  if (found.folder != folder) return ExportNewest(folder, out_folder);
-  MOTLEY_RETURN_IF_ERROR(ExportHuggingFace(folder, out_folder));
+  const CardFacts facts = CardFactsOf(absl::Now());
+  if (found.folder != folder) return ExportNewest(folder, out_folder, [&](const CheckpointManifest&) { return facts; });
+  MOTLEY_RETURN_IF_ERROR(ExportHuggingFace(folder, out_folder, facts));
   return found;
 }
 
@@ -103,7 +110,13 @@ Exit ExportJob(Context& context, const std::string& id, const std::string& out_f
     // A coordinator from before uids tells none.
     return job->uid().empty() || folder == job->newest_checkpoint() ? absl::OkStatus() : own(manifest, folder);
   };
-  const auto found = ReadWhileSaved(root, [&] { return ExportNewest(root, out_folder, of_job); });
+  const absl::Time now = absl::Now();
+  const CardFacts known = CardFactsOf(*connection, *job, now);
+  const Facts facts = [&](const CheckpointManifest& manifest) {
+    const bool own_facts = job->uid().empty() || manifest.job_uid.empty() || manifest.job_uid.value() == job->uid();
+    return own_facts ? known : CardFactsOf(now);
+  };
+  const auto found = ReadWhileSaved(root, [&] { return ExportNewest(root, out_folder, facts, of_job); });
   if (absl::IsNotFound(found.status())) {
     return FromFiles(absl::NotFoundError(absl::StrCat(std::string(found.status().message()),
                                                       "; run this where the job's checkpoint folder ", root, " is mounted")));
@@ -138,7 +151,8 @@ Action AddExport(CLI::App& app) {
   app.add_option("--checkpoint", flags->checkpoint,
                  "instead of a job: the folder of one checkpoint, or one of several, whose newest is taken; asks no coordinator")
       ->type_name("FOLDER");
-  app.add_option("--out", flags->out, "the folder to write, by default ./JOB; it must not hold a model yet")->type_name("FOLDER");
+  app.add_option("--out", flags->out, "the folder to write, by default ./JOB; it must hold neither a model nor a README.md yet")
+      ->type_name("FOLDER");
   app.footer("Example: motley export --checkpoint checkpoints/demo --out demo");
   return [flags](Context& context) { return Export(context, *flags); };
 }

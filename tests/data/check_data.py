@@ -37,7 +37,8 @@ def check_streams(results, top, is_long):
         results.prepare(f"{kind}: text is the loop's", streams.equals_the_loop, top, kind, 5_000_000 if is_long else 200_000,
                         is_long or kind in ("gpt2", "fallback"))
         results.run(f"{kind}: a long file", streams.long_file_equals_the_whole, top, kind, 2_000_000 if is_long else 300_000)
-    for test in (streams.forms_of_text, streams.ends_of_documents, streams.a_run_without_seams, streams.keeps_the_small_files, streams.shows_a_stream):
+    for test in (streams.forms_of_text, streams.ends_of_documents, streams.a_run_without_seams, streams.keeps_the_small_files, streams.shows_a_stream,
+                 streams.what_loading_took_is_given_back):
         results.run(test.__name__.replace("_", " "), test, top)
 
 
@@ -50,7 +51,8 @@ def check_chats(results, top, is_long):
     results.prepare("rows are full and whole", chats.rows_are_full_and_whole, top, tokenizer, 4000 if is_long else 400)
     results.run("many documents are packed", chats.packs_many, 300_000 if is_long else 20_000)
     for test in (chats.long_chats_are_cut, chats.same_with_three_processes, forms.forms_are_the_same, forms.calls_are_the_same, forms.completions,
-                 forms.what_is_left_out_is_counted, forms.one_day_for_the_folder):
+                 forms.what_is_left_out_is_counted, forms.thoughts_of_documents_of_their_own,
+                 forms.answers_without_an_end_are_counted, forms.one_day_for_the_folder):
         results.run(test.__name__.replace("_", " "), test, top, tokenizer)
     results.run("shows rows", chats.shows_rows, top)
 

@@ -89,6 +89,32 @@ def what_is_left_out_is_counted(top, tokenizer):
     expect(counts == {"reasoning_content that the template leaves out": 1, "tools that the template leaves out": 1}, counts)
 
 
+def thoughts_of_documents_of_their_own(top, tokenizer):
+    """Each answer's document has its thought, which the whole chat has dropped: nothing is left out."""
+    template = write(top, "thinks.jinja", templates.DROPS_THOUGHTS)
+    chat = [{**message, "reasoning_content": f"as {message['content']}"} if message["role"] == ASSISTANT else message for message in CHAT]
+    path = write_lines(os.path.join(top, "thinks.jsonl"), [{"messages": chat}])
+    words = ("--tokenizer", tokenizer, "--seq-len", 64, "--chat-template", template, "--json", path)
+    said = json.loads(run("prepare", "--out", os.path.join(top, "thinks"), *words)[1])
+    expect(said["tokens"]["chats"]["documents"] == {"turns": 2} and said["counts"] == {}, said)
+
+
+def answers_without_an_end_are_counted(top, tokenizer):
+    """GLM's turns end where the next begins. By prefix and by tags; what a model is to end a completion with is the program's."""
+    path = write_lines(os.path.join(top, "open.jsonl"), [{"messages": CHAT}, {"messages": CHAT}])
+    name = "answers that no special token ends: a model may not learn to stop there"
+    for how, text, wanted in (("prefix", templates.without_tags(templates.PLAIN), {name: 4}), ("tags", templates.PLAIN, {name: 4}),
+                              ("closed", templates.CHATML, {})):
+        template = write(top, f"open-{how}.jinja", text)
+        words = ("--tokenizer", tokenizer, "--seq-len", 64, "--chat-template", template, "--json", path)
+        counts = json.loads(run("prepare", "--out", os.path.join(top, f"open-{how}"), *words)[1])["counts"]
+        expect(counts == wanted, f"{how}: {counts}")
+    path = write_lines(os.path.join(top, "closed.jsonl"), [{"prompt": "1 + 1 =", "completion": " 2"}])
+    words = ("--tokenizer", tokenizer, "--seq-len", 64, "--json", path)
+    counts = json.loads(run("prepare", "--out", os.path.join(top, "closed"), *words)[1])["counts"]
+    expect(counts == {}, counts)
+
+
 def one_day_for_the_folder(top, tokenizer):
     template = write(top, "day.jinja", templates.WRITES_THE_DAY)
     folder = made(top, tokenizer, "day", {"messages": CHAT}, template, "--day", "2026-03-01")

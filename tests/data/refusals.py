@@ -254,6 +254,10 @@ def templates_that_will_not_do(top, tokenizer):
     refuse(top, tokenizer, 65, ("refuses the chat: only user and assistant speak here, not tool", ":1: "), *with_template(templates.INST), lines(top, tool))
     refuse(top, tokenizer, 65, ("asks for an answer with", "<think>", "--chat-template FILE"),
            *with_template(templates.without_tags(templates.PROMPTS_A_THOUGHT)), lines(top, CHAT))
+    switched = with_template(templates.without_tags(templates.SWITCHES_A_THOUGHT))
+    refuse(top, tokenizer, 65, "try --template-arg enable_thinking=false for answers without thoughts", *switched, lines(top, CHAT))
+    folder = prepare(tokenizer, os.path.join(top, "switched"), *switched, "--template-arg", "enable_thinking=false", lines(top, CHAT))
+    expect(folder.manifest["chats"]["documents"] == {"prefix": 1}, folder.manifest)
     refuse(top, tokenizer, 65, "is wrong: line 1", *with_template("{% if %}"), lines(top, CHAT))
     refuse(top, tokenizer, 65, "leaves out an answer, 'one'", *with_template(templates.without_tags(templates.CHATML).replace(
         "message.content + '<|im_end|>' -", "'<|im_end|>' -")), lines(top, CHAT))
@@ -303,9 +307,19 @@ def packages_that_are_missing(top, tokenizer):
         environment.OLDEST_TRANSFORMERS = oldest
 
 
+def setup_without_a_network(_top, _tokenizer):
+    """pip says the same again and again; once is enough, and why is kept."""
+    import motley_data.installing as installing
+    tries = "".join(f"WARNING: Retrying (Retry(total={n})) after connection broken by: no name: /simple/a/\n" for n in (2, 1, 0))
+    said = installing._last("Looking in indexes: b\n" + tries + "ERROR: Could not find a version\nERROR: No matching distribution\n")
+    expect(said == "WARNING: Retrying (Retry(total=0)) after connection broken by: no name: /simple/a/ / Looking in indexes: b / "
+           "ERROR: Could not find a version / ERROR: No matching distribution", said)
+
+
 def run_all(results, top):
     tokenizer, llama3 = make("qwen", os.path.join(top, "refusals")), make("llama3", os.path.join(top, "refusals"))
-    for test in (folders_of_tokenizers, vocabularies, ends, files, sets_of_other_programs, archives, packed_files, broken_lines, a_line_without_end, columns, chats_that_cannot_be,
-                 templates_that_will_not_do, usage, packages_that_are_missing):
+    for test in (folders_of_tokenizers, vocabularies, ends, files, sets_of_other_programs, archives, packed_files, broken_lines,
+                 a_line_without_end, columns, chats_that_cannot_be, templates_that_will_not_do, usage, packages_that_are_missing,
+                 setup_without_a_network):
         results.run(f"refused: {test.__name__.replace('_', ' ')}", test, top, tokenizer)
     results.run("refused: class that is another", class_that_is_another, top, llama3)

@@ -2,12 +2,15 @@
 import gzip
 import json
 import os
+import subprocess
+import sys
 
 import numpy
-from transformers import AutoTokenizer
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from harness import expect
-from token_folder import TokenFolder, prepare, run, start, write_lines
+from token_folder import PROGRAM, TokenFolder, prepare, run, start, write_lines
 from tokenizers_made import END, code, english, hostile, make
 
 
@@ -139,3 +142,30 @@ def a_run_without_seams(top):
         expect(code_ == 65 and "no place where the tokens of the text could be told apart" in err, err)
     finally:
         windows.MOST_JOINED = most
+
+
+def what_loading_took_is_given_back(top):
+    """A process keeps a tokenizer and not what its file was read into, which for a large vocabulary is more."""
+    folder = os.path.join(top, "words")
+    words = {f"w{i * 7919:x}": i for i in range(150_000)}
+    tokenizer = Tokenizer(models.WordLevel(words, unk_token="w0"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer).save_pretrained(folder)
+    looks = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from motley_data import environment
+environment.quiet()
+from motley_data.memory import give_back
+from motley_data.tokenizer import Tokenizer
+
+def own():
+    return int(next(line for line in open("/proc/self/status") if line.startswith("RssAnon")).split()[1]) // 1024
+
+tokenizer = Tokenizer(sys.argv[2])
+before = own()
+give_back()
+print(before - own())
+"""
+    done = subprocess.run([sys.executable, "-B", "-c", looks, PROGRAM, folder], capture_output=True, text=True, check=True)
+    expect(int(done.stdout) < 4, f"{done.stdout.strip()} MB were kept")

@@ -57,8 +57,18 @@ REWRITES = """{%- for message in messages -%}
 {%- endfor -%}
 {%- if add_generation_prompt -%}{{- '<|im_start|>assistant\\n' -}}{%- endif -%}"""
 
+# The same of thoughts that come by themselves.
+DROPS_THOUGHTS = """{%- for message in messages -%}
+{{- '<|im_start|>' + message.role + '\\n' -}}
+{%- if message.reasoning_content and loop.last -%}{{- '<think>\\n' + message.reasoning_content + '\\n</think>\\n\\n' -}}{%- endif -%}
+{{- message.content + '<|im_end|>\\n' -}}
+{%- endfor -%}
+{%- if add_generation_prompt -%}{{- '<|im_start|>assistant\\n' -}}{%- endif -%}"""
+
 # Its prompt is not how its answers begin, as R1-Distill's.
 PROMPTS_A_THOUGHT = CHATML.replace("'<|im_start|>assistant\\n' -}}{%- endif", "'<|im_start|>assistant\\n<think>\\n' -}}{%- endif")
+# As Nemotron's: a word of the template says whether it does.
+SWITCHES_A_THOUGHT = PROMPTS_A_THOUGHT.replace("'<|im_start|>assistant\\n<think>\\n'", "'<|im_start|>assistant\\n' + ('' if enable_thinking is false else '<think>\\n')")
 ENDLESS = "{%- for a in range(99999) -%}{%- for b in range(99999) -%}{%- endfor -%}{%- endfor -%}x"
 WRITES_THE_DAY = CHATML.replace("{%- for message in messages -%}", "{{- 'Today: ' + strftime_now('%d %b %Y') + '\\n' -}}{%- for message in messages -%}", 1)
 

@@ -4,14 +4,16 @@
 Runs in the oracle's Python. transformers writes tiny folders of each family, in each type, whole and in shards, with keys of its
 versions 4 and 5; a job on two unlike emulated devices begins with each. Its checkpoint of step 0, exported, has the folder's tensors
 and small files byte for byte. The first step's loss is transformers' on the folder to 1e-12 in float64 and 1e-6 in float32, and
-twenty steps are PyTorch's within the limits of check_plans.py.
+twenty steps are PyTorch's within the limits of check_plans.py. The trained model loads, and its card says what the step records say.
 Folders of weights and of tokens that are damaged or not supported (damaged.py) are refused by name.
 
 usage: check_weights.py [--long]   # --long: each family in each type, whole and in shards
 """
 import glob
 import json
+import math
 import os
+import re
 import shutil
 import sys
 
@@ -20,6 +22,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 
 import torch  # noqa: E402
+from huggingface_hub import ModelCard  # noqa: E402
 from safetensors.torch import load_file, save_file  # noqa: E402
 from transformers import AutoConfig, AutoModelForCausalLM  # noqa: E402
 from transformers.utils.logging import disable_progress_bar  # noqa: E402
@@ -94,7 +97,8 @@ def make_folder(path, family, dtype, sharded):
     model.save_pretrained(path, max_shard_size=total * 2 // 5 if sharded else "5GB")
     shards = glob.glob(os.path.join(path, "model-*.safetensors"))
     expect(len(shards) >= 3 if sharded else not shards, f"transformers wrote {sorted(os.listdir(path))}")
-    for name, text in (("tokenizer_config.json", "{}\n"), ("chat_template.jinja", "{{ messages }}")):
+    for name, text in (("tokenizer_config.json", "{}\n"), ("chat_template.jinja", "{{ messages }}"),
+                       ("README.md", "---\nlicense: mit\n---\n# Theirs\n")):
         with open(os.path.join(path, name), "w", encoding="utf-8") as file:
             file.write(text)
 
@@ -157,11 +161,34 @@ def check_untouched(cluster, job_id, path):
     other = [name for name in was if was[name] != now[name]]
     expect(not other, f"{len(other)} of {len(was)} tensors differ: {[(name, was[name][:2], now[name][:2]) for name in other[:3]]}")
     was, now = small_files_of(path), small_files_of(out)
+    now.pop("README.md")
+    now["README.md"] = now.pop("README.base.md")
     expect(was == now, f"other small files: {sorted(was)}, exported {sorted(now)}")
 
 
-def check_trained_export(cluster, job_id, dtype):
-    out = export(cluster, job_id, STEPS)
+def check_card(out, path, job, sections, records):
+    """As the hub's library reads it; with numbers of the step records."""
+    card = ModelCard.load(os.path.join(out, "README.md"))
+    data = card.data.to_dict()
+    expect(data["base_model"] == os.path.basename(path) and data["library_name"] == "transformers" and data["license"] == "mit", data)
+    expect("motley" in data["tags"], data)
+    rows = dict(re.findall(r"^\| (.+?) \| (.+) \|$", card.text, re.MULTILINE))
+    last, training = records[-1], sections["training"]
+    tokens = STEPS * training["seq_len"] * training["global_batch_size"]
+    wanted = {"job": f"{job['id']}, uid {job['uid']}", "base model": os.path.basename(path), "steps": f"{STEPS}", "license": "as the base's",
+              "tokens trained": f"{tokens} ", "data": f"{os.path.basename(sections['data']['path'])}, digest ",
+              "training loss": f"{last['loss']:.6g} at step {STEPS}",
+              "validation loss": f"{last['validation_loss']:.6g} (perplexity {math.exp(last['validation_loss']):.6g}) at step {STEPS}"}
+    for name, value in wanted.items():
+        expect(rows.get(name, "").startswith(value), f"{name}: {rows.get(name)!r}, {value!r} expected")
+    expect(re.fullmatch(r"20\d\d-\d\d-\d\d", rows["exported"]) and f"# {job['spec'].get('name') or job['id']}\n" in card.text, card.text)
+
+
+def check_trained_export(cluster, job_id, dtype, path, sections):
+    out = os.path.join(cluster.top, "export", job_id)
+    done = cluster.run_motley("export", job_id, "--out", out)
+    expect(done.returncode == 0, f"motley export: {done.stderr}")
+    check_card(out, path, cluster.job(job_id), sections, cluster.steps(job_id))
     model = AutoModelForCausalLM.from_pretrained(out, dtype="auto")
     expect(model.dtype == DTYPES[dtype], f"the trained model is {model.dtype}, the folder {dtype}")
 
@@ -210,7 +237,7 @@ def check_case(results, cluster, family, dtype, sharded, trains_in):
     cluster.wait_for_state(job_id, "SUCCEEDED")
     results.run(f"{name}: untouched, exported", check_untouched, cluster, job_id, path)
     results.run(f"{name}: {STEPS} steps", compare, cluster.steps(job_id), expected, trains_in)
-    results.run(f"{name}: trained, exported", check_trained_export, cluster, job_id, dtype)
+    results.run(f"{name}: trained, exported", check_trained_export, cluster, job_id, dtype, path, sections)
 
 
 def goes_on_from_an_export(cluster):

@@ -140,4 +140,22 @@ absl::StatusOr<bool> SharedProof::AwaitUnlessStopped(absl::Duration unsaved, con
   return true;
 }
 
+// A mean over nothing is none. But it is the job's own mistake only where the data are what was prepared on every node.
+absl::Status SharedProof::NothingCommonToTrain(const std::vector<int64_t>& trained, const std::string& rows,
+                                               const std::string& remedy) {
+  MOTLEY_RETURN_IF_ERROR(Await());
+  const auto other = std::find_if(trained.begin(), trained.end(), [&](int64_t tokens) { return tokens != trained[0]; });
+  if (other == trained.end()) {
+    return absl::FailedPreconditionError(absl::StrCat(rows, " have no token that is trained on, so there is no loss; ", remedy));
+  }
+  Again(true);  // somebody's data are not what they were when they were compared
+  MOTLEY_RETURN_IF_ERROR(Await());
+  const auto rank = static_cast<size_t>(other - trained.begin());
+  return absl::FailedPreconditionError(
+      absl::StrCat(rows, " have ", trained[0], " tokens that are trained on for ", assignment_.devices[0].value(), " and ",
+                   *other, " for ", assignment_.devices[rank].value(),
+                   ", though both nodes' data were compared and are what was prepared; a disk or a memory gave "
+                   "other bytes at one of two reads"));
+}
+
 }  // namespace motley::engine

@@ -63,6 +63,9 @@ class SharedProof {
   // The same; false on all of them where a stop is wished and awaiting it is of no use. `stops` is asked again and again;
   // `unsaved`: rank 0's.
   absl::StatusOr<bool> AwaitUnlessStopped(absl::Duration unsaved, const std::function<bool()>& stops);
+  // By all ranks, of rows of which each found so many tokens that are trained on: always an error, and that of the node whose
+  // data are not what was prepared, if there is one.
+  absl::Status NothingCommonToTrain(const std::vector<int64_t>& trained, const std::string& rows, const std::string& remedy);
 
  private:
   absl::StatusOr<bool> Touched(bool look);

@@ -107,24 +107,6 @@ std::vector<const Dataset*> Trainer::DataSets() const {
   return sets;
 }
 
-// A mean over nothing is none. But it is the job's own mistake only where the data are what was prepared on every node.
-absl::Status Trainer::NothingCommonToTrain(const std::vector<int64_t>& trained, const std::string& rows,
-                                           const std::string& remedy) {
-  MOTLEY_RETURN_IF_ERROR(proof_.Await());
-  const auto other = std::find_if(trained.begin(), trained.end(), [&](int64_t tokens) { return tokens != trained[0]; });
-  if (other == trained.end()) {
-    return absl::FailedPreconditionError(absl::StrCat(rows, " have no token that is trained on, so there is no loss; ", remedy));
-  }
-  proof_.Again(true);  // somebody's data are not what they were when they were compared
-  MOTLEY_RETURN_IF_ERROR(proof_.Await());
-  const auto rank = static_cast<size_t>(other - trained.begin());
-  return absl::FailedPreconditionError(
-      absl::StrCat(rows, " have ", trained[0], " tokens that are trained on for ", assignment_.devices[0].value(), " and ",
-                   *other, " for ", assignment_.devices[rank].value(),
-                   ", though both nodes' data were compared and are what was prepared; a disk or a memory gave "
-                   "other bytes at one of two reads"));
-}
-
 absl::Status Trainer::CheckValidationCounts() {
   const int64_t samples = assignment_.config.data.validation_samples;
   if (samples == 0 || !ValidationData().has_rows()) return absl::OkStatus();
@@ -135,8 +117,8 @@ absl::Status Trainer::CheckValidationCounts() {
   for (const std::vector<double>& of_rank : by_rank) counts.push_back(static_cast<int64_t>(of_rank[0]));
   const bool alike = std::all_of(counts.begin(), counts.end(), [trained](int64_t count) { return count == trained; });
   if (alike && trained > 0) return absl::OkStatus();
-  return NothingCommonToTrain(counts, absl::StrCat("the ", samples, " validation rows"),
-                              "raise data.validation_samples, or give other rows");
+  return proof_.NothingCommonToTrain(counts, absl::StrCat("the ", samples, " validation rows"),
+                                     "raise data.validation_samples, or give other rows");
 }
 
 absl::Status Trainer::CheckValidationData() {
@@ -314,7 +296,7 @@ absl::StatusOr<StepOutcome> Trainer::Step(int64_t step, StepResult& result) {
   MOTLEY_ASSIGN_OR_RETURN(StepOutcome outcome, executor_->Run(program, input));
   if (outcome.scalars.sum.touched) proof_.Again(false);
   if (outcome.is_void) {
-    return NothingCommonToTrain(
+    return proof_.NothingCommonToTrain(
         outcome.scalars.trained_tokens,
         absl::StrCat("the ", config.training.global_batch_size, " rows of ", config.data.path, " in step ", step + 1),
         "raise training.global_batch_size, or prepare the data with more that is trained on");

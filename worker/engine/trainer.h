@@ -55,9 +55,6 @@ class Trainer {
   // That there are as many validation samples as the job asks for, and that something of them counts.
   absl::Status CheckValidationData();
   absl::Status CheckValidationCounts();
-  // By all ranks, of rows of which each found so many tokens that are trained on: always an error, and that of the node whose
-  // data are not what was prepared, if there is one.
-  absl::Status NothingCommonToTrain(const std::vector<int64_t>& trained, const std::string& rows, const std::string& remedy);
   std::vector<const Dataset*> DataSets() const;
   // That all ranks were given programs of one plan.
   absl::Status AgreeOnPrograms();

@@ -1,5 +1,6 @@
 """Where AutoTokenizer reads a folder otherwise than its tokenizer.json has it, a model would be asked in other tokens than it was taught."""
 from .errors import DATA, Refused, one_line
+from .memory import give_back
 
 LOOKED_AT = 1 << 20   # characters
 
@@ -15,6 +16,7 @@ class Agreement:
         except Exception as error:   # a folder of a tokenizer alone has no class to find, and tokenizer.json is enough for us
             self._auto = None
             say(f"AutoTokenizer does not load {tokenizer.folder} ({one_line(error)}); the tokens are those of its tokenizer.json")
+        give_back()
 
     def is_done(self):
         return self._auto is None
@@ -24,6 +26,7 @@ class Agreement:
             return
         if self._left <= 0:
             self._auto = None
+            give_back()
             return
         self._left -= len(text) + 1
         theirs = self._auto(text, add_special_tokens=special).input_ids

@@ -10,6 +10,7 @@ from .template import Template
 from .tokenizer import Tokenizer
 
 
+OPEN = "answers that no special token ends: a model may not learn to stop there"
 BEHIND_CUT = "documents left out: what is trained on lay behind the cut"
 
 
@@ -57,7 +58,7 @@ class ChatWork:
         else:
             messages, tools = mend(chat["messages"], chat["tools"], chat["from_parquet"], counts)
             documents, how = self._masks.documents(messages, tools, chat.get("answers_from", 0))
-            self._count_dropped(messages, tools, documents[-1].text, counts)
+            self._count_dropped(messages, tools, documents, counts)
         encoded = []
         for document in documents:
             try:
@@ -68,13 +69,15 @@ class ChatWork:
                 result.texts.append((document.text, encoding.ids))
             before, behind = document.frame
             ids = [*before, *encoding.ids, *behind]
-            trained = masks.trained_tokens(document, encoding, self._tokenizer.added)
+            trained, is_open = masks.trained_tokens(document, encoding, self._tokenizer.added)
+            if how != "completion" and self._train != masks.ALL:
+                counts[OPEN] += is_open
             trained = [self._train == masks.ALL] * len(before) + trained + [True] * len(behind)
             if any(trained[1:]):
                 encoded.append((document, ids, trained))
         if not encoded:
             raise BadRecord("nothing in it is trained on")
-        result.counts.update(counts)
+        result.counts.update(+counts)   # without what was counted as none
         result.documents_of[how] += len(encoded)
         return encoded
 
@@ -84,14 +87,15 @@ class ChatWork:
         frame = (self._tokenizer.prefix, self._tokenizer.suffix + self._eos)
         return masks.Document(text, [(begin, len(text))], exact=True, frame=frame)
 
-    def _count_dropped(self, messages, tools, text, counts):
+    def _count_dropped(self, messages, tools, documents, counts):
+        """Of a thought it is enough that one document has it: a template that drops old ones gives each answer its own."""
         for message in messages:
             thought = message.get("reasoning_content")
-            if isinstance(thought, str) and thought.strip() and thought.strip() not in text:
+            if isinstance(thought, str) and thought.strip() and not any(thought.strip() in document.text for document in documents):
                 counts["reasoning_content that the template leaves out"] += 1
         for tool in tools or ():
             name = (tool.get("function") or tool).get("name", "")
-            if name not in text:
+            if name not in documents[-1].text:
                 counts["tools that the template leaves out"] += 1
 
     def _take(self, ids, trained, tokens, result):

@@ -11,6 +11,7 @@ from .errors import IO, NO_INPUT, UNAVAILABLE, Refused
 OLDEST, NEWEST = (3, 11), (3, 14)   # of which there are wheels in the list
 LISTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 LIST, PARQUET_LIST = "requirements.lock", "requirements-parquet.lock"
+RETRIED = "WARNING: Retrying"
 SHOWN = 5   # of the last lines that pip said
 
 
@@ -74,4 +75,5 @@ def _install(venv, name, wheels):
 
 def _last(text):
     lines = [line for line in text.strip().splitlines() if line.strip()]
-    return " / ".join(lines[-SHOWN:])
+    tries = [line for line in lines if RETRIED in line]   # the same again and again; the last says why
+    return " / ".join([*tries[-1:], *[line for line in lines if RETRIED not in line][-SHOWN:]])

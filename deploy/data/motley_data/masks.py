@@ -48,8 +48,9 @@ class Masks:
     def _by_prefix(self, messages, tools, answers):
         if self._train == LAST:
             answers = answers[-1:]
-        turns = [self._turn(messages, tools, answer) for answer in answers]
-        texts = [turn.text for turn in turns]
+        texts = self._template.render_all([messages[:answer + 1] for answer in answers], tools)
+        prompts = self._template.render_all([messages[:answer] for answer in answers], tools, prompt=True)
+        turns = [self._turn(text, prompt, tools) for text, prompt in zip(texts, prompts)]
         for turn, answer in zip(turns, answers):
             self._checked(turn, messages, [answer])
         if self._train in (LAST, EACH):
@@ -60,14 +61,13 @@ class Masks:
             return [Document(whole, [span for turn in turns for span in turn.spans])], "prefix"
         return turns, "turns"
 
-    def _turn(self, messages, tools, answer):
-        text = self._template.render(messages[:answer + 1], tools)
-        prompt = self._template.render(messages[:answer], tools, prompt=True)
+    def _turn(self, text, prompt, tools):
         if not text.startswith(prompt):
             same = next((i for i, (a, b) in enumerate(zip(prompt, text)) if a != b), min(len(prompt), len(text)))
             raise Refused(DATA, f"the chat template of {self._template.name} asks for an answer with {prompt[same:same + 40]!r} where the "
                                 f"answers in its text begin with {text[same:same + 40]!r}, so a model would be asked otherwise than it was "
-                                "taught; give one that has both alike, or {% generation %}, by --chat-template FILE")
+                                f"taught; {self._template.switch_of_thoughts(tools)}give one that has both alike, or {{% generation %}}, by "
+                                "--chat-template FILE")
         return Document(text, [(len(prompt), len(text))])
 
     def _checked(self, document, messages, answers):
@@ -83,9 +83,9 @@ class Masks:
 
 
 def trained_tokens(document, encoding, added):
-    """Of each token of the document: is it trained on?"""
-    offsets, ids = encoding.offsets, encoding.ids
-    trained = [False] * len(ids)
+    """(of each token of the document: is it trained on?, how many answers no added token ends)"""
+    offsets, ids = encoding.offsets, encoding.ids   # each makes its list anew
+    trained, is_open = [False] * len(ids), 0
     at = 0
     for begin, end in document.spans:
         while at < len(ids) and max(offsets[at][1], offsets[at][0] + 1) <= begin:
@@ -94,16 +94,11 @@ def trained_tokens(document, encoding, added):
         while at < len(ids) and offsets[at][0] < end:
             trained[at] = True
             at += 1
-        if not document.exact:
-            _end_with_added(document.text, (first, at), end, encoding, trained, added)
+        last = next((i for i in range(at - 1, first - 1, -1) if ids[i] in added), None)
+        if last is None or document.text[offsets[last][1]:end].strip():
+            is_open += 1
+        elif not document.exact:   # the newline that a template writes behind the end of a turn is nothing that a model is to say
+            for i in range(last + 1, at):
+                trained[i] = False
         at = max(first, at - 1)   # a token may lie in two spans
-    return trained
-
-
-def _end_with_added(text, tokens, end, encoding, trained, added):
-    """The newline that a template writes behind the end of a turn is nothing that a model is to say."""
-    first, behind = tokens
-    last = next((i for i in range(behind - 1, first - 1, -1) if encoding.ids[i] in added), None)
-    if last is not None and not text[encoding.offsets[last][1]:end].strip():
-        for i in range(last + 1, behind):
-            trained[i] = False
+    return trained, is_open

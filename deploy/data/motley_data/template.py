@@ -8,6 +8,7 @@ import signal
 from .errors import DATA, BadRecord, Refused, one_line
 
 MOST_SECONDS = 10   # of one chat
+SWITCH = "enable_thinking"   # Qwen's, GLM's and Nemotron's name for it
 TAGS = re.compile(r"\{%-?\s*generation\s*-?%\}")
 
 
@@ -63,15 +64,25 @@ class Template:
     def has_tags(self, tools):
         return TAGS.search(self.text_for(tools)) is not None
 
-    def render(self, messages, tools, prompt=False):
-        return self._render(messages, tools, prompt, tags=False)[0][0]
+    def switch_of_thoughts(self, tools):
+        """What to try first, where the template has a word for it: with thoughts or without, its prompt is another."""
+        if SWITCH not in self.text_for(tools):
+            return ""
+        return f"try --template-arg {SWITCH}=false for answers without thoughts, =true for answers with them; else "
+
+    def render(self, messages, tools):
+        return self._render([messages], tools, prompt=False, tags=False)[0][0]
+
+    def render_all(self, chats, tools, prompt=False):
+        """The text of each: one call for many costs less than many calls."""
+        return self._render(chats, tools, prompt, tags=False)[0]
 
     def render_tags(self, messages, tools):
         """(text, the places of the assistant's parts)"""
-        texts, places = self._render(messages, tools, prompt=False, tags=True)
+        texts, places = self._render([messages], tools, prompt=False, tags=True)
         return texts[0], [tuple(place) for place in places[0]]
 
-    def _render(self, messages, tools, prompt, tags):
+    def _render(self, chats, tools, prompt, tags):
         import jinja2
         from transformers.utils import chat_template_utils
         arguments = {**self._fast.special_tokens_map, **self._arguments}
@@ -80,7 +91,7 @@ class Template:
                 # Compiled once and kept there; as an argument the function would be made text of.
                 chat_template_utils._compile_jinja_template(self.text_for(tools)).globals["strftime_now"] = self._today
                 return chat_template_utils.render_jinja_template(
-                    conversations=[messages], tools=tools, chat_template=self.text_for(tools), return_assistant_tokens_mask=tags,
+                    conversations=chats, tools=tools, chat_template=self.text_for(tools), return_assistant_tokens_mask=tags,
                     add_generation_prompt=prompt, **arguments)
         except Endless as error:
             raise Refused(DATA, f"the chat template of {self.name} had no end within {MOST_SECONDS} s; give another by "

@@ -7,6 +7,7 @@ import shutil
 import numpy
 
 from .errors import DATA, NO_INPUT, Refused, one_line
+from .memory import give_back
 
 FILE = "tokenizer.json"
 SMALL_FILES = (FILE, "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json", "vocab.txt", "merges.txt",
@@ -63,6 +64,7 @@ class Tokenizer:
         self.vocab_size = max(self.backend.get_vocab(with_added_tokens=True).values(), default=-1) + 1
         self.model_vocab_size = read_json(os.path.join(folder, "config.json")).get("vocab_size")
         self.prefix, self.suffix = self._frame()
+        give_back()
 
     def _frame(self):
         """What the tokenizer itself puts before and behind a text."""

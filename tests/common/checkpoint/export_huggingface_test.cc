@@ -91,6 +91,12 @@ TEST(ExportHuggingFaceTest, RefusesToOverwriteAndDamagedCheckpoints) {
   ASSERT_TRUE(ExportHuggingFace(folder, root / "out").ok());
   EXPECT_FALSE(std::filesystem::exists(root / "out/model.safetensors.partial"));
   EXPECT_EQ(ExportHuggingFace(folder, root / "out").code(), absl::StatusCode::kAlreadyExists);
+  root.Write("own/README.md", "written by hand");
+  const absl::Status own = ExportHuggingFace(folder, root / "own");
+  EXPECT_EQ(own.code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_NE(Message(own).find("own/README.md exists; choose another folder or remove it"), std::string::npos) << own;
+  EXPECT_EQ(TempFolder::Read(root / "own/README.md"), "written by hand");
+  EXPECT_FALSE(std::filesystem::exists(root / "own/config.json"));
   root.Write("cut/model.safetensors.partial", "an export that was killed");
   EXPECT_TRUE(ExportHuggingFace(folder, root / "cut").ok());
   root.Write("step-00000040-gen-3/rank-0.bin", "short");
@@ -173,7 +179,7 @@ TEST(ExportHuggingFaceTest, AnUntouchedImportComesOutAsItWas) {
 TEST(ExportHuggingFaceTest, LargerModelsAreInShards) {
   const TempFolder root;
   const std::string folder = WriteImported(root, {TinyLlama()}, {{"config.json", ToHfConfig(TinyLlama())}});
-  ASSERT_TRUE(ExportHuggingFace(folder, root / "out", 3000).ok());
+  ASSERT_TRUE(ExportHuggingFace(folder, root / "out", {}, 3000).ok());
   EXPECT_TRUE(std::filesystem::exists(root / "out/model.safetensors.index.json"));
   EXPECT_FALSE(std::filesystem::exists(root / "out/model.safetensors"));
   ExpectSameTensors(root / "out", TensorsOfTest({TinyLlama()}));
@@ -191,6 +197,24 @@ TEST(ExportHuggingFaceTest, WithoutItsBaseACheckpointIsNotExported) {
   EXPECT_FALSE(std::filesystem::exists(root / "out"));
 }
 
+TEST(ExportHuggingFaceTest, TheCardIsOursAndTheBasesIsBesideIt) {
+  const TempFolder root;
+  const std::string card = "---\nlicense: apache-2.0\n---\n# Theirs\n";
+  const std::string folder = WriteImported(root, {TinyLlama()}, {{"README.md", card}, {"config.json", ToHfConfig(TinyLlama())}});
+  ASSERT_TRUE(ExportHuggingFace(folder, root / "out", {.date = "2026-11-28", .base_model = "Tiny"}).ok());
+  EXPECT_EQ(TempFolder::Read(root / "out/README.base.md"), card);
+  root.Write("again/README.base.md", card);  // as an export that was killed leaves it
+  EXPECT_TRUE(ExportHuggingFace(folder, root / "again").ok());
+  for (const std::string other : {"short", "a card of somebody else's that is longer than the base's"}) {
+    root.Write("other/README.base.md", other);
+    EXPECT_EQ(ExportHuggingFace(folder, root / "other").code(), absl::StatusCode::kAlreadyExists);
+    EXPECT_EQ(TempFolder::Read(root / "other/README.base.md"), other);
+  }
+  const std::string ours = TempFolder::Read(root / "out/README.md");
+  EXPECT_NE(ours.find("\nlicense: apache-2.0\n"), std::string::npos) << ours;
+  EXPECT_NE(ours.find("\n| exported | 2026-11-28 |\n| base model | Tiny |\n"), std::string::npos) << ours;
+}
+
 // Tokens of another program's tokenizer, and weights from the seed.
 TEST(ExportHuggingFaceTest, ATokenizerThatCameWithTheTokensStandsForTheBytes) {
   const TempFolder root;
@@ -204,6 +228,7 @@ TEST(ExportHuggingFaceTest, ATokenizerThatCameWithTheTokensStandsForTheBytes) {
   root.Write(NameOf(40) + "/manifest.json", ManifestToJson(*manifest));
   ASSERT_TRUE(ExportHuggingFace(root / NameOf(40), root / "out").ok());
   EXPECT_EQ(TempFolder::Read(root / "out/tokenizer.json"), tokenizer);
+  EXPECT_FALSE(std::filesystem::exists(root / "out/README.base.md"));
   EXPECT_FALSE(std::filesystem::exists(root / "out/generation_config.json"));
   const auto config = nlohmann::json::parse(TempFolder::Read(root / "out/config.json"));
   EXPECT_EQ(config.at("eos_token_id"), 2);

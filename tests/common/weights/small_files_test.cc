@@ -47,8 +47,8 @@ TEST_F(SmallFilesTest, AreThoseOfAModelAndNoWeights) {
     EXPECT_EQ(file.text, file.name);
     names.push_back(file.name);
   }
-  EXPECT_THAT(names, ElementsAre("LICENSE", "additional_chat_templates/tool.jinja", "chat_template.jinja", "config.json",
-                                 "merges.txt", "tokenizer.json", "vocab.json"));
+  EXPECT_THAT(names, ElementsAre("LICENSE", "README.md", "additional_chat_templates/tool.jinja", "chat_template.jinja",
+                                 "config.json", "merges.txt", "tokenizer.json", "vocab.json"));
   EXPECT_TRUE(CheckSmallFiles(folder_.path(), OpenAnywhere).ok());
 }
 

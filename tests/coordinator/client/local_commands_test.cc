@@ -1,6 +1,7 @@
 // Commands that read or write files: config, plan, export.
 #include <gtest/gtest.h>
 
+#include "coordinator/client/card_facts.h"
 #include "nlohmann/json.hpp"
 #include "tests/common/base/temp_folder.h"
 #include "tests/common/checkpoint/checkpoint_fixture.h"
@@ -212,6 +213,58 @@ TEST(ExportCommandTest, AnAlteredCheckpointIsLeftOutForTheOneBefore) {
   EXPECT_EQ(none.code, 65);
   EXPECT_NE(none.err.find("rank-0.bin was altered"), std::string::npos) << none.err;
   EXPECT_FALSE(std::filesystem::exists(root / "none"));
+}
+
+TEST(ExportCommandTest, TheCardSaysWhatTheCoordinatorKnows) {
+  TempFolder root;
+  FakeMotley fake;
+  ASSERT_TRUE(WriteTestCheckpoint(root / "c", 2, TinyModel(true), 0.5).ok());
+  v1::Job& job = fake.AddJob("job-1", v1::JOB_STATE_SUCCEEDED);
+  job.mutable_spec()->set_name("our books");
+  job.mutable_spec()->mutable_training()->set_seq_len(8);
+  job.mutable_spec()->mutable_training()->set_global_batch_size(4);
+  job.mutable_spec()->mutable_data()->set_path("/data/books/");
+  job.mutable_spec()->mutable_data()->set_validation_path("/data/held-out.txt");
+  job.mutable_spec()->mutable_checkpoint()->set_initial("/models/models--Some--Model/snapshots/0a1b");
+  fake.AddRun("job-1", 3);
+  fake.updates["job-1"][0].mutable_step()->set_has_validation_loss(true);
+  fake.updates["job-1"][0].mutable_step()->set_validation_loss(1.5);
+  job.set_newest_checkpoint(root / ("c/" + NameOf(2)));
+  const Ran ran = Motley(fake, {"export", "job-1", "--out", root / "out"});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const std::string card = TempFolder::Read(root / "out/README.md");
+  for (const char* words :
+       {"base_model: \"Some/Model\"\n", "\n# our books\n", "| job | job-1 |", "| exported | 20", "| base model | Some/Model |",
+        "| data | books, digest ", "| validation data | held-out.txt |", "| steps | 2 |", "| tokens trained | 64 (",
+        "| training loss | 3 at step 2 |", "| validation loss | 1.5 (perplexity 4.48169) at step 1 |"}) {
+    EXPECT_NE(card.find(words), std::string::npos) << words << " in\n" << card;
+  }
+  // Of what it adopted the coordinator knows nothing.
+  ASSERT_TRUE(WriteTestCheckpoint(root / "adopted", 2, TinyModel(true), 0.5, NewestEpoch(3, kOneUid)).ok());
+  job.set_newest_checkpoint(root / ("adopted/" + NameOf(2)));
+  job.set_uid(kOtherUid.value());
+  ASSERT_EQ(Motley(fake, {"export", "job-1", "--out", root / "other"}).code, 0);
+  EXPECT_EQ(TempFolder::Read(root / "other/README.md").find("books"), std::string::npos);
+  const Ran alone = MotleyAlone({"export", "--checkpoint", root / "c", "--out", root / "alone"});
+  ASSERT_EQ(alone.code, 0) << alone.err;
+  const std::string offline = TempFolder::Read(root / "alone/README.md");
+  EXPECT_NE(offline.find("\n# job-1\n"), std::string::npos) << offline;
+  EXPECT_NE(offline.find("| exported | 20"), std::string::npos) << offline;
+  for (const char* unknown : {"base_model", "loss", "tokens", "books"})
+    EXPECT_EQ(offline.find(unknown), std::string::npos) << offline;
+}
+
+// A path of checkpoints or the id of a job names no model.
+TEST(ExportCommandTest, TheBaseIsNamedByItsFolder) {
+  TempFolder root;
+  root.Write("qwen/config.json", "{}");
+  ASSERT_TRUE(WriteTestCheckpoint(root / "chats", 2, TinyModel(true), 0.5).ok());
+  EXPECT_EQ(BaseModelName(root / "qwen/"), "qwen");
+  EXPECT_EQ(BaseModelName(root / "chats"), "");
+  EXPECT_EQ(BaseModelName("chats"), "");
+  EXPECT_EQ(BaseModelName(""), "");
+  EXPECT_EQ(BaseModelName("/on/nodes/alone/Llama-3.2-1B"), "Llama-3.2-1B");
+  EXPECT_EQ(BaseModelName("/hub/models--meta-llama--Llama-3.2-1B"), "meta-llama/Llama-3.2-1B");
 }
 
 TEST(ExportCommandTest, AFolderNeedsNoCoordinator) {

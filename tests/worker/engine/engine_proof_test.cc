@@ -43,6 +43,10 @@ class EngineProofTest : public EngineTest {
     (void)WriteStream(temporary_, "tokens", tokens);
     return OnTwoNodes(fs::path(temporary_ / "tokens"));
   }
+  static void Overwrite(const fs::path& file, char byte) {
+    const std::string bytes(fs::file_size(file), byte);
+    std::ofstream(file, std::ios::binary) << bytes;
+  }
   static void ExpectTheNode(const Outcome& outcome, const std::string& file) {
     const absl::Status blamed = outcome.ends[1].status(), other = outcome.ends[0].status();
     EXPECT_EQ(FaultOf(blamed), Fault::kNode) << blamed;
@@ -58,7 +62,7 @@ TEST_F(EngineProofTest, AMaskOfZerosIsItsNodesFault) {
   config_.data.validation_samples = 0;
   const std::vector<RankAssignment> assignments = RowsOnTwoNodes();
   const fs::path mask = folder_ / "rows-other/mask.bin";
-  std::ofstream(mask, std::ios::binary) << std::string(fs::file_size(mask), '\0');
+  Overwrite(mask, '\0');
   const Outcome outcome = Train(assignments);
   ExpectTheNode(outcome, "mask.bin");
   EXPECT_TRUE(outcome.steps[0].empty()) << "no step is made of it";
@@ -68,7 +72,7 @@ TEST_F(EngineProofTest, AMaskThatCountsOtherwiseIsItsNodesFault) {
   config_.data.validation_samples = 0;
   const std::vector<RankAssignment> assignments = RowsOnTwoNodes();
   const fs::path mask = folder_ / "rows-other/mask.bin";
-  std::ofstream(mask, std::ios::binary) << std::string(fs::file_size(mask), '\xff');
+  Overwrite(mask, '\xff');
   const Outcome outcome = Train(assignments);
   ExpectTheNode(outcome, "mask.bin");
   EXPECT_TRUE(outcome.steps[0].empty());
@@ -97,9 +101,7 @@ TEST_F(EngineProofTest, ADifferenceBehindTheProofIsLookedForAfresh) {
       if (step.step != 3) return;
       struct stat before;
       EXPECT_EQ(::stat(mask.c_str(), &before), 0);
-      std::fstream file(mask, std::ios::in | std::ios::out | std::ios::binary);
-      file << std::string(fs::file_size(mask), '\xff');
-      file.close();
+      Overwrite(mask, '\xff');
       const timespec times[2] = {before.st_atim, before.st_mtim};
       EXPECT_EQ(::utimensat(AT_FDCWD, mask.c_str(), times, 0), 0);
     };

@@ -36,7 +36,7 @@ class EngineRowsTest : public EngineTest {
 };
 
 // A row of one document has no target for its last token, and a sample of text has the next one's first: a row that is a token
-// longer is the same sample.
+// longer is the same sample. Each step has all of them, as text and rows are drawn in orders of their own.
 TEST_F(EngineRowsTest, ARowThatIsTextTrainsLikeTheText) {
   const int64_t seq_len = config_.training.seq_len;
   const auto rows_of = [&](const std::string& text) {
@@ -51,12 +51,14 @@ TEST_F(EngineRowsTest, ARowThatIsTextTrainsLikeTheText) {
     }
     return rows;
   };
-  const std::string text = ReadSmallFile(config_.data.path, 1 << 20).value(), held_out = text.substr(1000, 500);
+  const std::string all = ReadSmallFile(config_.data.path, 1 << 20).value();
+  const std::string text = all.substr(0, 8 * static_cast<size_t>(seq_len) + 1), held_out = all.substr(1000, 500);
+  std::ofstream(folder_ / "eight.txt") << text;
   std::ofstream(folder_ / "held-out.txt") << held_out;
   WriteRowsFolder(folder_ / "rows", seq_len + 1, rows_of(text));
   WriteRowsFolder(folder_ / "held-out", seq_len + 1, rows_of(held_out));
   for (const ModelShape& model : {Gpt2(), Llama()}) {
-    config_.data.path = (folder_ / "text.txt").string();
+    config_.data.path = (folder_ / "eight.txt").string();
     config_.data.validation_path = (folder_ / "held-out.txt").string();
     config_.training.seq_len = seq_len;
     const Outcome by_text = TrainOk(Assign(model, {{{8}, 1.0}}));

@@ -61,8 +61,9 @@ absl::Status JobBase::AddTokenizerOfData() {
   if (absl::IsNotFound(files.status())) return absl::OkStatus();
   MOTLEY_RETURN_IF_ERROR(files.status());
   for (SmallFile& file : *files) {
-    // Its config.json is of the model that the tokenizer came with.
-    if (file.name != kModelConfigName && base_.Find(file.name) == nullptr) base_.files.push_back(std::move(file));
+    // Its config.json and its card are of the model that the tokenizer came with.
+    const bool of_tokenizer = file.name != kModelConfigName && file.name != kCardName;
+    if (of_tokenizer && base_.Find(file.name) == nullptr) base_.files.push_back(std::move(file));
   }
   return absl::OkStatus();
 }

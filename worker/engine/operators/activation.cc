@@ -44,7 +44,7 @@ at::Tensor GeGluBackward(const at::Tensor& grad_output, const at::Tensor& input)
   at::Tensor grad_input = at::empty_like(input, at::MemoryFormat::Contiguous);
   auto [grad_gate, grad_up] = Split(grad_input);
   at::mul_out(grad_up, grad_output, at::gelu(gate, "tanh"));
-  grad_gate.copy_(at::gelu_backward(at::mul(grad_output, up), gate, "tanh"));
+  at::gelu_backward_out(grad_gate, at::mul(grad_output, up), gate, "tanh");
   return grad_input;
 }
 

@@ -71,6 +71,20 @@ TEST_F(JobBaseTest, ARightThatIsRefusedHoldsNoCheckpointUp) {
   EXPECT_NE(Keep(base).value(), "") << "the next one has it";
 }
 
+TEST_F(JobBaseTest, TheDatasTokenizerComesWithoutTheConfigAndTheCardOfItsModel) {
+  folder_.Write("tokens/tokens.json", "{}");
+  for (const char* file : {"tokenizer.json", "tokenizer_config.json", "config.json", "README.md"}) {
+    folder_.Write(std::string("tokens/tokenizer/") + file, "{}");
+  }
+  JobBase base(folder_ / "tokens", Open());
+  const auto name = Keep(base);
+  ASSERT_TRUE(name.ok()) << name.status();
+  const auto kept = ReadBase(root_, *name);
+  ASSERT_TRUE(kept.ok()) << kept.status();
+  EXPECT_NE(kept->Find("tokenizer.json"), nullptr);
+  EXPECT_THAT(kept->files, SizeIs(2));
+}
+
 TEST_F(JobBaseTest, WhatIsDeletedBesideATrainingJobIsWrittenAgain) {
   JobBase base(folder_ / "text", Open());
   base.BeginWith(Weights(), model_);
