@@ -1,8 +1,4 @@
-#include <stdio.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <map>
@@ -15,6 +11,7 @@
 #include "common/checkpoint/byte_tokenizer.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/checkpoint_reader.h"
+#include "common/checkpoint/export_folder.h"
 #include "common/checkpoint/model_card.h"
 #include "common/checkpoint/special_tokens.h"
 #include "common/model/parameters.h"
@@ -144,15 +141,6 @@ absl::StatusOr<BaseModel> BaseOfCheckpoint(const std::string& checkpoint_folder,
                    std::string(base.status().message()), "; copy that folder from where the job saved"));
 }
 
-// A card may be one that somebody wrote.
-absl::Status CheckNoModel(const std::string& folder) {
-  for (const char* name : {kWeightsName, kWeightsIndexName, kCardName}) {
-    const std::string path = absl::StrCat(folder, "/", name);
-    if (FileExists(path)) return absl::AlreadyExistsError(absl::StrCat(path, " exists; choose another folder or remove it"));
-  }
-  return absl::OkStatus();
-}
-
 absl::Status CheckNoOtherBaseCard(const std::string& folder, const BaseModel& base) {
   const std::string path = absl::StrCat(folder, "/", kBaseCardName);
   const std::string* const card = base.Find(kCardName);
@@ -162,37 +150,30 @@ absl::Status CheckNoOtherBaseCard(const std::string& folder, const BaseModel& ba
   return absl::AlreadyExistsError(absl::StrCat(path, " exists and is another card; choose another folder or remove it"));
 }
 
-absl::Status GiveName(const std::string& from, const std::string& to) {
-  if (::rename(from.c_str(), to.c_str()) == 0) return absl::OkStatus();
-  const int error = errno;
-  ::unlink(from.c_str());
-  return FileError(error, "name the exported model", to);
+absl::Status PublishWeights(const std::vector<WrittenFile>& files, ExportFolder& out) {
+  if (files.size() == 1) return out.Publish(files[0].name);
+  for (const WrittenFile& file : files) MOTLEY_RETURN_IF_ERROR(out.PublishPart(file.name));
+  MOTLEY_RETURN_IF_ERROR(WriteFileDurably(out.Partial(kWeightsIndexName), SafetensorsIndex(files)));
+  MOTLEY_RETURN_IF_ERROR(SyncFolder(out.path()));
+  return out.Publish(kWeightsIndexName);
 }
 
 }  // namespace
 
 absl::Status ExportHuggingFace(const std::string& checkpoint_folder, const std::string& out_folder, const CardFacts& facts,
                                int64_t most_shard_bytes) {
+  MOTLEY_RETURN_IF_ERROR(CheckNoModel(out_folder));  // before a whole checkpoint is read
   MOTLEY_ASSIGN_OR_RETURN(const CheckpointManifest manifest, ReadManifest(checkpoint_folder));
   MOTLEY_RETURN_IF_ERROR(VerifyCheckpoint(checkpoint_folder, manifest));
   MOTLEY_ASSIGN_OR_RETURN(CheckpointReader reader, CheckpointReader::Open(checkpoint_folder));
   MOTLEY_ASSIGN_OR_RETURN(const BaseModel base, BaseOfCheckpoint(checkpoint_folder, manifest));
-  MOTLEY_RETURN_IF_ERROR(MakeFolders(out_folder));
-  MOTLEY_RETURN_IF_ERROR(CheckNoModel(out_folder));
+  MOTLEY_ASSIGN_OR_RETURN(ExportFolder out, ExportFolder::Claim(out_folder));
   MOTLEY_RETURN_IF_ERROR(CheckNoOtherBaseCard(out_folder, base));
   MOTLEY_RETURN_IF_ERROR(WriteTexts(manifest.model, base, out_folder));
   const std::vector<WrittenFile> files = PlanFiles(TensorsToWrite(manifest, base), most_shard_bytes);
   // Under their names only once all are whole: what is cut off is never taken for a model. Of several the index comes last.
-  for (const WrittenFile& file : files) {
-    MOTLEY_RETURN_IF_ERROR(WriteWeights(reader, file, absl::StrCat(out_folder, "/", file.name, ".partial")));
-  }
-  for (const WrittenFile& file : files) {
-    const std::string path = absl::StrCat(out_folder, "/", file.name);
-    MOTLEY_RETURN_IF_ERROR(GiveName(absl::StrCat(path, ".partial"), path));
-  }
-  if (files.size() > 1) {
-    MOTLEY_RETURN_IF_ERROR(ReplaceFileDurably(absl::StrCat(out_folder, "/", kWeightsIndexName), SafetensorsIndex(files)));
-  }
+  for (const WrittenFile& file : files) MOTLEY_RETURN_IF_ERROR(WriteWeights(reader, file, out.Partial(file.name)));
+  MOTLEY_RETURN_IF_ERROR(PublishWeights(files, out));
   // Last: what was cut off leaves no card, and is exported again.
   MOTLEY_RETURN_IF_ERROR(ReplaceFileDurably(absl::StrCat(out_folder, "/", kCardName), ModelCard(manifest, base, facts)));
   return SyncFolder(out_folder);

@@ -149,6 +149,9 @@ struct HeartbeatReport {
   int64_t unix_ms = 0;     // the worker's clock of the wall; 0: not said
   std::string doing = {};  // what its ranks do beside their steps that takes long, for people; empty: nothing
 };
+// Of a storage check that could not be started: the node is short of descriptors, processes or memory, and what it says is about
+// itself. No error of data or folder has this code.
+inline constexpr absl::StatusCode kCheckNotStarted = absl::StatusCode::kAborted;
 struct StorageReport {
   JobId job;
   Epoch epoch;

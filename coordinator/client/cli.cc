@@ -12,6 +12,7 @@
 #include "coordinator/client/command.h"
 #include "coordinator/client/command_tree.h"
 #include "coordinator/client/coordinator_address.h"
+#include "coordinator/client/echoed_arguments.h"
 #include "coordinator/client/wrong_usage.h"
 
 namespace motley::client {
@@ -112,7 +113,7 @@ int RunCli(const std::vector<std::string>& arguments, std::ostream& out, std::os
     // A file that a full disk cut off is not to be taken for the whole answer.
     if (!out && exit.code == 0)
       exit = {EX_IOERR, "cannot write to standard output: what was written is not all (is its disk full?)"};
-    Complain(err, exit.message, screen.error_width);
+    Complain(err, WithShortArguments(exit.message, arguments), screen.error_width);
     return exit.code;
   };
   try {

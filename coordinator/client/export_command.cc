@@ -15,6 +15,7 @@
 #include "common/checkpoint/checkpoint.h"
 #include "coordinator/client/card_facts.h"
 #include "coordinator/client/json.h"
+#include "coordinator/client/read_while_saved.h"
 #include "coordinator/client/watch.h"
 
 namespace motley::client {
@@ -44,7 +45,9 @@ absl::StatusOr<FoundCheckpoint> ExportNewest(const std::string& root, const std:
     MOTLEY_ASSIGN_OR_RETURN(FoundCheckpoint found, FindNewestCheckpoint(root, {}, intact));
     const absl::Status exported = ExportHuggingFace(found.folder, out_folder, facts(found.manifest));
     if (exported.ok()) return found;
-    if (!absl::IsDataLoss(exported)) return exported;
+    std::error_code error;
+    const bool gone = !fs::exists(found.folder, error);  // pruned meanwhile, and not altered
+    if (!absl::IsDataLoss(exported) || gone) return exported;
     altered[found.folder] = exported;
   }
 }
@@ -113,7 +116,7 @@ Exit ExportJob(Context& context, const std::string& id, const std::string& out_f
     const bool own_facts = job->uid().empty() || manifest.job_uid.empty() || manifest.job_uid.value() == job->uid();
     return own_facts ? known : CardFactsOf(now);
   };
-  const auto found = ExportNewest(root, out_folder, facts, of_job);
+  const auto found = ReadWhileSaved(root, [&] { return ExportNewest(root, out_folder, facts, of_job); });
   if (absl::IsNotFound(found.status())) {
     return FromFiles(absl::NotFoundError(absl::StrCat(std::string(found.status().message()),
                                                       "; run this where the job's checkpoint folder ", root, " is mounted")));
@@ -123,7 +126,7 @@ Exit ExportJob(Context& context, const std::string& id, const std::string& out_f
 }
 
 Exit ExportFolder(Context& context, const std::string& folder, const std::string& out_folder) {
-  const auto found = ExportAt(folder, out_folder);
+  const auto found = ReadWhileSaved(folder, [&] { return ExportAt(folder, out_folder); });
   if (absl::IsNotFound(found.status())) {
     return FromFiles(absl::NotFoundError(absl::StrCat(std::string(found.status().message()), HintOfJobFolders(folder))));
   }

@@ -41,6 +41,11 @@ bool WriterIsOdd(const DecideView& v) {
   return !v.run.token.empty() && blind >= 2 && 2 * blind > asked;
 }
 
+// It could not look, for want of descriptors, processes or memory: it says something of itself alone.
+bool CouldNotLook(const StorageAnswer& answer) {
+  return answer.answered && !answer.report.error.empty() && answer.report.error_code == kCheckNotStarted;
+}
+
 // What the job began with; before that, what most nodes hold, and of two kinds with as many the one of the first node.
 DataReference ReferenceOf(const DecideView& v) {
   if (!v.job.data.digest.empty()) return {v.job.data, v.job.validation, NodeName()};
@@ -71,6 +76,7 @@ std::map<NodeName, Complaint> Complaints(const DecideView& v, const DataReferenc
   const WeightsReference reference_weights = WeightsOf(v);
   for (const auto& [node, answer] : v.run.storage) {
     const StorageReport& report = answer.report;
+    if (CouldNotLook(answer)) continue;
     if (!answer.answered) {
       if (!late || !answer.asked) continue;
       complaints[node].code = absl::StatusCode::kUnavailable;
@@ -97,6 +103,15 @@ Decision LeaveOutThose(std::map<NodeName, std::string> nodes) {
     absl::StrAppend(text, "node ", entry.first.value(), " is left out: ", entry.second);
   });
   return {LeaveOutNodes{std::move(nodes)}, std::move(reason)};
+}
+
+// By node: who could not look, and why.
+std::map<NodeName, std::string> Blind(const DecideView& v) {
+  std::map<NodeName, std::string> blind;
+  for (const auto& [node, answer] : v.run.storage) {
+    if (CouldNotLook(answer)) blind[node] = answer.report.error;
+  }
+  return blind;
 }
 
 // Nobody is there to go on with, or nobody knows who is right.
@@ -130,17 +145,22 @@ std::optional<Decision> StorageVerdict(const DecideView& v) {
     return Decision{Finish{JobPhase::kFailed, data.code()}, std::string(data.message())};
   }
   const std::map<NodeName, Complaint> complaints = Complaints(v, reference, late);
-  if (complaints.empty()) return std::nullopt;
+  std::map<NodeName, std::string> out = Blind(v);
+  if (complaints.empty() && out.empty()) return std::nullopt;
   // What is right was settled when the job's ranks first started. Before, it is what most nodes see: the first to come may be the
   // one that is wrong.
   const bool settled = v.run.has_run || v.job.started_unix_ms > 0;
   std::set<NodeName> nodes;  // those that passed before are not asked again
   for (const DeviceDescription& device : v.run.considered) nodes.insert(NodeOf(device.id));
+  for (const auto& [node, why] : out) nodes.erase(node);
+  // Nothing is known against data and folder, and descriptors are free again some day.
+  if (nodes.empty()) {
+    return Decision{RetryLater{}, absl::StrCat("node ", out.begin()->first.value(), ": ", out.begin()->second)};
+  }
   const size_t others = nodes.size() - complaints.size();
-  if (settled ? others == 0 : 2 * others <= nodes.size()) {
+  if (!complaints.empty() && (settled ? others == 0 : 2 * others <= nodes.size())) {
     return GiveUp(v, complaints.begin()->first, complaints.begin()->second);
   }
-  std::map<NodeName, std::string> out;
   for (const auto& [node, complaint] : complaints) out[node] = complaint.text;
   return LeaveOutThose(std::move(out));
 }

@@ -8,7 +8,6 @@
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "common/base/address.h"
 #include "common/base/addresses_file.h"
 #include "common/base/logging.h"
@@ -70,7 +69,6 @@ int main(int argc, char** argv) {
   if (!refused) worker::LetRanksSave(**worker, absl::Seconds(config.stop_seconds), signals, clock);
   worker->reset();
   if (!refused) return 0;
-  std::cerr << "motley-worker: the coordinator at " << absl::StrJoin(config.coordinators, ", ")
-            << " refused this worker: " << refused->message() << "\n";
+  std::cerr << "motley-worker: " << refused->message() << "\n";
   return worker::ExitCode(*refused);
 }

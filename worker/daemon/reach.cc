@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/clean_text.h"
+#include "common/base/count.h"
 #include "common/base/data_way.h"
 #include "common/base/logging.h"
 #include "worker/daemon/burst.h"
@@ -28,6 +29,9 @@ constexpr absl::Duration kPatience = absl::Seconds(3);
 constexpr absl::Duration kLargePatience = absl::Milliseconds(1500);
 constexpr size_t kMaxWaiting = 32;
 
+// Of descriptors or memory: it says nothing of the node that was to be reached.
+bool IsShortage(int error) { return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM; }
+
 // One connection under way.
 class Attempt {
  public:
@@ -41,13 +45,22 @@ class Attempt {
     held_ = false;
     Begin();
   }
+  // One that had no descriptor may get one now.
+  void BeginAgain() {
+    if (!done_ && !socket_.valid()) Begin();
+  }
   void Begin() {
     AddrInfo info;
     if (absl::Status status = Resolve(target_.address, target_.port, info); !status.ok()) {
       return Fail(std::string(status.message()));
     }
     socket_.Reset(socket(info.list->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-    if (!socket_.valid()) return Fail(strerror(errno));
+    if (!socket_.valid()) {
+      const int error = errno;
+      if (!IsShortage(error)) return Fail(strerror(error));
+      shortage_ = strerror(error);
+      return;
+    }
     if (held_) {
       sockaddr_storage peer{};
       memcpy(&peer, info.list->ai_addr, info.list->ai_addrlen);
@@ -59,6 +72,9 @@ class Attempt {
   }
 
   bool done() const { return done_; }
+  bool has_socket() const { return socket_.valid(); }
+  // Why it could not be tried to the end; empty: it was.
+  const std::string& not_tried() const { return not_tried_; }
   pollfd Poll() const { return {socket_.get(), static_cast<short>(connected_ ? POLLIN : POLLOUT), 0}; }
   ReachAnswer answer() const {
     const bool reached = error_.empty();
@@ -89,6 +105,11 @@ class Attempt {
   }
 
   void OnTimeout(absl::Duration patience) {
+    if (!socket_.valid()) {
+      done_ = true;
+      not_tried_ = shortage_;
+      return;
+    }
     const std::string waited = absl::StrFormat("%.0f s", absl::ToDoubleSeconds(patience));
     Fail(connected_ ? absl::StrCat("connected, but nobody said a word for ", waited)
                     : absl::StrCat("no answer for ", waited, "; is a firewall in between?"));
@@ -96,14 +117,14 @@ class Attempt {
 
   // The same, with time left.
   void TryLargePackets(const std::string& secret, absl::Duration patience, const absl::Notification& cancelled) {
-    if (!error_.empty() || patience <= absl::ZeroDuration()) return;
+    if (!error_.empty() || !not_tried_.empty() || patience <= absl::ZeroDuration()) return;
     const absl::Status status = worker::TryLargePackets(socket_.get(), secret, clock_, patience, cancelled);
     if (!status.ok()) Fail(std::string(status.message()));
   }
 
   // Once the node has said its name.
   void SendBurst(const std::string& secret, absl::Duration patience, const absl::Notification& cancelled) {
-    if (!error_.empty()) return;
+    if (!error_.empty() || !not_tried_.empty()) return;
     const absl::StatusOr<double> rate = worker::SendBurst(socket_.get(), secret, clock_, patience, cancelled);
     if (rate.ok()) {
       rate_ = *rate;
@@ -139,7 +160,7 @@ class Attempt {
   UniqueFd socket_;
   bool connected_ = false, done_ = false;
   double rate_ = 0;
-  std::string line_, error_;
+  std::string line_, error_, shortage_, not_tried_;
 };
 
 void CheckSome(std::vector<Attempt>& attempts, const Clock& clock, absl::Duration patience, const absl::Notification& cancelled) {
@@ -150,13 +171,17 @@ void CheckSome(std::vector<Attempt>& attempts, const Clock& clock, absl::Duratio
     }
     std::vector<pollfd> fds;
     std::vector<Attempt*> open;
+    bool all_done = true;
     for (Attempt& attempt : attempts) {
+      attempt.BeginAgain();
       if (attempt.done()) continue;
+      all_done = false;
+      if (!attempt.has_socket()) continue;  // poll takes no more than there may be descriptors
       fds.push_back(attempt.Poll());
       open.push_back(&attempt);
     }
     const absl::Duration left = end - clock.Now();
-    if (open.empty() || left <= absl::ZeroDuration() || cancelled.HasBeenNotified()) break;
+    if (all_done || left <= absl::ZeroDuration() || cancelled.HasBeenNotified()) break;
     poll(fds.data(), fds.size(), static_cast<int>(absl::ToInt64Milliseconds(std::min(left, kSlice))) + 1);
     for (size_t i = 0; i < fds.size(); ++i) {
       if (fds[i].revents != 0) open[i]->OnReady();
@@ -172,6 +197,8 @@ void CheckSome(std::vector<Attempt>& attempts, const Clock& clock, absl::Duratio
 ReachReport CheckReach(const ReachCheckCommand& check, const std::string& own, const Clock& clock, absl::Duration patience,
                        const absl::Notification& cancelled) {
   ReachReport report{check.check_id, {}};
+  size_t not_tried = 0;
+  std::string why;
   const size_t at_a_time = check.burst ? 1 : kAtATime;
   for (size_t begin = 0; begin < check.targets.size() && !cancelled.HasBeenNotified(); begin += at_a_time) {
     std::vector<Attempt> attempts;
@@ -184,7 +211,18 @@ ReachReport CheckReach(const ReachCheckCommand& check, const std::string& own, c
     for (Attempt& attempt : attempts) {
       if (check.large) attempt.TryLargePackets(check.secret, std::min(kLargePatience, large_until - clock.Now()), cancelled);
     }
-    for (const Attempt& attempt : attempts) report.answers.push_back(attempt.answer());
+    for (const Attempt& attempt : attempts) {
+      if (attempt.not_tried().empty()) {
+        report.answers.push_back(attempt.answer());
+      } else {
+        ++not_tried;
+        why = attempt.not_tried();
+      }
+    }
+  }
+  if (not_tried > 0) {
+    LogError(absl::StrCat("whether ", Count(not_tried, "node is", "nodes are"), " reached could not be tried: ", why,
+                          "; give this worker more open files or memory (ulimit -n, the limits of its service)"));
   }
   return report;
 }

@@ -19,7 +19,7 @@ namespace motley::worker {
 // With `burst` one after the other, and each is sent a burst: twice the patience for each. With `large` those that were reached
 // are sent large packets, one after the other and for `patience` in all. The connections leave from `own` as those of ranks do
 // (common/base/data_way.h); empty: from where the kernel likes. An answer's error names node, address and what happened; empty
-// ones once `cancelled`.
+// ones once `cancelled`. Who could not be tried for want of descriptors or memory here has no answer: nothing is known of it.
 ReachReport CheckReach(const ReachCheckCommand& check, const std::string& own, const Clock& clock, absl::Duration patience,
                        const absl::Notification& cancelled);
 

@@ -88,7 +88,11 @@ void Session::Run() {
     // Whoever was welcome is no wrong configuration: a new start, without this one's memory and maybe of a new version, may help.
     if (IsRefusal(status)) {
       const bool for_good = absl::IsPermissionDenied(status) || absl::IsUnauthenticated(status);  // it was forgotten, say
-      return handler_.on_refused(ever_welcomed_ && !for_good ? absl::AbortedError(status.message()) : status);
+      const absl::StatusCode code = ever_welcomed_ && !for_good ? absl::StatusCode::kAborted : status.code();
+      // Without a way nobody was asked: it is this node's own files that say so.
+      const std::string who = way.ok() ? absl::StrCat("the coordinator at ", where, " refused this worker: ")
+                                       : absl::StrCat("this worker cannot ask the coordinator at ", where, " to let it in: ");
+      return handler_.on_refused(absl::Status(code, absl::StrCat(who, std::string(status.message()))));
     }
     const std::string reason(status.message());
     if (welcomed) {

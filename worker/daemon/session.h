@@ -55,7 +55,8 @@ class Session {
     // With each heartbeat: what else is to be sent now. Not set: nothing.
     std::function<std::optional<WorkerReport>()> on_heartbeat;
     std::function<void(const std::string& why)> on_disconnected;
-    // Last call: the session has ended. ABORTED: refused now, although it was welcome before.
+    // Last call: the session has ended. The message says who refused whom, and why. ABORTED: refused now, although it was welcome
+    // before.
     std::function<void(absl::Status)> on_refused;
   };
 

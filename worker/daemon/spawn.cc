@@ -97,6 +97,7 @@ absl::StatusOr<SpawnedProcess> Spawn(const std::string& program, const std::vect
   if (pipe2(pipes, O_CLOEXEC) != 0) return Errno("cannot make the pipe of the rank's output");
   UniqueFd read_end(pipes[0]), write_end(pipes[1]);
   UniqueFd null(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (!null.valid()) return Errno("cannot open /dev/null for the rank");
   absl::StatusOr<UniqueFd> socket = HighCopy(theirs.get()), output = HighCopy(write_end.get()), in = HighCopy(null.get());
   if (!socket.ok()) return socket.status();
   if (!output.ok()) return output.status();

@@ -29,6 +29,7 @@ constexpr absl::Duration kChildrensGoodbye = absl::Seconds(1);
 constexpr size_t kMaxRequestBytes = 64 << 10;
 constexpr size_t kMaxChildren = 64;
 constexpr int kTickMs = 100;  // exits are looked for this often
+constexpr absl::Duration kStartPause = absl::Milliseconds(500);
 constexpr char kRemove[] = "remove", kCheck[] = "check";
 
 std::string Names(const StorageCheckCommand& check) {
@@ -36,6 +37,9 @@ std::string Names(const StorageCheckCommand& check) {
       check.validation_path.empty() ? "" : absl::StrCat(", data.validation_path '", check.validation_path, "'");
   return absl::StrCat("data.path '", check.data_path, "'", validation, " or checkpoint folder '", check.checkpoint_folder, "'");
 }
+
+// Of descriptors, processes or memory (ErrnoToStatus: EMFILE, ENFILE, ENOMEM and the like, EAGAIN of a fork).
+bool IsShortage(const absl::Status& status) { return absl::IsResourceExhausted(status) || absl::IsUnavailable(status); }
 
 bool WroteToken(const StorageCheckCommand& check) { return check.write_token && !check.token.empty(); }
 
@@ -100,7 +104,7 @@ void StorageChecker::Loop() {
     for (const Child& child : children_) {
       fds.push_back({child.process.socket.valid() ? child.process.socket.get() : -1, POLLIN, 0});
     }
-    poll(fds.data(), fds.size(), children_.empty() ? -1 : kTickMs);
+    poll(fds.data(), fds.size(), children_.empty() && !start_again_at_ ? -1 : kTickMs);
     uint64_t count = 0;
     (void)!read(wake_.get(), &count, sizeof(count));
     bool stopping = false;
@@ -128,7 +132,20 @@ void StorageChecker::Loop() {
   for (const Child& child : children_) kill(child.process.pid, SIGKILL);
 }
 
+bool StorageChecker::StartLater(const absl::Status& status, Task task, bool stopping) {
+  if (stopping || task.kind != Kind::kCheck || !IsShortage(status)) return false;
+  const absl::Duration now = clock_.Now();
+  if (task.give_up_at == absl::InfiniteDuration()) task.give_up_at = now + config_.start_patience;
+  if (now >= task.give_up_at) return false;
+  start_again_at_ = now + kStartPause;
+  absl::MutexLock lock(&mutex_);
+  waiting_.push_front(std::move(task));
+  return true;
+}
+
 void StorageChecker::StartWaiting(bool stopping) {
+  if (!stopping && start_again_at_ && clock_.Now() < *start_again_at_) return;
+  start_again_at_.reset();
   while (true) {
     // Those that were killed and still hang in the kernel are not waited for.
     const auto busy = std::count_if(children_.begin(), children_.end(), [](const Child& child) { return !child.killed; });
@@ -140,13 +157,19 @@ void StorageChecker::StartWaiting(bool stopping) {
       task = std::move(waiting_.front());
       waiting_.pop_front();
     }
+    const absl::Status status = Start(task);
+    if (status.ok()) continue;
+    if (StartLater(status, task, stopping)) return;
     StorageReport report{task.command.job, task.command.epoch, "", {}, false, task.command.check_id};
-    const bool wanted = task.kind == Kind::kCheck;
-    if (absl::Status status = Start(std::move(task)); !status.ok()) {
-      LogError(absl::StrCat("storage check: ", status.message()));
-      report.error = CleanLine(std::string(status.message()));
-      if (wanted) outbox_.Push(std::move(report));
+    report.error = CleanLine(std::string(status.message()));
+    if (IsShortage(status)) {
+      report.error = absl::StrCat("the storage check could not be started (", report.error,
+                                  "), which says nothing of the job's data and folder; give this worker more open files, "
+                                  "processes or memory (ulimit -n, ulimit -u, the limits of its service)");
+      report.error_code = kCheckNotStarted;
     }
+    LogError(absl::StrCat("storage check: ", report.error));
+    if (task.kind == Kind::kCheck) outbox_.Push(std::move(report));
   }
 }
 
@@ -155,7 +178,7 @@ absl::Status StorageChecker::Start(Task task) {
   const std::string frame = EncodeFrame(wire::ToProto(CoordinatorCommand(task.command)).SerializeAsString());
   if (frame.size() > kMaxRequestBytes) return absl::InvalidArgumentError(absl::StrCat("paths of ", frame.size(), " bytes"));
   if (children_.size() >= kMaxChildren) {
-    return absl::ResourceExhaustedError(
+    return absl::DeadlineExceededError(
         absl::StrCat(children_.size(), " storage checks were killed and hang still: a file system does not answer"));
   }
   std::vector<std::string> arguments = {kStorageChildWord, check ? kCheck : kRemove};

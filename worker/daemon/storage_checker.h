@@ -6,6 +6,7 @@
 
 #include <deque>
 #include <map>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -26,6 +27,9 @@ struct StorageCheckerConfig {
   absl::Duration check_patience = absl::Seconds(240);  // below what the coordinator waits
   absl::Duration verify_patience = absl::Hours(6);     // of a whole checkpoint; who does not wait any more says so
   absl::Duration remove_patience = absl::Seconds(30);
+  // For a process that the machine has no descriptors or memory for. What others' checks need of the coordinator's patience is
+  // left when the one that all wait for is short of them.
+  absl::Duration start_patience = absl::Seconds(60);
   size_t at_a_time = 4;  // checks; the others wait
   int known_parts = -1;  // memory for what checks digest of the data (spawn.h); outlives the checker; -1: none
 };
@@ -48,6 +52,7 @@ class StorageChecker {
   struct Task {
     Kind kind;
     StorageCheckCommand command;
+    absl::Duration give_up_at = absl::InfiniteDuration();  // starting it
   };
   struct Child {
     Task task;
@@ -60,6 +65,8 @@ class StorageChecker {
 
   void Loop();
   void StartWaiting(bool stopping);
+  // Not now, but perhaps soon: true, and it waits again.
+  bool StartLater(const absl::Status& status, Task task, bool stopping);
   absl::Status Start(Task task);
   // False: it is gone.
   bool Serve(Child& child);
@@ -77,7 +84,9 @@ class StorageChecker {
   std::map<JobId, StorageCheckCommand> tokens_ ABSL_GUARDED_BY(mutex_);  // that this node wrote
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 
-  std::vector<Child> children_;  // the thread's
+  // The thread's.
+  std::vector<Child> children_;
+  std::optional<absl::Duration> start_again_at_;  // what waits could not be started
   std::thread thread_;
 };
 

@@ -186,6 +186,12 @@ TEST(ExportCommandTest, WritesTheNewestThatVerifies) {
   EXPECT_NE(ran.out.find("step 20 of job j"), std::string::npos) << ran.out;
   EXPECT_FALSE(TempFolder::Read(root / "out/model.safetensors").empty());
   EXPECT_EQ(Motley(fake, {"export", "j", "--out", root / "out"}).code, 73);
+  root.Write("file", "somebody's");
+  for (const char* out : {"file", "file/x"}) {
+    const Ran taken = Motley(fake, {"export", "j", "--out", root / out});
+    EXPECT_EQ(taken.code, 73) << taken.err;
+    EXPECT_EQ(taken.err.find("run this where"), std::string::npos) << taken.err;
+  }
   job.set_newest_checkpoint("/not/mounted/step-00000040-gen-3");
   const Ran elsewhere = Motley(fake, {"export", "j", "--out", root / "other"});
   EXPECT_EQ(elsewhere.code, 66);

@@ -105,6 +105,30 @@ TEST_F(StorageTest, WhoCannotReadItsDataIsLeftOutWhereMostCan) {
   EXPECT_EQ(LeftOut(), "n1 ");
 }
 
+// Of descriptors, or memory: it says nothing of data and folder.
+TEST_F(StorageTest, WhoCouldNotLookHasNoVote) {
+  const auto could_not_look = [this](const std::string& name) {
+    StorageReport& report = Answer(name, "");
+    report.error = "the storage check could not be started (Too many open files)";
+    report.error_code = kCheckNotStarted;
+    report.token_seen = false;
+  };
+  could_not_look("n1"), could_not_look("n2"), Answer("n3", "good");
+  EXPECT_EQ(LeftOut(), "n1 n2 ") << "one looked, and found everything";
+  EXPECT_EQ(reason_.find("node n1 is left out: the storage check could not be started"), 0u) << reason_;
+  Answer("n3", "").error = "data.path '/d': no such file";
+  EXPECT_EQ(LeftOut(), "");
+  EXPECT_TRUE(failed_);
+  EXPECT_EQ(reason_, "node n3: data.path '/d': no such file");
+  could_not_look("n3");
+  EXPECT_EQ(LeftOut(), "");
+  EXPECT_FALSE(failed_);
+  EXPECT_EQ(reason_, "node n1: the storage check could not be started (Too many open files)");
+  EXPECT_TRUE(std::holds_alternative<RetryLater>(Now().action)) << "nobody looked: it is waited for";
+  run().has_run = true;
+  EXPECT_TRUE(std::holds_alternative<RetryLater>(Now().action));
+}
+
 TEST_F(StorageTest, WhoSeesAnotherFolderIsLeftOutWhereMostSeeTheSame) {
   run().token = "t";
   run().token_writer = NodeName("n1");

@@ -7,6 +7,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <optional>
+#include <thread>
+
+#include "absl/time/clock.h"
+#include "tests/common/base/no_descriptors.h"
 #include "tests/common/base/patience.h"
 #include "worker/daemon/reach_listener.h"
 
@@ -94,6 +99,33 @@ TEST_F(ReachTest, StrangersThatKeepTheirConnectionsDelayNobody) {
     strangers.push_back(std::move(fd));
   }
   EXPECT_EQ(Check({{NodeName("a"), "127.0.0.1", (*listener)->port()}}).answers[0].error, "");
+}
+
+// The trouble is its own: another node answers as ever.
+TEST_F(ReachTest, WhoHasNoDescriptorAccusesNobody) {
+  auto a = ReachListener::Start("127.0.0.1", NodeName("a"), clock_);
+  ASSERT_TRUE(a.ok()) << a.status();
+  const std::vector<ReachTarget> targets(50, {NodeName("a"), "127.0.0.1", (*a)->port()});
+  {
+    const NoDescriptors none;
+    EXPECT_TRUE(Check(targets).answers.empty());
+  }
+  EXPECT_EQ(Check(targets).answers.size(), targets.size());
+}
+
+TEST_F(ReachTest, WhoGetsADescriptorInTimeGoesOn) {
+  auto a = ReachListener::Start("127.0.0.1", NodeName("a"), clock_);
+  ASSERT_TRUE(a.ok()) << a.status();
+  std::optional<NoDescriptors> none(std::in_place);
+  std::thread later([&] {
+    absl::SleepFor(absl::Milliseconds(200));
+    none.reset();
+  });
+  const ReachReport report = CheckReach({"probe", {{NodeName("a"), "127.0.0.1", (*a)->port()}}}, "127.0.0.9", clock_,
+                                        Patience(absl::Seconds(20)), cancelled_);
+  later.join();
+  ASSERT_EQ(report.answers.size(), 1u);
+  EXPECT_EQ(report.answers[0].error, "");
 }
 
 TEST_F(ReachTest, AnAddressOfAnotherMachineCannotBeListenedOn) {

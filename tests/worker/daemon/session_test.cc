@@ -96,6 +96,7 @@ class SessionTest : public ::testing::Test {
     config.coordinators = {named_.empty() ? Address() : named_};
     config.first_pause = absl::Milliseconds(10);
     config.longest_pause = absl::Milliseconds(100);
+    config.credentials = credentials_;
     Session::Handler handler;
     handler.hello = [this] {
       NodeDescription node;
@@ -132,6 +133,7 @@ class SessionTest : public ::testing::Test {
   std::string key_id_, address_;
   std::atomic<int> connected_{0}, disconnected_{0};
   absl::Status refused_;
+  decltype(SessionConfig::credentials) credentials_;
 };
 
 WorkerReport Event(int rank) { return RankReport{JobId("job"), Epoch(1), rank}; }
@@ -197,12 +199,24 @@ TEST_F(SessionTest, RefusalsEndIt) {
     auto session = Dial();
     EXPECT_TRUE(coordinator_.WaitUntil([&](FakeCoordinator&) { return !refused_.ok(); }));
     EXPECT_EQ(refused_.code(), wanted);
+    EXPECT_THAT(std::string(refused_.message()), HasSubstr("the coordinator at " + Address() + " refused this worker: "));
     EXPECT_THAT(std::string(refused_.message()), HasSubstr("version '9'"));
   }
   EXPECT_EQ(connected_, 0);
   EXPECT_EQ(ExitCode(absl::FailedPreconditionError("")), EX_CONFIG);
   EXPECT_EQ(ExitCode(absl::UnavailableError("")), EX_UNAVAILABLE) << "the unit starts it again: clocks get set, cards come up";
   EXPECT_EQ(ExitCode(absl::UnimplementedError("")), EX_TEMPFAIL) << "the coordinator may be upgraded a moment later";
+}
+
+TEST_F(SessionTest, OwnFilesThatCannotBeReadAreNobodysRefusal) {
+  credentials_ = [](const std::shared_ptr<ShownCertificate>&) {
+    return absl::FailedPreconditionError("cannot read /identity/node.key: No such file or directory");
+  };
+  auto session = Dial();
+  EXPECT_TRUE(coordinator_.WaitUntil([&](FakeCoordinator&) { return !refused_.ok(); }));
+  EXPECT_EQ(refused_.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(refused_.message(), "this worker cannot ask the coordinator at " + Address() +
+                                    " to let it in: cannot read /identity/node.key: No such file or directory");
 }
 
 TEST_F(SessionTest, WhoWasWelcomeBeforeIsToBeStartedAgain) {

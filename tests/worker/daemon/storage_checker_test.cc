@@ -8,8 +8,11 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <optional>
 
+#include "absl/time/clock.h"
 #include "common/data/dataset.h"
+#include "tests/common/base/no_descriptors.h"
 #include "tests/common/base/patience.h"
 #include "worker/daemon/storage_check.h"
 
@@ -124,6 +127,29 @@ TEST_F(StorageCheckerTest, TheEndDoesNotWaitForAHangingCheckAndTheOthersGoOn) {
   checker_->Drop({JobId("job"), Epoch(2), false, "over"});
   checker_.reset();
   EXPECT_EQ(outbox_.size(), 0u);
+}
+
+// What it then says is of itself, not of data or folder.
+TEST_F(StorageCheckerTest, ACheckThatCannotBeStartedIsTriedAgainForAWhile) {
+  Restart({.start_patience = absl::Milliseconds(100)});
+  std::optional<NoDescriptors> none(std::in_place);
+  checker_->Check(check_);
+  StorageReport report = Answer();
+  EXPECT_EQ(report.error_code, kCheckNotStarted);
+  EXPECT_EQ(report.check_id, "probe");
+  EXPECT_THAT(report.error, HasSubstr("could not be started ("));
+  EXPECT_THAT(report.error, HasSubstr("Too many open files"));
+
+  none.reset();
+  Restart({.start_patience = absl::Hours(1)});
+  none.emplace();
+  checker_->Check(check_);
+  absl::SleepFor(absl::Milliseconds(200));
+  EXPECT_EQ(outbox_.size(), 0u);
+  none.reset();
+  report = Answer();
+  EXPECT_EQ(report.error, "");
+  EXPECT_EQ(report.data.bytes, 1000);
 }
 
 TEST_F(StorageCheckerTest, AChildThatDiesIsAnAnswer) {
