@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -102,6 +103,12 @@ inline absl::StatusOr<CheckpointManifest> WriteTestCheckpoint(const std::string&
   const auto published = PublishCheckpoint(root, manifest, fence);
   if (!published.ok()) return published.status();
   return manifest;
+}
+
+inline std::set<std::string> NamesIn(const std::string& folder) {
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) names.insert(entry.path().filename().string());
+  return names;
 }
 
 }  // namespace motley

@@ -17,12 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::set<std::string> NamesIn(const std::string& root) {
-  std::set<std::string> names;
-  for (const auto& entry : fs::directory_iterator(root)) names.insert(entry.path().filename().string());
-  return names;
-}
-
 void Write(const std::string& root, int64_t step, const CheckpointFence& fence, double share = 0.5) {
   const auto written = WriteTestCheckpoint(root, step, TinyModel(true), share, fence);
   ASSERT_TRUE(written.ok()) << written.status();

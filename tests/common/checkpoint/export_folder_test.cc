@@ -16,12 +16,6 @@ namespace {
 
 using testing::HasSubstr;
 
-std::set<std::string> NamesIn(const std::string& folder) {
-  std::set<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) names.insert(entry.path().filename().string());
-  return names;
-}
-
 TEST(ExportFolderTest, OneExportAtATimeHasIt) {
   TempFolder root;
   ASSERT_TRUE(WriteTestCheckpoint(root.path(), 40, TinyModel(true), 0.3).ok());
