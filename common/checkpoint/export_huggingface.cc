@@ -145,8 +145,9 @@ absl::Status CheckNoOtherBaseCard(const std::string& folder, const BaseModel& ba
   const std::string path = absl::StrCat(folder, "/", kBaseCardName);
   const std::string* const card = base.Find(kCardName);
   if (card == nullptr || !FileExists(path)) return absl::OkStatus();
-  MOTLEY_ASSIGN_OR_RETURN(const std::string there, ReadSmallFile(path, static_cast<int64_t>(card->size()) + 1));
-  if (there == *card) return absl::OkStatus();  // an export that was cut off left it
+  const absl::StatusOr<std::string> there = ReadSmallFile(path, static_cast<int64_t>(card->size()));
+  if (there.ok() && *there == *card) return absl::OkStatus();                          // an export that was cut off left it
+  if (!there.ok() && !absl::IsInvalidArgument(there.status())) return there.status();  // not longer, but not to be read
   return absl::AlreadyExistsError(absl::StrCat(path, " exists and is another card; choose another folder or remove it"));
 }
 

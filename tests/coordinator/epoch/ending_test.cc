@@ -2,6 +2,7 @@
 
 #include <sys/resource.h>
 
+#include "common/base/stop_signals.h"
 #include "tests/coordinator/core/core_fixture.h"
 
 namespace motley::coordinator {
@@ -41,6 +42,7 @@ TEST_F(StopEnding, AStopThatDidNotSaveSaysSo) {
 class EndingOnAFullDisk : public CoreTest {
  protected:
   absl::Status End() {
+    IgnoreSignalsOfWrites();
     JobRun& run = AddRun("a");
     core_->state.jobs.at(run.job).phase = JobPhase::kRunning;
     run.stage = Stage::kRunning;
