@@ -41,7 +41,7 @@ TEST_F(StepsTest, AValidationIsShownWithItsPerplexityAndBits) {
   EXPECT_EQ(Shown().validation_bits_per_byte(), 1.5);
   EXPECT_THAT(NewestLine(), EndsWith("  validation loss 1.3863 (perplexity 4.00; 1.50 bits a byte)"));
   EXPECT_THAT(registry_.ToText(), HasSubstr("motley_job_validation_perplexity{job_id=\"a\"} 4\n"));
-  EXPECT_THAT(registry_.ToText(), HasSubstr("motley_job_validation_bits_per_byte{job_id=\"a\"} 1.5\n"));
+  EXPECT_THAT(registry_.ToText(), HasSubstr("motley_job_validation_bpb{job_id=\"a\"} 1.5\n"));
 }
 
 TEST_F(StepsTest, BitsThatAreNotKnownAreNowhere) {
@@ -49,7 +49,7 @@ TEST_F(StepsTest, BitsThatAreNotKnownAreNowhere) {
   EXPECT_TRUE(Shown().has_validation_perplexity());
   EXPECT_FALSE(Shown().has_validation_bits_per_byte());
   EXPECT_THAT(NewestLine(), EndsWith("  validation loss 2.0000 (perplexity 7.39)"));
-  EXPECT_THAT(registry_.ToText(), Not(HasSubstr("motley_job_validation_bits_per_byte{")));
+  EXPECT_THAT(registry_.ToText(), Not(HasSubstr("motley_job_validation_bpb{")));
 }
 
 TEST_F(StepsTest, APerplexityBeyondAllNumbersIsInfinite) {

@@ -18,19 +18,27 @@ namespace motley::engine {
 namespace {
 
 // A plan rounds in more ways than the simplest ones do.
-constexpr double kMostWobbles = 4;
+constexpr double kMostWobbles = 4, kMostStateWobbles = 2;
 
-// A sample at a time, by one rank or by two of which the first has this share of the tensor-parallel work.
-planner::Plan OneUnitPlan(const TinyJob& job, double first_share) {
+// The batch in these microbatches, by one rank or by two of which the first has this share of the tensor-parallel work.
+planner::Plan OneUnitPlan(const TinyJob& job, std::vector<int64_t> microbatches, double first_share) {
   planner::Plan plan = OneDevicePlan(job);
   planner::UnitPlan& unit = plan.pipelines[0].stages[0].units[0];
-  unit.microbatches.assign(static_cast<size_t>(plan.global_batch), 1);
+  unit.microbatches = std::move(microbatches);
   if (first_share == 1) return plan;
   unit.ranks.push_back(unit.ranks[0]);
   unit.ranks[1].device = DeviceId("n1/gpu0");
   unit.ranks[0].tp_share = unit.ranks[0].shard_ratio = first_share;
   unit.ranks[1].tp_share = unit.ranks[1].shard_ratio = 1 - first_share;
   return plan;
+}
+
+// Each sample alone, halves, and the first alone.
+std::vector<std::vector<int64_t>> SimpleDivisions(int64_t batch) {
+  std::vector<std::vector<int64_t>> divisions = {std::vector<int64_t>(static_cast<size_t>(batch), 1)};
+  if (batch > 2) divisions.push_back({batch / 2, batch - batch / 2});
+  if (batch > 3) divisions.push_back({1, batch - 1});
+  return divisions;
 }
 
 absl::StatusOr<TrainingRun> Train(const PlannedJob& planned, std::optional<uint64_t> delays, Devices devices) {
@@ -147,19 +155,25 @@ absl::StatusOr<TrainingRun> Equivalence::OneDevice(const TinyJob& job) {
   return one_device_[job.Name()] = std::move(run);
 }
 
-absl::StatusOr<double> Equivalence::Wobble(const TinyJob& job, bool divided) {
+absl::StatusOr<Differences> Equivalence::Wobble(const TinyJob& job, bool divided) {
   const std::pair<std::string, bool> key(job.Name(), divided);
   if (const auto found = wobble_.find(key); found != wobble_.end()) return found->second;
   MOTLEY_ASSIGN_OR_RETURN(const TrainingRun whole, OneDevice(job));
+  const std::vector<std::vector<int64_t>> divisions = SimpleDivisions(OneDevicePlan(job).global_batch);
+  std::vector<planner::Plan> plans;
+  for (const std::vector<int64_t>& microbatches : divisions) plans.push_back(OneUnitPlan(job, microbatches, 1));
   const int64_t heads = job.model.num_kv_heads;
-  std::set<int64_t> firsts = {heads};  // of these, those of the first of two ranks
-  if (divided && heads > 1) firsts.insert({1, heads / 2, heads - 1});
-  double wobble = 0;
-  for (const int64_t first : firsts) {
-    MOTLEY_ASSIGN_OR_RETURN(
-        const TrainingRun run,
-        Train({job, OneUnitPlan(job, static_cast<double>(first) / static_cast<double>(heads))}, std::nullopt, Devices::kHosts));
-    wobble = std::max(wobble, Compare(run, whole, job.model).curve.relative);
+  if (divided && heads > 1) {
+    for (const int64_t first : std::set<int64_t>{1, heads / 2, heads - 1}) {
+      plans.push_back(OneUnitPlan(job, divisions[0], static_cast<double>(first) / static_cast<double>(heads)));
+    }
+  }
+  Differences wobble;
+  for (planner::Plan& plan : plans) {
+    MOTLEY_ASSIGN_OR_RETURN(const TrainingRun run, Train({job, std::move(plan)}, std::nullopt, Devices::kHosts));
+    const Differences differences = Compare(run, whole, job.model);
+    wobble.curve.Take(differences.curve.relative, differences.curve.where);
+    wobble.state.Take(differences.state.relative, differences.state.where);
   }
   return wobble_[key] = wobble;
 }
@@ -187,10 +201,12 @@ std::string Equivalence::Complaint(const PlannedJob& planned, uint64_t seed) {
   const bool divided = HasUnitsOfSeveral(planned.plan);
   Limits limits = LimitsOf(planned.plan.dtype, divided);
   // Where a gradient's norm leaps, roundings that differ leap with it.
-  if (IsHalf(planned.plan.dtype) && differences->curve.relative > limits.curve) {
-    const absl::StatusOr<double> wobble = Wobble(planned.job, divided);
+  const bool beyond = differences->curve.relative > limits.curve || differences->state.relative > limits.state;
+  if (IsHalf(planned.plan.dtype) && beyond) {
+    const absl::StatusOr<Differences> wobble = Wobble(planned.job, divided);
     if (!wobble.ok()) return wobble.status().ToString();
-    limits.curve = std::max(limits.curve, kMostWobbles * *wobble);
+    limits.curve = std::max(limits.curve, kMostWobbles * wobble->curve.relative);
+    limits.state = std::max(limits.state, kMostStateWobbles * wobble->state.relative);
   }
   return motley::engine::Complaint(*differences, limits);
 }

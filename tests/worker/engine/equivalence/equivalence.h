@@ -43,9 +43,10 @@ class Equivalence {
 
   // Errors of the run.
   absl::StatusOr<TrainingRun> OneDevice(const TinyJob& job);
-  // What roundings alone do in a half type: how far the curve of one device is at most from those of the simplest plans, which
-  // take a sample at a time on one rank and, `divided`, on two with unlike tensor-parallel shares.
-  absl::StatusOr<double> Wobble(const TinyJob& job, bool divided);
+  // What roundings alone do in a half type: how far one device's curve and arrays are at most from those of the simplest plans,
+  // which divide the batch in other ways on one rank and, `divided`, take a sample at a time on two with unlike tensor-parallel
+  // shares.
+  absl::StatusOr<Differences> Wobble(const TinyJob& job, bool divided);
   // Lowers and trains the plan, with its lanes delayed by `seed`. Errors of ValidateForEngine, the lowering, the checks, the run.
   absl::StatusOr<Differences> Run(const PlannedJob& planned, uint64_t seed);
   // Empty: the plan trains like one device. Else what is wrong, in a line.
@@ -54,7 +55,7 @@ class Equivalence {
  private:
   const Devices devices_;
   std::map<std::string, TrainingRun> one_device_;
-  std::map<std::pair<std::string, bool>, double> wobble_;
+  std::map<std::pair<std::string, bool>, Differences> wobble_;
   MemoryPredictions predictions_;
 };
 
