@@ -15,8 +15,7 @@ Metrics::Metrics(MetricsRegistry& r)
       loss(r.Gauge("motley_job_loss", "Training loss of the newest step")),
       validation_loss(r.Gauge("motley_job_validation_loss", "Newest validation loss")),
       validation_perplexity(r.Gauge("motley_job_validation_perplexity", "e to the newest validation loss")),
-      validation_bits_per_byte(
-          r.Gauge("motley_job_validation_bpb", "Newest validation loss in bits for each byte of its text")),
+      validation_bits_per_byte(r.Gauge("motley_job_validation_bpb", "Newest validation loss in bits for each byte of its text")),
       grad_norm(r.Gauge("motley_job_grad_norm", "Gradient norm before clipping")),
       learning_rate(r.Gauge("motley_job_learning_rate", "Learning rate of the newest step")),
       tokens_per_second(r.Gauge("motley_job_tokens_per_second", "Tokens per second of the newest step")),
