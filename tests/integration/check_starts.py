@@ -213,15 +213,19 @@ def jobs_have_owners():
 
 
 def hung_up():
-    """SIGHUP, as a terminal says it that closes, ends them as SIGTERM does."""
-    with TestCluster() as cluster:
-        cluster.start({"n1": [CPU_DEVICE]})
-        for daemon, words in ((cluster.workers["n1"], "told to end"), (cluster.coordinator, "stopping; a running job saves")):
-            daemon.kill(signal.SIGHUP)
-            status = daemon.process.wait(patience(60))
-            with open(daemon.log_path, encoding="utf-8") as file:
-                log = file.read()
-            expect(status == 0 and words in log, f"{daemon.name}: status {status}: {log[-500:]}")
+    """SIGHUP, as a terminal says it that closes, ends them as SIGTERM does; under nohup, which these tests may run by, it does not."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)   # daemons inherit it
+    try:
+        with TestCluster() as cluster:
+            cluster.start({"n1": [CPU_DEVICE]})
+            for daemon, words in ((cluster.workers["n1"], "told to end"), (cluster.coordinator, "stopping; a running job saves")):
+                daemon.kill(signal.SIGHUP)
+                status = daemon.process.wait(patience(60))
+                with open(daemon.log_path, encoding="utf-8") as file:
+                    log = file.read()
+                expect(status == 0 and words in log, f"{daemon.name}: status {status}: {log[-500:]}")
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def signals_without_meaning():
