@@ -14,6 +14,7 @@
 
 #include "common/base/beneath.h"
 #include "common/data/data_size.h"
+#include "tests/common/base/another_tick.h"
 #include "tests/common/data/token_data.h"
 
 namespace motley {
@@ -275,7 +276,7 @@ TEST(DataSourceTest, WhatIsKnownIsNotReadAgain) {
   EXPECT_EQ(BytesRead(*data, known), 8000 + index);
   EXPECT_EQ(BytesRead(*data, known), 0);
   EXPECT_EQ(BytesRead(*OpenAs(path, 8), known), 0) << "the next generation";
-  ::usleep(20'000);  // a tick of the kernel's clock
+  AwaitAnotherTick(path + "/tokens.bin");
   ASSERT_EQ(::chmod((path + "/tokens.bin").c_str(), 0600), 0);
   EXPECT_EQ(BytesRead(*data, known), 8000) << "of the file that was altered alone";
 
@@ -299,7 +300,7 @@ TEST(DataSourceTest, TextThatWasTouchedIsDigestedAgain) {
     const std::string path = folder / "t/" + std::to_string(100 + file);
     struct stat before;
     ASSERT_EQ(::stat(path.c_str(), &before), 0);
-    ::usleep(20'000);  // a tick of the kernel's clock
+    AwaitAnotherTick(path);
     EXPECT_TRUE(ReadRow(*data, Split::kTrain, file * 100 / 9, 9).ok());
     EXPECT_FALSE(*data->TakeTouched(false));
     ASSERT_EQ(::chmod(path.c_str(), 0600), 0);

@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "common/data/data_files.h"
+#include "tests/common/base/another_tick.h"
 #include "tests/common/base/temp_folder.h"
 
 namespace motley {
@@ -25,13 +26,11 @@ class WatchedFileTest : public testing::Test {
     EXPECT_TRUE(watched.ok()) << watched.status();
     return *watched;
   }
-  // A time of change is a tick of the kernel's clock, some milliseconds long.
-  static void AwaitAnotherTick() { ::usleep(20'000); }
   // As a backup program, rsync or an editor puts the time back.
   void WriteAndPutTheTimeBack() {
     struct stat before;
     ASSERT_EQ(::stat(path_.c_str(), &before), 0);
-    AwaitAnotherTick();
+    AwaitAnotherTick(path_);
     std::fstream(path_, std::ios::in | std::ios::out | std::ios::binary).seekp(3).put('x');
     const timespec times[2] = {before.st_atim, before.st_mtim};
     ASSERT_EQ(::utimensat(AT_FDCWD, path_.c_str(), times, 0), 0);
@@ -63,11 +62,11 @@ TEST_F(WatchedFileTest, AWriteBehindWhichTheTimeWasPutBackIsNoted) {
 
 TEST_F(WatchedFileTest, WhatLeavesTheContentsEndsNothing) {
   const auto file = Watch("data");
-  AwaitAnotherTick();
+  AwaitAnotherTick(path_);
   ASSERT_EQ(::chmod(path_.c_str(), 0600), 0);
   EXPECT_EQ(Said(*file), "");
   EXPECT_TRUE(file->TakeTouched());
-  AwaitAnotherTick();
+  AwaitAnotherTick(path_);
   ASSERT_EQ(::link(path_.c_str(), (folder_ / "another name").c_str()), 0);
   EXPECT_EQ(Said(*file), "");
   EXPECT_TRUE(file->TakeTouched());

@@ -8,9 +8,8 @@
 #include <unistd.h>
 
 #include <optional>
-#include <thread>
 
-#include "absl/time/clock.h"
+#include "tests/common/base/counting_clock.h"
 #include "tests/common/base/no_descriptors.h"
 #include "tests/common/base/patience.h"
 #include "worker/daemon/reach_listener.h"
@@ -117,13 +116,12 @@ TEST_F(ReachTest, WhoGetsADescriptorInTimeGoesOn) {
   auto a = ReachListener::Start("127.0.0.1", NodeName("a"), clock_);
   ASSERT_TRUE(a.ok()) << a.status();
   std::optional<NoDescriptors> none(std::in_place);
-  std::thread later([&] {
-    absl::SleepFor(absl::Milliseconds(200));
-    none.reset();
-  });
-  const ReachReport report = CheckReach({"probe", {{NodeName("a"), "127.0.0.1", (*a)->port()}}}, "127.0.0.9", clock_,
+  CountingClock clock;
+  clock.calls_at = 6;  // after several tries
+  clock.at = [&] { none.reset(); };
+  const ReachReport report = CheckReach({"probe", {{NodeName("a"), "127.0.0.1", (*a)->port()}}}, "127.0.0.9", clock,
                                         Patience(absl::Seconds(20)), cancelled_);
-  later.join();
+  EXPECT_FALSE(none);
   ASSERT_EQ(report.answers.size(), 1u);
   EXPECT_EQ(report.answers[0].error, "");
 }

@@ -5,6 +5,7 @@
 
 #include "absl/time/clock.h"
 #include "common/base/fault.h"
+#include "tests/common/base/another_tick.h"
 #include "tests/common/data/token_data.h"
 #include "tests/worker/engine/engine_fixture.h"
 #include "tests/worker/engine/rows_folder.h"
@@ -122,7 +123,7 @@ TEST_F(EngineProofTest, AWriteBehindWhichTheTimeWasPutBackIsFoundBeforeTheNextSa
       if (step.step != 3) return;
       struct stat before;
       EXPECT_EQ(::stat(file.c_str(), &before), 0);
-      absl::SleepFor(absl::Milliseconds(20));  // a tick of the kernel's clock
+      AwaitAnotherTick(file);
       std::fstream(file, std::ios::in | std::ios::out | std::ios::binary).seekp(7000).put('\x01');
       const timespec times[2] = {before.st_atim, before.st_mtim};
       EXPECT_EQ(::utimensat(AT_FDCWD, file.c_str(), times, 0), 0);
@@ -144,7 +145,7 @@ TEST_F(EngineProofTest, AnotherModeOrNameEndsNothing) {
       [&](int rank, FakeHost& host, Engine&) {
         if (rank != 1) return;
         host.on_step = [&](const StepResult& step) {
-          absl::SleepFor(absl::Milliseconds(20));  // a tick of the kernel's clock
+          AwaitAnotherTick(file);
           if (step.step == 3) EXPECT_EQ(::chmod(file.c_str(), 0600), 0);
           if (step.step == 5) EXPECT_EQ(::link(file.c_str(), (file + "-too").c_str()), 0);
         };
