@@ -14,6 +14,7 @@
 #include "common/base/clean_text.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/model/parameters.h"
+#include "common/session/loss_figures.h"
 #include "common/weights/base_model.h"
 #include "common/weights/stored_type.h"
 #include "nlohmann/json.hpp"
@@ -74,7 +75,7 @@ void AddLosses(const CheckpointManifest& manifest, const CardFacts& facts, std::
     const std::string at = absl::StrCat(" at step ", step);
     if (std::isfinite(losses.training)) training = absl::StrCat(losses.training, at);
     if (!losses.validation || !std::isfinite(*losses.validation)) continue;
-    validation = absl::StrCat(*losses.validation, " (perplexity ", std::exp(*losses.validation), ")", at);
+    validation = absl::StrCat(*losses.validation, " (perplexity ", Perplexity(*losses.validation), ")", at);
   }
   rows->emplace_back("training loss", training);
   rows->emplace_back("validation loss", validation);
