@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "common/session/loss_figures.h"
+#include "common/data/loss_figures.h"
 
 namespace motley {
 namespace {

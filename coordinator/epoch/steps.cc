@@ -8,7 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "common/base/count.h"
 #include "common/base/logging.h"
-#include "common/session/loss_figures.h"
+#include "common/data/loss_figures.h"
 #include "common/session/loss_text.h"
 #include "coordinator/epoch/storage_blame.h"
 

@@ -1,10 +1,10 @@
 #include "coordinator/rpc/views.h"
 
 #include "absl/strings/str_cat.h"
+#include "common/data/loss_figures.h"
 #include "common/device/device_kinds.h"
 #include "common/device/rank_builds.h"
 #include "common/device/transport_choice.h"
-#include "common/session/loss_figures.h"
 #include "common/wire/device.h"
 #include "common/wire/job.h"
 #include "common/wire/profile.h"

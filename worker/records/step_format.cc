@@ -1,6 +1,6 @@
 #include "worker/records/step_format.h"
 
-#include "common/session/loss_figures.h"
+#include "common/data/loss_figures.h"
 
 namespace motley::worker {
 namespace {

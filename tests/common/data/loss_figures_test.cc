@@ -1,4 +1,4 @@
-#include "common/session/loss_figures.h"
+#include "common/data/loss_figures.h"
 
 #include <gtest/gtest.h>
 
