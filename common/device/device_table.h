@@ -10,11 +10,13 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
+#include "common/device/card_parts.h"
 
 namespace motley {
 
 struct GpuSpec {
   std::string_view name;
+  CardFamily family = CardFamily::kOther;  // what kernels reach of these rates
   double fp32_flops = 0;
   double tf32_flops = 0;
   double fp16_flops = 0;

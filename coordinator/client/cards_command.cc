@@ -46,6 +46,9 @@ Json CardJson(const GpuSpec& gpu) {
           {"memory_bytes_per_second", gpu.memory_bytes_per_second},
           {"link_bytes_per_second", gpu.link_bytes_per_second},
           {"pcie_bytes_per_second", gpu.pcie_bytes_per_second},
+          {"peer_access", RowOf(gpu.family).peer_access},
+          {"family", std::string(RowOf(gpu.family).name)},
+          {"matrix_part", RowOf(gpu.family).parts.matrix},
           {"source", std::string(gpu.source)}};
 }
 
@@ -92,7 +95,9 @@ Exit ShowCard(Context& context, const std::string& name) {
   PrintProse(context,
              absl::StrCat("  link    ", Gigabytes(link), " GB/s in each direction", link > pcie ? "" : ", to the host too"));
   if (link > pcie) PrintProse(context, absl::StrCat("  host    ", Gigabytes(pcie), " GB/s in each direction"));
+  if (!RowOf(gpu->family).peer_access) PrintProse(context, "  peers   through the host's memory, unless a bridge joins them");
   PrintProse(context, absl::StrCat("  source  ", std::string(gpu->source)));
+  PrintProse(context, absl::StrCat("  reaches ", std::string(RowOf(gpu->family).source)));
   context.out << "\nIn a cluster file:\n\n"
               << ClusterLine(*gpu) << "\n\nIn a worker's configuration, as an emulated device:\n\n"
               << DeviceLines(*gpu) << "\n";

@@ -20,6 +20,20 @@ absl::Status CheckRange(const std::string& where, const char* field, double valu
                           " (is it given in the right unit?)"));
 }
 
+absl::Status CheckPart(const std::string& field, double value, bool zero_allowed) {
+  if (std::isfinite(value) && value <= 1 && (value > 0 || (zero_allowed && value == 0))) return absl::OkStatus();
+  return Bad(absl::StrCat(field, " is ", value, "; it is a part of the whole: ", zero_allowed ? "0 to 1" : "above 0, at most 1"));
+}
+
+absl::Status CheckParts(const std::string& where, const CardParts& parts) {
+  for (const auto& [field, part] : {std::pair("matrix_part", parts.matrix), std::pair("attention_part", parts.attention),
+                                    std::pair("memory_part", parts.memory)}) {
+    MOTLEY_RETURN_IF_ERROR(CheckPart(absl::StrCat(where, ": ", field), part, false));
+  }
+  MOTLEY_RETURN_IF_ERROR(CheckRange(where, "attention_tokens", parts.attention_tokens, 0, kMostAttentionTokens, "tokens"));
+  return CheckRange(where, "deviation", parts.deviation, 0, kMostDeviation, "of a logarithm");
+}
+
 absl::Status CheckKind(const CardKind& kind) {
   const std::string where = absl::StrCat("card ", kind.name);
   if (kind.name.empty()) return Bad("a card has no name");
@@ -30,7 +44,9 @@ absl::Status CheckKind(const CardKind& kind) {
   }
   MOTLEY_RETURN_IF_ERROR(
       CheckRange(where, "memory_bytes", static_cast<double>(kind.memory_bytes), kLeastDeviceBytes, kMostDeviceBytes, "bytes"));
-  return CheckRange(where, "memory_bytes_per_second", kind.memory_bytes_per_second, kLeastRate, kMostMemoryRate, "bytes/s");
+  MOTLEY_RETURN_IF_ERROR(
+      CheckRange(where, "memory_bytes_per_second", kind.memory_bytes_per_second, kLeastRate, kMostMemoryRate, "bytes/s"));
+  return CheckParts(where, kind.parts);
 }
 
 absl::Status CheckPcieRoots(const Cluster& cluster, const ClusterNode& node, const std::string& where) {
@@ -84,6 +100,8 @@ absl::Status CheckNode(const Cluster& cluster, const ClusterNode& node) {
         CheckRange(where, "host link", node.host_link_bytes_per_second, kLeastRate, kMostDeviceLinkRate, "bytes/s"));
   }
   MOTLEY_RETURN_IF_ERROR(CheckRange(where, "device link latency", node.device_link_latency_seconds, 0, kMostLatencySeconds, "s"));
+  MOTLEY_RETURN_IF_ERROR(CheckPart(absl::StrCat(where, ": collective_part"), node.collective_part, false));
+  MOTLEY_RETURN_IF_ERROR(CheckPart(absl::StrCat(where, ": hidden_part"), node.hidden_part, true));
   MOTLEY_RETURN_IF_ERROR(CheckRange(where, "NIC latency", node.nic_latency_seconds, 0, kMostLatencySeconds, "s"));
   MOTLEY_RETURN_IF_ERROR(CheckRange(where, "price", node.price_per_hour, 0, 1e6, "an hour"));
   MOTLEY_RETURN_IF_ERROR(
@@ -152,11 +170,6 @@ absl::Status CheckConnected(const Cluster& cluster) {
     }
   }
   return absl::OkStatus();
-}
-
-absl::Status CheckPart(const char* field, double value, bool zero_allowed) {
-  if (std::isfinite(value) && value <= 1 && (value > 0 || (zero_allowed && value == 0))) return absl::OkStatus();
-  return Bad(absl::StrCat(field, " is ", value, "; it is a part of the whole: ", zero_allowed ? "0 to 1" : "above 0, at most 1"));
 }
 
 // `matrix` by the kept rows and columns; empty stays empty.

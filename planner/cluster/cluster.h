@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/dtype.h"
 #include "common/base/ids.h"
+#include "common/device/card_parts.h"
 #include "common/device/device.h"
 #include "common/device/device_ranges.h"
 #include "common/session/profile.h"
@@ -33,6 +34,7 @@ struct CardKind {
   std::string card = {};            // what is sold, where several of it were measured apart: "L4" of "L4-2"; empty: the name
   NcclPath nccl = NcclPath::kNone;  // of a live cluster; in a file where it says so
   bool launches_ahead = true;       // its host, of what it computes; what is emulated or a CPU computes when it is told to
+  CardParts parts = {};             // of the rates above, where nobody measured
   friend bool operator==(const CardKind&, const CardKind&) = default;
 };
 
@@ -56,6 +58,9 @@ struct ClusterNode {
   std::vector<int> devices;                 // into Cluster::devices, ascending
   double device_link_bytes_per_second = 0;  // each device's own link, each direction: NVLink or PCIe
   double device_link_latency_seconds = 0;
+  // Of the device links: the part that a collective reaches, and of a collective's time the part that costs compute beside it
+  // nothing. Below 1 where the link is the data sheet's.
+  double collective_part = 1, hidden_part = 1;
   double nic_bytes_per_second = 0;  // each direction, shared by the node's devices; 0 = the node has no network
   double nic_latency_seconds = 0;
   int64_t host_memory_bytes = 0;          // for offload; 0 = not known, offload is not planned
@@ -98,7 +103,9 @@ struct Cluster {
 
 // What Validate takes for a slip in the unit, beside the ranges of devices.
 inline constexpr double kMostHostBytes = 1e15;
-inline constexpr double kMostMemoryRate = 1e14;  // bytes a second, of a card's memory
+inline constexpr double kMostMemoryRate = 1e14;   // bytes a second, of a card's memory
+inline constexpr double kMostCardNicRate = 1e11;  // bytes a second, of one card's NIC: the fastest that are sold have 800 Gbit/s
+inline constexpr double kMostAttentionTokens = 1e6, kMostDeviation = 2;
 
 // Sizes, rates, symmetry, indices. INVALID_ARGUMENT names node or device, field and remedy.
 absl::Status Validate(const Cluster& cluster);

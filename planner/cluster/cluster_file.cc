@@ -19,17 +19,45 @@ namespace {
 // Round figures of NCCL inside a node and of TCP in a machine room; docs/use/clusters.md.
 constexpr double kDeviceLatencySeconds = 5e-6, kNicLatencySeconds = 20e-6;
 
-constexpr std::initializer_list<Unit> kNicUnits = {{"nic_gbit_per_second", kGigabit}, {"nic_gb_per_second", kGiga}};
+// A plain `nic_` is the node's, as files always meant it.
+constexpr std::initializer_list<Unit> kNicUnits = {{"nic_gbit_per_second", kGigabit},
+                                                   {"nic_gb_per_second", kGiga},
+                                                   {"node_nic_gbit_per_second", kGigabit},
+                                                   {"node_nic_gb_per_second", kGiga}};
+constexpr std::initializer_list<Unit> kCardNicUnits = {{"card_nic_gbit_per_second", kGigabit}, {"card_nic_gb_per_second", kGiga}};
+
+// What a link of the data sheet gives a collective, and how much of it hides, of tiers that were compared with steps:
+// docs/inside/card-parts.md.
+constexpr double kNvlinkPart = 0.7, kHiddenPart = 0.5;
+// Boards that do not reach each other write to the host's memory and read from there.
+constexpr double kThroughHostPart = 0.25;
+constexpr double kLeastPart = 0.001;
+
+// Of one card's NIC; beyond what any has it is likely its node's sum.
+std::optional<double> ReadCardNic(ClusterTable& table) {
+  const std::optional<double> nic = table.Quantity(kCardNicUnits, kLeastRate, kMostNicRate);
+  if (!nic || *nic <= kMostCardNicRate) return nic;
+  const char* const key = table.Has(kCardNicUnits.begin()->key) ? kCardNicUnits.begin()->key : kCardNicUnits.begin()[1].key;
+  table.Problem(key, absl::StrCat("is ", *nic / kGigabit, " Gbit/s for each card, and no card's NIC has more than ",
+                                  kMostCardNicRate / kGigabit, "; is it the node's sum? Then it is node_nic_gbit_per_second"));
+  return std::nullopt;
+}
 
 NodeNumbers ReadNumbers(ClusterTable& table) {
   NodeNumbers numbers;
   numbers.nic = table.Quantity(kNicUnits, kLeastRate, kMostNicRate);
+  numbers.card_nic = ReadCardNic(table);
+  if (numbers.nic && numbers.card_nic) {
+    table.Problem("nic_gbit_per_second", "the network is given for the node and for each card; leave one of them out");
+  }
   numbers.nic_latency = table.Quantity({{"nic_latency_us", kMicro}}, 0, kMostLatencySeconds);
   numbers.device_link = table.Quantity({{"device_link_gb_per_second", kGiga}}, kLeastRate, kMostDeviceLinkRate);
   numbers.device_latency = table.Quantity({{"device_link_latency_us", kMicro}}, 0, kMostLatencySeconds);
   numbers.host_link = table.Quantity({{"host_link_gb_per_second", kGiga}}, kLeastRate, kMostDeviceLinkRate);
   numbers.host_memory = table.Quantity({{"host_memory_gib", kGiB}}, kGiB / 1024, kMostHostBytes);
   numbers.price = table.Quantity({{"usd_per_hour", 1}}, 0, 1e6);
+  numbers.collective_part = table.Quantity({{"collective_part", 1}}, kLeastPart, 1);
+  numbers.hidden_part = table.Quantity({{"hidden_part", 1}}, 0, 1);
   return numbers;
 }
 
@@ -56,6 +84,7 @@ std::optional<int> ClusterReader::CardNamed(const ClusterTable& table, const cha
     card.kind = KindOfCard(*gpu);
     card.link = gpu->link_bytes_per_second;
     card.pcie = gpu->pcie_bytes_per_second;
+    card.peer_access = RowOf(gpu->family).peer_access;
   }
   for (size_t k = 0; k < cards_.size(); ++k) {
     if (cards_[k].kind.name == card.kind.name) return static_cast<int>(k);
@@ -73,7 +102,7 @@ void ClusterReader::ReadCard(const toml::table& toml) {
   if (const std::optional<std::string> like = table.Text("like")) {
     const absl::StatusOr<GpuSpec> gpu = FindGpu(*like);
     if (!gpu.ok()) return table.Problem("like", std::string(gpu.status().message()));
-    card = {KindOfCard(*gpu), gpu->link_bytes_per_second, gpu->pcie_bytes_per_second};
+    card = {KindOfCard(*gpu), gpu->link_bytes_per_second, gpu->pcie_bytes_per_second, RowOf(gpu->family).peer_access};
   }
   card.kind.name = name.value_or("");
   const auto read = [&](const char* key, double factor, double low, double high, double& into) {
@@ -88,6 +117,14 @@ void ClusterReader::ReadCard(const toml::table& toml) {
   }
   if (const std::optional<double> value = table.Quantity({{"peak_tflops", kTera}}, kLeastFlops, kMostFlops))
     card.kind.peak_flops = *value;
+  CardParts& parts = card.kind.parts;
+  for (const auto& [key, into, low, high] : {std::tuple("matrix_part", &parts.matrix, kLeastPart, 1.0),
+                                             std::tuple("attention_part", &parts.attention, kLeastPart, 1.0),
+                                             std::tuple("attention_tokens", &parts.attention_tokens, 0.0, kMostAttentionTokens),
+                                             std::tuple("memory_part", &parts.memory, kLeastPart, 1.0),
+                                             std::tuple("deviation", &parts.deviation, 0.0, kMostDeviation)}) {
+    if (const std::optional<double> value = table.Quantity({{key, 1}}, low, high)) *into = *value;
+  }
   double bytes = static_cast<double>(card.kind.memory_bytes);
   read("memory_gib", kGiB, kLeastDeviceBytes, kMostDeviceBytes, bytes);
   card.kind.memory_bytes = static_cast<int64_t>(bytes);
@@ -167,19 +204,19 @@ void ClusterReader::ReadNode(const toml::table& toml) {
   if (!IsPlainName(name))
     return table.Problem("name", absl::StrCat("'", name, "' may have letters, digits, '.', '_' and '-' alone"));
   if (!good) return;
-  double link = kMostDeviceLinkRate, pcie = kMostDeviceLinkRate;
+  double pcie = kMostDeviceLinkRate;
   int64_t devices = 0;
   for (const NodeCards& entry : cards) {
-    link = std::min(link, cards_[entry.kind].link);
     pcie = std::min(pcie, cards_[entry.kind].pcie);
     devices += entry.count;
   }
   const auto either = [&](std::optional<double> NodeNumbers::*field, double otherwise) {
     return (own.*field).value_or((defaults_.*field).value_or(otherwise));
   };
-  node.device_link_bytes_per_second = either(&NodeNumbers::device_link, link);
+  SetLinks(own, cards, &node);
   node.device_link_latency_seconds = either(&NodeNumbers::device_latency, kDeviceLatencySeconds);
-  node.nic_bytes_per_second = either(&NodeNumbers::nic, 0);
+  const NodeNumbers& network = own.nic || own.card_nic ? own : defaults_;
+  node.nic_bytes_per_second = network.nic.value_or(network.card_nic.value_or(0) * static_cast<double>(devices));
   node.nic_latency_seconds = either(&NodeNumbers::nic_latency, kNicLatencySeconds);
   node.host_link_bytes_per_second = either(&NodeNumbers::host_link, pcie);
   node.host_memory_bytes = static_cast<int64_t>(either(&NodeNumbers::host_memory, 0));
@@ -193,6 +230,26 @@ void ClusterReader::ReadNode(const toml::table& toml) {
   for (int64_t i = 1; i <= copies; ++i) {
     AddNode(count ? absl::StrCat(name, dash ? "-" : "", i) : name, node, cards, roots, table.line());
   }
+}
+
+// The links between a node's devices: as the file has them, else the slowest card's, of which collectives reach a part.
+void ClusterReader::SetLinks(const NodeNumbers& own, const std::vector<NodeCards>& cards, ClusterNode* node) const {
+  const ClusterCard* slowest = nullptr;
+  const bool alone = cards.size() == 1 && cards.front().count == 1;  // it reaches the network as its PCIe does
+  const auto rate = [alone](const ClusterCard& card) {
+    return alone || card.peer_access || card.link > card.pcie ? card.link : kThroughHostPart * card.link;
+  };
+  for (const NodeCards& entry : cards) {
+    if (slowest == nullptr || rate(cards_[entry.kind]) < rate(*slowest)) slowest = &cards_[entry.kind];
+  }
+  const std::optional<double> given = own.device_link ? own.device_link : defaults_.device_link;
+  node->device_link_bytes_per_second = given.value_or(rate(*slowest));
+  const bool nvlink = slowest->link > slowest->pcie && slowest->kind.parts.compared(),
+             through_host = rate(*slowest) < slowest->link;
+  const double part = nvlink ? kNvlinkPart : 1, hidden = nvlink || through_host ? kHiddenPart : 1;
+  node->collective_part =
+      own.collective_part.value_or(defaults_.collective_part.value_or(given || gives_collectives_ ? 1 : part));
+  node->hidden_part = own.hidden_part.value_or(defaults_.hidden_part.value_or(given || gives_overlap_ ? 1 : hidden));
 }
 
 void ClusterReader::AddNode(const std::string& name, const ClusterNode& pattern, const std::vector<NodeCards>& cards,
@@ -232,6 +289,8 @@ void ClusterReader::ReadRoot(const toml::table& root) {
   cluster_.overlap_efficiency = table.Quantity({{"overlap_efficiency", 1}}, 0, 1).value_or(cluster_.overlap_efficiency);
   cluster_.collective_efficiency =
       table.Quantity({{"collective_efficiency", 1}}, 0.001, 1).value_or(cluster_.collective_efficiency);
+  gives_overlap_ = table.Has("overlap_efficiency");
+  gives_collectives_ = table.Has("collective_efficiency");
   cluster_.usable_memory = table.Quantity({{"usable_memory", 1}}, 0.01, 1).value_or(cluster_.usable_memory);
   if (const toml::table* toml = table.Table("defaults")) {
     ClusterTable defaults(*toml, "defaults", &problems_);

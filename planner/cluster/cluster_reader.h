@@ -16,6 +16,7 @@ namespace motley::planner {
 struct ClusterCard {
   CardKind kind;
   double link = 0, pcie = 0;  // bytes a second
+  bool peer_access = true;    // over PCIe, past the host's memory
 };
 
 // An entry of a node's `gpus`: so many cards of a kind, or one with a name of its own.
@@ -27,7 +28,8 @@ struct NodeCards {
 
 // What [defaults] may say for all nodes and a node for itself.
 struct NodeNumbers {
-  std::optional<double> nic, nic_latency, device_link, device_latency, host_link, host_memory, price;
+  std::optional<double> nic, card_nic, nic_latency, device_link, device_latency, host_link, host_memory, price;
+  std::optional<double> collective_part, hidden_part;
 };
 
 class ClusterReader {
@@ -39,6 +41,7 @@ class ClusterReader {
   void ReadRoot(const toml::table& root);
   void ReadCard(const toml::table& toml);
   void ReadNode(const toml::table& toml);
+  void SetLinks(const NodeNumbers& own, const std::vector<NodeCards>& cards, ClusterNode* node) const;
   bool ReadGpus(ClusterTable& table, const std::string& node, std::vector<NodeCards>* cards);
   void AddNode(const std::string& name, const ClusterNode& pattern, const std::vector<NodeCards>& cards,
                const std::vector<std::vector<int64_t>>& roots, int line);
@@ -60,8 +63,9 @@ class ClusterReader {
   ClusterProblems problems_;
   Cluster cluster_;
   NodeNumbers defaults_;
-  std::vector<ClusterCard> cards_;      // beside cluster_.kinds, same order
-  std::vector<ClusterCard> own_cards_;  // [[card]] by name
+  bool gives_collectives_ = false, gives_overlap_ = false;  // the file, for all its links
+  std::vector<ClusterCard> cards_;                          // beside cluster_.kinds, same order
+  std::vector<ClusterCard> own_cards_;                      // [[card]] by name
   std::vector<int> node_lines_;
   std::set<std::string> node_names_;
 };

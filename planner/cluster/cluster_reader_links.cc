@@ -160,8 +160,10 @@ void ClusterReader::CheckReachable() {
       if (a == b || (!pairs.empty() && pairs[a][b] > 0)) continue;
       problems_.Add(
           node_lines_[a], "node.nic_gbit_per_second",
-          absl::StrCat("no link between nodes '", cluster_.nodes[a].name.value(), "' and '", cluster_.nodes[b].name.value(),
-                       "'; give nic_gbit_per_second here or in [defaults], or a [[link]] between the two"));
+          absl::StrCat(
+              "no link between nodes '", cluster_.nodes[a].name.value(), "' and '", cluster_.nodes[b].name.value(),
+              "'; give nic_gbit_per_second (the node's, or card_nic_gbit_per_second for each card) here or in [defaults], or a "
+              "[[link]] between the two"));
       break;
     }
   }

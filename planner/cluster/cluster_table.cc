@@ -209,8 +209,10 @@ void ClusterTable::Finish() {
 }
 
 CardKind KindOfCard(const GpuSpec& gpu) {
-  return {std::string(gpu.name),      gpu.fp32_flops, gpu.tf32_flops, gpu.fp16_flops, gpu.bf16_flops, gpu.memory_bytes,
-          gpu.memory_bytes_per_second};
+  CardKind kind = {std::string(gpu.name),      gpu.fp32_flops, gpu.tf32_flops, gpu.fp16_flops, gpu.bf16_flops, gpu.memory_bytes,
+                   gpu.memory_bytes_per_second};
+  kind.parts = RowOf(gpu.family).parts;
+  return kind;
 }
 
 }  // namespace motley::planner

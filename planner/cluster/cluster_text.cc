@@ -38,6 +38,19 @@ void LineIfKnown(const char* key, double value, double unit, std::string* out) {
   if (value > 0) Line(key, value, unit, out);
 }
 
+void LineUnless(double otherwise, const char* key, double value, std::string* out) {
+  if (value != otherwise) Line(key, value, 1, out);
+}
+
+void AddParts(const CardParts& parts, std::string* out) {
+  const CardParts otherwise;
+  LineUnless(otherwise.matrix, "matrix_part", parts.matrix, out);
+  LineUnless(otherwise.attention, "attention_part", parts.attention, out);
+  LineUnless(otherwise.attention_tokens, "attention_tokens", parts.attention_tokens, out);
+  LineUnless(otherwise.memory, "memory_part", parts.memory, out);
+  LineUnless(otherwise.deviation, "deviation", parts.deviation, out);
+}
+
 void AddCards(const Cluster& cluster, std::string* out) {
   for (size_t k = 0; k < cluster.kinds.size(); ++k) {
     const CardKind& kind = cluster.kinds[k];
@@ -56,6 +69,7 @@ void AddCards(const Cluster& cluster, std::string* out) {
     Line("memory_gib", static_cast<double>(kind.memory_bytes), kGiB, out);
     Line("memory_gb_per_second", kind.memory_bytes_per_second, kGiga, out);
     Line("link_gb_per_second", link, kGiga, out);
+    AddParts(kind.parts, out);
     if (kind.nccl != NcclPath::kNone) {
       absl::StrAppend(out, "nccl = ", Quoted(kNcclPathNames[static_cast<size_t>(kind.nccl)]), "\n");
     }
@@ -92,6 +106,8 @@ void AddNode(const Cluster& cluster, const ClusterNode& node, std::string* out) 
   Line("nic_latency_us", node.nic_latency_seconds, kMicro, out);
   Line("device_link_gb_per_second", node.device_link_bytes_per_second, kGiga, out);
   Line("device_link_latency_us", node.device_link_latency_seconds, kMicro, out);
+  LineUnless(1, "collective_part", node.collective_part, out);
+  LineUnless(1, "hidden_part", node.hidden_part, out);
   LineIfKnown("host_link_gb_per_second", node.host_link_bytes_per_second, kGiga, out);
   LineIfKnown("host_memory_gib", static_cast<double>(node.host_memory_bytes), kGiB, out);
   LineIfKnown("usd_per_hour", node.price_per_hour, 1, out);

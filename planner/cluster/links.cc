@@ -44,6 +44,7 @@ int At(const std::vector<std::vector<int>>& matrix, int a, int b) { return matri
 
 Links::Links(const Cluster& cluster)
     : collective_efficiency_(cluster.collective_efficiency),
+      overlap_efficiency_(cluster.overlap_efficiency),
       node_latency_(cluster.node_latency_seconds),
       region_latency_(cluster.region_latency_seconds) {
   for (const ClusterDevice& device : cluster.devices) node_of_.push_back(device.node);
@@ -52,6 +53,25 @@ Links::Links(const Cluster& cluster)
   AddMatrices(cluster);
   AddHosts(cluster);
   AddMeasured(cluster);
+  std::vector<int> all(cluster.devices.size());
+  std::iota(all.begin(), all.end(), 0);
+  hidden_of_all_ = HiddenPart(all);
+  everything_hides_ = overlap_efficiency_ >= 1 &&
+                      std::all_of(nodes_.begin(), nodes_.end(), [](const Node& node) { return node.hidden_part >= 1; });
+}
+
+double Links::HiddenPart(std::span<const int> devices) const {
+  double part = 1, link = std::numeric_limits<double>::infinity(), network = link;
+  bool crosses = false;
+  for (const int device : devices) {
+    const Node& node = At(nodes_, At(node_of_, device));
+    part = std::min(part, node.hidden_part);
+    link = std::min(link, node.link_rate);
+    if (node.nic_rate > 0) network = std::min(network, node.nic_rate);
+    crosses |= At(node_of_, device) != At(node_of_, devices.front());
+  }
+  const double on_links = crosses ? std::min(1.0, network / link) : 1;
+  return overlap_efficiency_ * (1 - (1 - part) * on_links);
 }
 
 void Links::AddMeasured(const Cluster& cluster) {
@@ -91,6 +111,10 @@ void Links::AddNodes(const Cluster& cluster) {
                       node.nic_latency_seconds,
                       node.devices.front(),
                       static_cast<int>(node.devices.size()),
+                      node.collective_part,
+                      node.hidden_part,
+                      node.collective_part * node.device_link_bytes_per_second,
+                      node.nic_bytes_per_second,
                       {}});
     Pair nic;
     if (node.nic_bytes_per_second > 0) {
@@ -248,6 +272,7 @@ Flow Links::ModelledRing(Collective collective, std::span<const int> devices, do
   Flow flow;
   const size_t n = devices.size();
   if (n < 2 || bytes <= 0) return flow;
+  flow.hidden = HiddenPart(devices);
   const std::vector<int> order = RingOrder(devices);
   const auto device = [&](size_t i) { return devices[order[i]]; };
   const double even = 1.0 / static_cast<double>(n), whole = bytes / collective_efficiency_;
@@ -259,8 +284,9 @@ Flow Links::ModelledRing(Collective collective, std::span<const int> devices, do
   };
   flow.loads.reserve(2 * n + n / 2 + 16);
   for (size_t i = 0; i < n; ++i) {  // resources of devices in their order, which is the ring's unless regions interleave
-    flow.loads.push_back({At(device_, device(i)).out, carried(i, i + 1 < n ? i + 1 : 0)});
-    flow.loads.push_back({At(device_, device(i)).in, carried(i > 0 ? i - 1 : n - 1, i)});
+    const double part = At(nodes_, At(node_of_, device(i))).collective_part;
+    flow.loads.push_back({At(device_, device(i)).out, carried(i, i + 1 < n ? i + 1 : 0) / part});
+    flow.loads.push_back({At(device_, device(i)).in, carried(i > 0 ? i - 1 : n - 1, i) / part});
   }
   double around = 0, shortest_hop = std::numeric_limits<double>::infinity();
   for (size_t i = 0; i < n; ++i) {
@@ -322,6 +348,7 @@ Flow Links::Together(std::span<const Flow> flows) {
   Flow sum;
   for (const Flow& flow : flows) {
     sum.latency_seconds = std::max(sum.latency_seconds, flow.latency_seconds);
+    sum.hidden = std::min(sum.hidden, flow.hidden);
     sum.loads.insert(sum.loads.end(), flow.loads.begin(), flow.loads.end());
   }
   Tidy(&sum.loads);

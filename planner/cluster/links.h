@@ -28,6 +28,7 @@ struct LinkLoad {
 struct Flow {
   double latency_seconds = 0;
   std::vector<LinkLoad> loads;  // ascending resource, distinct
+  double hidden = 1;            // the part of its time that costs compute beside it nothing
 };
 
 class Links {
@@ -50,6 +51,11 @@ class Links {
   double TreeSeconds(std::span<const int> devices) const;
   // Largest shares at which the collectives of all devices were measured, ascending; empty: not measured.
   const std::vector<double>& measured_shares() const { return measured_.largest_shares(); }
+  // The part of a collective among these that costs compute beside it nothing. It costs as long as its bytes take on the devices'
+  // own links: what waits for a network beyond that takes no part of a device.
+  double HiddenPart(std::span<const int> devices) const;
+  double HiddenPartOfAll() const { return hidden_of_all_; }
+  bool everything_hides() const { return everything_hides_; }
   Flow ToHost(int device, double bytes) const;
   Flow FromHost(int device, double bytes) const;
 
@@ -72,7 +78,9 @@ class Links {
     int region = 0;
     double device_latency_seconds = 0, nic_latency_seconds = 0;
     int first_device = 0, num_devices = 0;
-    std::vector<SlowPair> pairs;  // [from][to] of its devices; empty: none is slow
+    double collective_part = 1, hidden_part = 1;
+    double link_rate = 0, nic_rate = 0;  // of a collective; 0: no NIC
+    std::vector<SlowPair> pairs;         // [from][to] of its devices; empty: none is slow
   };
   int Add(std::string name, double capacity);
   void AddNodes(const Cluster& cluster);
@@ -96,7 +104,8 @@ class Links {
 
   std::vector<double> capacity_;
   std::vector<std::string> names_;
-  double collective_efficiency_ = 1;
+  double collective_efficiency_ = 1, overlap_efficiency_ = 1, hidden_of_all_ = 1;
+  bool everything_hides_ = true;
   std::vector<Node> nodes_;
   std::vector<int> node_of_;                          // by device
   std::vector<Pair> device_, nic_, host_;             // by device, node, device

@@ -26,37 +26,61 @@ CardPeak PeakOf(const CardKind& card, DType dtype) {
 }
 
 Roofline::Roofline(const CardKind& card, const Workload& workload, UnitKind unit)
-    : matrix_rate_(kMatrixEfficiency * PeakOf(card, workload.dtype).flops),
-      vector_rate_(kVectorEfficiency * card.fp32_flops),
-      memory_rate_(kMemoryEfficiency * card.memory_bytes_per_second),
-      operators_(OperatorsOf(workload, unit)) {}
+    : vector_rate_(kVectorEfficiency * card.fp32_flops),
+      memory_rate_(card.parts.memory * card.memory_bytes_per_second),
+      launches_hide_(card.launches_ahead && card.parts.compared()),
+      loss_on_top_(card.parts.compared()),
+      operators_(OperatorsOf(workload, unit)) {
+  const CardPeak peak = PeakOf(card, workload.dtype);
+  const bool half_units = IsHalf(workload.dtype) && !peak.falls_back;
+  const auto head_dim = static_cast<double>(workload.model.head_dim), tokens = static_cast<double>(workload.seq_len);
+  matrix_rate_ = peak.flops * (half_units ? card.parts.matrix : kMatrixEfficiency);
+  attention_rate_ = peak.flops * (half_units ? AttentionPart(card.parts, head_dim, tokens) : kMatrixEfficiency);
+}
 
-double Roofline::Seconds(double matrix_flops, double vector_flops, double bytes) const {
-  return std::max(matrix_flops / matrix_rate_ + vector_flops / vector_rate_, bytes / memory_rate_);
+// The loss passes over the logits between the head's products, and cannot hide behind them.
+double Roofline::Seconds(Op op, double matrix_flops, double vector_flops, double bytes) const {
+  const double rate = op == Op::kAttention ? attention_rate_ : matrix_rate_;
+  const double arithmetic = matrix_flops / rate + vector_flops / vector_rate_, traffic = bytes / memory_rate_;
+  return loss_on_top_ && op == Op::kLmHeadLoss ? arithmetic + traffic : std::max(arithmetic, traffic);
 }
 
 double Roofline::ForwardSeconds(const OpCost& work, double samples) const {
-  return Seconds(samples * work.matrix_flops(), samples * (work.forward_flops - work.matrix_flops()),
+  return Seconds(work.op, samples * work.matrix_flops(), samples * (work.forward_flops - work.matrix_flops()),
                  samples * work.activation_bytes + work.weight_bytes);
 }
 
 // Backward moves twice what forward moves: gradients of inputs and weights.
 double Roofline::BackwardSeconds(const OpCost& work, double samples) const {
   const double matrix = work.matrix_flops() > 0 ? work.backward_flops() : 0;
-  return Seconds(samples * matrix, samples * (work.backward_flops() - matrix),
+  return Seconds(work.op, samples * matrix, samples * (work.backward_flops() - matrix),
                  2 * (samples * work.activation_bytes + work.weight_bytes));
 }
 
+double Roofline::WithLaunches(double device_seconds, double launch_seconds) const {
+  return launches_hide_ ? std::max(device_seconds, launch_seconds) : device_seconds + launch_seconds;
+}
+
 double Roofline::ForwardSeconds(double samples) const {
-  double sum = forward_launch();
+  double sum = 0;
   for (const OpCost& work : operators_) sum += ForwardSeconds(work, samples);
-  return sum;
+  return WithLaunches(sum, forward_launch());
 }
 
 double Roofline::BackwardSeconds(double samples) const {
-  double sum = backward_launch();
+  double sum = 0;
   for (const OpCost& work : operators_) sum += BackwardSeconds(work, samples);
-  return sum;
+  return WithLaunches(sum, backward_launch());
+}
+
+double Roofline::PassesPart(double samples) const {
+  double sum = 0, passes = 0;
+  for (const OpCost& work : operators_) {
+    const double seconds = ForwardSeconds(work, samples);
+    sum += seconds;
+    if (work.matrix_flops() <= 0) passes += seconds;
+  }
+  return passes / sum;
 }
 
 std::vector<double> Roofline::ForwardParts() const {

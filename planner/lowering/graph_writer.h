@@ -27,6 +27,8 @@ class GraphWriter {
   // Transfers refer to flows by number: most tasks of a step load the links in one of few ways.
   int AddFlow(Flow flow);
   double SecondsAlone(int flow) const { return flows_[flow].alone_seconds; }
+  // What compute pays for the flow beside it.
+  double SecondsBesideCompute(int flow) const { return (1 - flows_[flow].flow.hidden) * flows_[flow].alone_seconds; }
 
   // Tasks in `after` may be -1 (nothing) or repeated. The task's index.
   int32_t AddCompute(TaskKind kind, int actor, double seconds, IndexList after, TaskTag tag = {});

@@ -21,14 +21,9 @@ namespace {
 
 class Graph : public WalkListener {
  public:
-  // `hidden`: the part of a collective beside compute that costs it nothing.
-  Graph(const std::vector<Program>& programs, double hidden, ProgramRates* rates, GraphWriter* writer)
-      : programs_(programs),
-        hidden_(hidden),
-        rates_(*rates),
-        writer_(*writer),
-        last_compute_(programs.size(), -1),
-        send_waits_(programs.size()) {
+  // `all_hides`: no collective costs the compute beside it anything.
+  Graph(const std::vector<Program>& programs, bool all_hides, ProgramRates* rates, GraphWriter* writer)
+      : programs_(programs), rates_(*rates), writer_(*writer), last_compute_(programs.size(), -1), send_waits_(programs.size()) {
     for (std::vector<std::vector<int32_t>>& last : last_hand_over_) last.resize(programs.size());
     size_t instructions = 0;
     for (size_t r = 0; r < programs.size(); ++r) {
@@ -38,7 +33,7 @@ class Graph : public WalkListener {
       instructions += programs[r].instructions.size();
     }
     writer_.Expect(instructions);
-    for (size_t r = 0; r < programs.size() && hidden_ < 1; ++r) {
+    for (size_t r = 0; r < programs.size() && !all_hides; ++r) {
       charges_.push_back(OverlapCharges(programs[r], [this, r](const Operation& op) {
         return std::visit([this, r](const auto& o) { return SecondsBeside(r, o); }, op);
       }));
@@ -232,7 +227,7 @@ class Graph : public WalkListener {
   // What of a collective some compute pays.
   template <typename Op>
   double SecondsBeside(size_t r, const Op& op) {
-    if constexpr (requires { BesideCompute(op); }) return (1 - hidden_) * writer_.SecondsAlone(FlowOf(r, op));
+    if constexpr (requires { BesideCompute(op); }) return writer_.SecondsBesideCompute(FlowOf(r, op));
     return 0;
   }
 
@@ -292,7 +287,6 @@ class Graph : public WalkListener {
   }
 
   const std::vector<Program>& programs_;
-  const double hidden_;
   ProgramRates& rates_;
   GraphWriter& writer_;
   std::vector<std::vector<IndexList>> ends_;  // by program and instruction: the tasks after which it is over
@@ -322,7 +316,7 @@ absl::Status CheckElements(const ModelShape& model, const std::vector<Program>& 
 
 absl::StatusOr<ProgramGraph> GraphAt(const Setting& setting, const std::vector<Program>& programs, ProgramRates* rates,
                                      GraphWriter* writer) {
-  Graph graph(programs, setting.cluster.overlap_efficiency, rates, writer);
+  Graph graph(programs, setting.links.everything_hides(), rates, writer);
   MOTLEY_RETURN_IF_ERROR(WalkPrograms(programs, &graph));
   return graph.Finish();
 }

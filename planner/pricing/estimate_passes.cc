@@ -31,8 +31,8 @@ struct Border {
 // (docs/inside/planner.md, "Lowering").
 class StagePasses {
  public:
-  StagePasses(const StageEstimate& stage, double overlap, bool shares_borders)
-      : stage_(stage), overlap_(overlap), free_(stage.actors.size(), 0), gathered_(stage.work.chunks.size(), 0) {
+  StagePasses(const StageEstimate& stage, bool shares_borders)
+      : stage_(stage), free_(stage.actors.size(), 0), gathered_(stage.work.chunks.size(), 0) {
     if (shares_borders) Deal();
     std::fill(free_.begin(), free_.end(), stage.start_seconds);
     if (!in_turn()) return;
@@ -44,7 +44,7 @@ class StagePasses {
 
   // `from`, `to`: what comes over the border before it and goes over the one behind it, where there is one.
   void Forward(size_t c, const Arrivals* from, const Border& border, Arrivals* to) {
-    const double exposed = in_turn() ? (1 - overlap_) * stage_.gather_seconds[c] : 0;
+    const double exposed = in_turn() ? (1 - stage_.hidden) * stage_.gather_seconds[c] : 0;
     Begin(exposed, in_turn() ? gathered_[c] : 0);
     Pass(c, false, from, border, to);
     Offload(c);
@@ -54,12 +54,12 @@ class StagePasses {
   }
 
   void Backward(size_t c, const Arrivals* from, const Border& border, Arrivals* to) {
-    const double exposed = in_turn() && !StaysAtTurn(c) ? (1 - overlap_) * stage_.gather_seconds[c] : 0;
+    const double exposed = in_turn() && !StaysAtTurn(c) ? (1 - stage_.hidden) * stage_.gather_seconds[c] : 0;
     if (stage_.copies() && c + 1 == chunks()) Begin(0, copy_ + CopySeconds(c, false));
     Begin(exposed, std::max(in_turn() ? gathered_[c] : 0, reduced_[Buffer(c)]));
     Pass(c, true, from, border, to);
     const double end = compute_end();
-    Begin((1 - overlap_) * stage_.reduce_seconds[c], 0);
+    Begin((1 - stage_.hidden) * stage_.reduce_seconds[c], 0);
     if (in_turn()) {
       freed_[Buffer(c)] = end;
       if (c >= 2 && !(keeps() && c == 2)) Gather(c - 2);
@@ -182,7 +182,6 @@ class StagePasses {
   }
 
   const StageEstimate& stage_;
-  const double overlap_;
   std::vector<Slot> slots_;          // in the order of the batch
   std::vector<double> free_, sent_;  // by actor
   double lane_ = 0, copy_ = 0;
@@ -197,7 +196,7 @@ double EndOfPasses(const Setting& setting, const PlanView& view, const PipelineV
   std::vector<StagePasses> passes;
   std::vector<size_t> next(static_cast<size_t>(pipeline.num_stages), 0);  // chunk of each stage
   for (int s = 0; s < pipeline.num_stages; ++s) {
-    passes.emplace_back(stages[pipeline.first_stage + s], setting.cluster.overlap_efficiency, pipeline.num_stages > 1);
+    passes.emplace_back(stages[pipeline.first_stage + s], pipeline.num_stages > 1);
   }
   const std::vector<Element>& elements = pipeline.elements;
   // Between an element and the next, out of `stage`.

@@ -97,12 +97,13 @@ class StageEstimator {
     const Collective sum = zero() == 0 ? Collective::kAllReduce : Collective::kReduceScatter;
     const double to_reduce = setting_.costs.RingBytes(sum) / static_cast<double>(setting_.costs.element_bytes());
     const bool across = view_.pipelines.size() > 1;  // then all of them together, but for what comes and goes in turn
-    if (stage_.shared() && zero() >= (across ? 3 : 1)) {
-      gather = LineOf(setting_.links, GroupFlow(setting_.links, view_, stage_, Collective::kAllGather, kProbeBytes), kProbeBytes);
-    }
-    if (stage_.shared() && zero() >= (across ? 2 : 0)) {
-      reduce = LineOf(setting_.links, GroupFlow(setting_.links, view_, stage_, sum, kProbeBytes), kProbeBytes);
-    }
+    const auto line_of = [this](Collective collective) {
+      const Flow flow = GroupFlow(setting_.links, view_, stage_, collective, kProbeBytes);
+      estimate_.hidden = std::min(estimate_.hidden, flow.hidden);
+      return LineOf(setting_.links, flow, kProbeBytes);
+    };
+    if (stage_.shared() && zero() >= (across ? 3 : 1)) gather = line_of(Collective::kAllGather);
+    if (stage_.shared() && zero() >= (across ? 2 : 0)) reduce = line_of(sum);
     for (const Chunk& chunk : estimate_.work.chunks) {
       const double bytes = PartBytes(setting_, stage_, chunk.part);
       estimate_.gather_seconds.push_back(gather.At(bytes));
@@ -225,9 +226,8 @@ class StageEstimator {
 
   PassesSeconds PassesOf(const ActorSeconds& actor, const Part& part, int64_t m, double forward, double backward) {
     const int a = static_cast<int>(actor.actor - view_.actors.data());
-    const double overlap = setting_.cluster.overlap_efficiency;
-    PassesSeconds passes = {Hidden(Microbatch(a, part, false, m), forward, overlap),
-                            Hidden(Microbatch(a, part, true, m), backward, overlap), table_.Of(a, m).Recompute(part)};
+    PassesSeconds passes = {Hidden(Microbatch(a, part, false, m), forward, estimate_.hidden),
+                            Hidden(Microbatch(a, part, true, m), backward, estimate_.hidden), table_.Of(a, m).Recompute(part)};
     if (!view_.ranks[actor.actor->first_rank].plan->offload_activations) return passes;
     passes.copy = copy_.At(static_cast<double>(setting_.costs.BoundaryBytes(static_cast<double>(part.layers * m))));
     if (TraitsOf(view_.schedule).alternates) passes.backward = std::max(passes.backward, 2 * passes.copy - passes.forward);
@@ -259,7 +259,7 @@ class StageEstimator {
 
 }  // namespace
 
-double Hidden(double compute, double transfer, double overlap) { return std::max(compute + (1 - overlap) * transfer, transfer); }
+double Hidden(double compute, double transfer, double hidden) { return std::max(compute + (1 - hidden) * transfer, transfer); }
 
 double PartBytes(const Setting& setting, const StageView& stage, const Part& part) {
   const Costs& costs = setting.costs;

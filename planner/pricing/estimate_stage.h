@@ -57,6 +57,7 @@ struct StageEstimate {
   // Of ministages that step in turn, behind their own reductions: the last one's.
   double last_step = 0;
   double first_samples = 0;  // of the smallest microbatch
+  double hidden = 1;         // of its collectives: Links::HiddenPart
   // Blocks of layers that a backward computes one by one (model_blocks.h): usually, and in the last round. Only the first one's
   // recomputation does not wait for the gradient that comes.
   int64_t blocks = 1, last_blocks = 1;
@@ -68,8 +69,8 @@ struct StageEstimate {
   }
 };
 
-// Seconds of compute and a transfer beside it, which costs the compute all but `overlap` (Cluster::overlap_efficiency) of it.
-double Hidden(double compute, double transfer, double overlap);
+// Seconds of compute and a transfer beside it, which costs the compute all but the part `hidden` (Links::HiddenPart) of it.
+double Hidden(double compute, double transfer, double hidden);
 StageEstimate EstimateStage(const Setting& setting, const PlanView& view, int stage);
 // Bytes of parameters that the stage holds of `part`.
 double PartBytes(const Setting& setting, const StageView& stage, const Part& part);

@@ -128,7 +128,7 @@ GroupAnswer ToAnswer(const Setting& setting, const GroupQuestion& question, Grou
     }
   }
   // What overlaps does so to a part only.
-  const double exposed = 1 - setting.cluster.overlap_efficiency;
+  const double exposed = 1 - setting.links.HiddenPart(question.devices);
   const auto overlap = [exposed](double a, double b) { return std::max(a, b) + exposed * std::min(a, b); };
   answer.forward_seconds = overlap(answer.forward_seconds, level.forward_seconds);
   answer.backward_seconds = overlap(answer.backward_seconds, level.backward_seconds) + tables->ExposedSeconds(split.level);

@@ -310,7 +310,7 @@ void PoplarSearch::AddCandidates(const std::vector<Group>& given, int zero_stage
     // How much of a round's communication hides depends on its order; with less in hiding, rounds are fewer and longer.
     for (const double part : {1.0, 0.5, 0.0}) {
       if (part < 1 && !problem.synchronise_rounds) continue;
-      problem.overlap = part * setting_.cluster.overlap_efficiency;
+      problem.overlap = part * setting_.links.HiddenPartOfAll();
       const PoplarAnswer answer = SolvePoplarExact(problem);
       if (!answer.feasible) continue;
       candidates->push_back(MakePlan(groups, zero_stage, ways_, answer));

@@ -182,7 +182,7 @@ std::vector<int64_t> ZorseModel::SplitLayers(const std::vector<const ZorseLoad*>
 
 double ZorseModel::Hidden(double compute_seconds, double transfer_seconds) const {
   return std::max(compute_seconds, transfer_seconds) +
-         (1 - setting_.cluster.overlap_efficiency) * std::min(compute_seconds, transfer_seconds);
+         (1 - setting_.links.HiddenPartOfAll()) * std::min(compute_seconds, transfer_seconds);
 }
 
 // Of one ministage and pass on the slowest member's copy lane: its part of the parameters, its boundaries.

@@ -67,7 +67,8 @@ TEST(Cards, ShowsOneWithItsSource) {
   EXPECT_THAT(ran.out, AllOf(HasSubstr("111.1 TFLOP/s"), HasSubstr("24 GiB at 768 GB/s"), HasSubstr("RTX A5000 data sheet")));
   const Ran old = Cards({"P40"});
   EXPECT_THAT(old.out, HasSubstr("fp16    none\n"));
-  EXPECT_THAT(Cards({"H100"}).out, AllOf(HasSubstr("450 GB/s"), HasSubstr("host    63 GB/s")));
+  EXPECT_THAT(Cards({"H100"}).out, AllOf(HasSubstr("450 GB/s"), HasSubstr("host    63 GB/s"), Not(HasSubstr("peers "))));
+  EXPECT_THAT(Cards({"4090"}).out, AllOf(HasSubstr("peers   through the host's memory"), HasSubstr("reaches 0.9 of the halved")));
 }
 
 TEST(Cards, ItsLinesCanBeUsed) {
@@ -91,6 +92,9 @@ TEST(Cards, JsonHasBaseUnits) {
   EXPECT_EQ(v100["link_bytes_per_second"], 150e9);
   EXPECT_EQ(v100["pcie_bytes_per_second"], 15.75e9);
   EXPECT_FALSE(v100["source"].get<std::string>().empty());
+  EXPECT_EQ(v100["family"], "other");
+  EXPECT_EQ(v100["matrix_part"], 0.52);
+  EXPECT_EQ(v100["peer_access"], true);
   for (const json& card : cards) {
     if (card["name"] != "V100-16GB") continue;
     for (const auto& [key, value] : card.items()) EXPECT_EQ(v100[key], value) << key;

@@ -206,6 +206,88 @@ TEST(ClusterFile, CardsOfOnesOwn) {
               HasSubstr("card 'mine' is there twice"));
 }
 
+TEST(ClusterFile, PartsOfACard) {
+  const std::string use = "[[node]]\ngpus = [\"mine\"]\n", like = "[[card]]\nname = \"mine\"\nlike = \"RTX-4090\"\n";
+  EXPECT_EQ(Parsed(like + use).kinds[0].parts, RowOf(CardFamily::kGeForceRtx).parts);
+  const CardParts own =
+      Parsed(like + "matrix_part = 0.7\nattention_part = 0.3\nattention_tokens = 99\nmemory_part = 0.6\ndeviation = 0.1\n" + use)
+          .kinds[0]
+          .parts;
+  EXPECT_EQ(own, (CardParts{.matrix = 0.7, .attention = 0.3, .attention_tokens = 99, .memory = 0.6, .deviation = 0.1}));
+  for (const char* key : {"matrix_part", "attention_part", "memory_part"}) {
+    for (const char* value : {"0", "1.01", "90", "-0.5", "nan"}) {
+      EXPECT_THAT(ErrorOf(like + key + " = " + value + "\n" + use),
+                  HasSubstr(std::string("c.toml:4: card.") + key + ": is " + value + ", but must lie between 0.001 and 1"));
+    }
+  }
+}
+
+// Rates of a data sheet are those of a stream; collectives reach a part of them, and boards without peer access a quarter.
+TEST(ClusterFile, LinksOfTheDataSheetByTier) {
+  const auto node = [](const std::string& card, const std::string& more = "") {
+    return Parsed(more.starts_with("[") || more.find("efficiency") != std::string::npos
+                      ? more + "[[node]]\ngpus = [{card = \"" + card + "\", count = 2}]\n"
+                      : "[[node]]\ngpus = [{card = \"" + card + "\", count = 2}]\n" + more)
+        .nodes[0];
+  };
+  EXPECT_EQ(node("A100").device_link_bytes_per_second, 300e9);
+  EXPECT_LT(node("A100").collective_part, 1);
+  EXPECT_LT(node("A100").hidden_part, 1);
+  EXPECT_EQ(node("L4").device_link_bytes_per_second, 31.5e9);
+  EXPECT_EQ(node("L4").collective_part, 1) << "no run of such cards was compared";
+  EXPECT_EQ(node("L4").hidden_part, 1);
+  EXPECT_EQ(node("V100").collective_part, 1) << "likewise, with NVLink";
+  EXPECT_EQ(node("V100").hidden_part, 1);
+  EXPECT_EQ(node("RTX-4090").device_link_bytes_per_second, 31.5e9 / 4) << "through the host's memory";
+  EXPECT_EQ(Parsed("[[node]]\ngpus = [\"RTX-4090\"]\n").nodes[0].device_link_bytes_per_second, 31.5e9) << "to the network alone";
+  EXPECT_EQ(node("RTX-4090").collective_part, 1);
+  EXPECT_LT(node("RTX-4090").hidden_part, 1);
+  EXPECT_EQ(node("RTX-4090").host_link_bytes_per_second, 31.5e9);
+  EXPECT_EQ(node("bridged", "[[card]]\nname = \"bridged\"\nlike = \"RTX-3090\"\nlink_gb_per_second = 56\n")
+                .device_link_bytes_per_second,
+            56e9)
+      << "a bridge";
+  // What the file says of a link is taken as it is.
+  const ClusterNode given = node("RTX-4090", "device_link_gb_per_second = 20\n");
+  EXPECT_EQ(given.device_link_bytes_per_second, 20e9);
+  EXPECT_EQ(given.collective_part, 1);
+  EXPECT_EQ(given.hidden_part, 1);
+  const ClusterNode parts = node("A100", "collective_part = 0.9\nhidden_part = 0.1\n");
+  EXPECT_EQ(parts.collective_part, 0.9);
+  EXPECT_EQ(parts.hidden_part, 0.1);
+  EXPECT_EQ(node("A100", "overlap_efficiency = 1\n").hidden_part, 1);
+  EXPECT_LT(node("A100", "overlap_efficiency = 1\n").collective_part, 1);
+  EXPECT_EQ(node("A100", "collective_efficiency = 0.9\n").collective_part, 1);
+  EXPECT_THAT(ErrorOf("[[node]]\ngpus = [\"T4\"]\ncollective_part = 0\n"), HasSubstr("c.toml:3: node.collective_part: is 0"));
+  EXPECT_THAT(ErrorOf("[[node]]\ngpus = [\"T4\"]\nhidden_part = 2\n"), HasSubstr("c.toml:3: node.hidden_part: is 2"));
+}
+
+TEST(ClusterFile, ANicIsANodesOrACards) {
+  const auto nic = [](const std::string& line, const std::string& defaults = "") {
+    return Parsed((defaults.empty() ? "" : "[defaults]\n" + defaults + "\n") +
+                  "[[node]]\ngpus = [{card = \"H100\", count = 4}]\n" + line + "\n")
+        .nodes[0]
+        .nic_bytes_per_second;
+  };
+  EXPECT_EQ(nic("nic_gbit_per_second = 400"), 50e9);
+  EXPECT_EQ(nic("node_nic_gbit_per_second = 400"), 50e9);
+  EXPECT_EQ(nic("card_nic_gbit_per_second = 400"), 200e9);
+  EXPECT_EQ(nic("card_nic_gb_per_second = 50"), 200e9);
+  EXPECT_EQ(nic("", "card_nic_gbit_per_second = 100"), 50e9);
+  EXPECT_EQ(nic("node_nic_gb_per_second = 3", "card_nic_gbit_per_second = 100"), 3e9) << "the node's own";
+  EXPECT_EQ(nic("card_nic_gb_per_second = 3", "nic_gbit_per_second = 100"), 12e9);
+  const std::string node = "[[node]]\ngpus = [\"H100\"]\n";
+  EXPECT_THAT(
+      ErrorOf(node + "card_nic_gbit_per_second = 3200\n"),
+      HasSubstr("c.toml:3: node.card_nic_gbit_per_second: is 3200 Gbit/s for each card, and no card's NIC has more than 800; is "
+                "it the node's sum? Then it is node_nic_gbit_per_second"));
+  EXPECT_THAT(ErrorOf(node + "card_nic_gb_per_second = 400\n"), HasSubstr("node.card_nic_gb_per_second: is 3200 Gbit/s"));
+  EXPECT_THAT(ErrorOf("[defaults]\ncard_nic_gbit_per_second = 3200\n" + node), HasSubstr("c.toml:2: defaults.card_nic"));
+  EXPECT_THAT(ErrorOf(node + "nic_gbit_per_second = 100\ncard_nic_gbit_per_second = 100\n"), HasSubstr("leave one of them out"));
+  EXPECT_THAT(ErrorOf(node + "nic_gbit_per_second = 100\nnode_nic_gbit_per_second = 100\n"), HasSubstr("says the same as"));
+  EXPECT_THAT(ErrorOf(node + node), HasSubstr("card_nic_gbit_per_second for each card")) << "nodes without a network";
+}
+
 TEST(ClusterFile, NodesMustReachEachOther) {
   EXPECT_THAT(
       ErrorOf("[[node]]\nname = \"a\"\ngpus = [\"T4\"]\n[[node]]\nname = \"b\"\ngpus = [\"T4\"]\nnic_gb_per_second = 1\n"),

@@ -42,6 +42,7 @@ void ExpectAlike(const Cluster& a, const Cluster& b) {
   for (size_t k = 0; k < a.kinds.size(); ++k) {
     EXPECT_EQ(a.kinds[k].name, b.kinds[k].name);
     EXPECT_EQ(a.kinds[k].memory_bytes, b.kinds[k].memory_bytes);
+    EXPECT_EQ(a.kinds[k].parts, b.kinds[k].parts);
     EXPECT_DOUBLE_EQ(a.kinds[k].fp32_flops, b.kinds[k].fp32_flops);
     EXPECT_DOUBLE_EQ(a.kinds[k].bf16_flops, b.kinds[k].bf16_flops);
     EXPECT_DOUBLE_EQ(a.kinds[k].memory_bytes_per_second, b.kinds[k].memory_bytes_per_second);
@@ -61,6 +62,8 @@ void ExpectAlike(const Cluster& a, const Cluster& b) {
     EXPECT_DOUBLE_EQ(a.nodes[n].device_link_latency_seconds, b.nodes[n].device_link_latency_seconds);
     EXPECT_DOUBLE_EQ(a.nodes[n].host_link_bytes_per_second, b.nodes[n].host_link_bytes_per_second);
     EXPECT_EQ(a.nodes[n].host_memory_bytes, b.nodes[n].host_memory_bytes);
+    EXPECT_EQ(a.nodes[n].collective_part, b.nodes[n].collective_part);
+    EXPECT_EQ(a.nodes[n].hidden_part, b.nodes[n].hidden_part);
     EXPECT_EQ(a.nodes[n].pcie_roots, b.nodes[n].pcie_roots);
     ExpectPairsAlike(a.nodes[n].slow_pairs, b.nodes[n].slow_pairs);
     EXPECT_EQ(a.nodes[n].price_per_hour, b.nodes[n].price_per_hour);

@@ -176,6 +176,34 @@ TEST(Links, CollectiveEfficiencySlowsCollectivesAlone) {
   EXPECT_DOUBLE_EQ(half.PointToPoint(0, 2, 100).loads[0].bytes, 100);
 }
 
+TEST(Links, APartOfADeviceLinkIsWhatCollectivesReach) {
+  Cluster cluster = TwoNodes();
+  cluster.nodes[0].collective_part = 0.5;
+  const Links links(cluster);
+  const std::vector<int> first = {0, 1}, second = {2, 3};
+  EXPECT_EQ(links.Ring(Collective::kAllGather, first, 100).loads[0].bytes, 100);
+  EXPECT_EQ(links.Ring(Collective::kAllGather, second, 100).loads[0].bytes, 50);
+  EXPECT_EQ(links.PointToPoint(0, 1, 100).loads[0].bytes, 100);
+}
+
+// A network's time beyond what the bytes take on the devices' links costs compute nothing.
+TEST(Links, WhatHidesFollowsTheTier) {
+  Cluster cluster = TwoNodes();
+  EXPECT_TRUE(Links(cluster).everything_hides());
+  cluster.nodes[0].hidden_part = 0.4;
+  const Links links(cluster);
+  const std::vector<int> first = {0, 1}, second = {2, 3}, all = {0, 1, 2, 3};
+  EXPECT_FALSE(links.everything_hides());
+  EXPECT_DOUBLE_EQ(links.HiddenPart(first), 0.4);
+  EXPECT_DOUBLE_EQ(links.HiddenPart(second), 1);
+  EXPECT_DOUBLE_EQ(links.HiddenPart(all), 1 - 0.6 * 0.1) << "the network has a tenth of the links' rate";
+  EXPECT_DOUBLE_EQ(links.Ring(Collective::kAllReduce, first, 100).hidden, 0.4);
+  EXPECT_EQ(links.PointToPoint(0, 1, 100).hidden, 1);
+  cluster.overlap_efficiency = 0.5;
+  EXPECT_DOUBLE_EQ(Links(cluster).HiddenPart(first), 0.2);
+  EXPECT_DOUBLE_EQ(Links(cluster).HiddenPart(second), 0.5);
+}
+
 TEST(Links, DevicesOfOnePcieRootShareIt) {
   const Links links(TwoNodes());
   EXPECT_NE(links.ToHost(0, 10).loads[0].resource, links.ToHost(1, 10).loads[0].resource);

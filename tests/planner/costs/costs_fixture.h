@@ -12,8 +12,10 @@ namespace motley::planner {
 
 inline CardKind KindNamed(const std::string& name) {
   const GpuSpec gpu = FindGpu(name).value();
-  return {std::string(gpu.name),      gpu.fp32_flops, gpu.tf32_flops, gpu.fp16_flops, gpu.bf16_flops, gpu.memory_bytes,
-          gpu.memory_bytes_per_second};
+  CardKind kind = {std::string(gpu.name),      gpu.fp32_flops, gpu.tf32_flops, gpu.fp16_flops, gpu.bf16_flops, gpu.memory_bytes,
+                   gpu.memory_bytes_per_second};
+  kind.parts = RowOf(gpu.family).parts;
+  return kind;
 }
 
 // One node, one device of each kind.
