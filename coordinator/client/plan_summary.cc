@@ -38,7 +38,7 @@ std::string SummaryText(const planner::Plan& plan, const planner::LowerBound& bo
   if (p.tokens_per_dollar > 0) absl::StrAppendFormat(&out, ", %.3g tokens/$", p.tokens_per_dollar);
   if (p.low_seconds > 0 && p.high_seconds > p.low_seconds) {
     absl::StrAppend(&out, "; between ", planner::SecondsText(p.low_seconds), " and ", planner::SecondsText(p.high_seconds),
-                    p.estimated ? ", as it rests on estimates" : "");
+                    p.estimated ? " in nine cases of ten, as it rests on estimates" : "");
   } else if (p.estimated) {
     absl::StrAppend(&out, "; rests on estimates");
   }

@@ -174,7 +174,7 @@ void AppendPrediction(const PlanPrediction& p, std::string* out) {
   absl::StrAppend(out, "\n");
   if (p.low_seconds > 0 && p.high_seconds > p.low_seconds) {
     absl::StrAppend(out, "between ", SecondsText(p.low_seconds), " and ", SecondsText(p.high_seconds),
-                    p.estimated ? ", as it rests on estimates" : "", "\n");
+                    p.estimated ? " in nine cases of ten, as it rests on estimates" : "", "\n");
   } else if (p.estimated) {
     absl::StrAppend(out, "rests on estimates\n");
   }

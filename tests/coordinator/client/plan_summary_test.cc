@@ -32,7 +32,7 @@ TEST(PlanSummary, SaysWhatItRestsOnAndWhyItDoesNotRun) {
   plan.predicted.mfu = plan.predicted.hfu = 0.5;
   const std::string text = SummaryText(plan, {}, {absl::UnimplementedError("plan: zero_stage 2 given, the engine runs 3"), 0});
   EXPECT_EQ(text,
-            "2.00 s a step, 1000 tokens/s; between 1.00 s and 3.00 s, as it rests on estimates\n"
+            "2.00 s a step, 1000 tokens/s; between 1.00 s and 3.00 s in nine cases of ten, as it rests on estimates\n"
             "bound by compute of n1/gpu0; MFU 50.0 %, HFU 50.0 %, idle 0.0 %\nruns here: no (zero_stage 2 given, the engine runs "
             "3); --runnable plans what does\n");
 }

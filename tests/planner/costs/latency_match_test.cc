@@ -125,7 +125,7 @@ TEST(MatchLayer, ConfidenceRangesHoldOnThePublishedCurves) {
     squares += std::log(ratio) * std::log(ratio);
     ++total;
   }
-  EXPECT_GE(held, 0.8 * total) << held << " of " << total;
+  EXPECT_GE(held, 0.9 * total) << held << " of " << total;
   EXPECT_LT(std::sqrt(squares / total), 0.2);
   RecordProperty("held", held);
   RecordProperty("total", total);
