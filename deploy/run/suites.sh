@@ -108,6 +108,7 @@ declare_suites() {
   suite starts wait all "fresh starts" python3 $check/check_starts.py
   suite packages wait all "packages" python3 $check/check_packages.py
   suite cli wait all "command line" python3 $check/check_cli.py
+  suite coldstart wait all "bench of steps that others measured" python3 $check/check_coldstart.py
   suite questions wait all "the questions of how-do-i-ask" python3 $check/check_questions.py
   suite grpcurl wait all "API with grpcurl" python3 $check/check_grpcurl.py
   suite run wait all "the entry ./run" $check/check_run.sh
