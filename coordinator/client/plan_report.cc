@@ -1,7 +1,6 @@
 #include "coordinator/client/plan_report.h"
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 
 #include "absl/strings/str_cat.h"
@@ -97,7 +96,7 @@ Json ToJson(const planner::Sensitivity& sensitivity) {
   for (const planner::Relaxation& r : sensitivity.relaxations) {
     relaxations.push_back({{"what", r.what}, {"resource", r.resource}, {"gain", r.gain}});
   }
-  return {{"binding", sensitivity.binding},
+  return {{"helps_most", sensitivity.helps_most},
           {"relaxations", std::move(relaxations)},
           {"regret",
            {{"mean", sensitivity.regret_mean}, {"worst", sensitivity.regret_worst}, {"trials", sensitivity.regret_trials}}}};
@@ -228,9 +227,8 @@ void PrintOthers(std::ostream& out, const std::vector<ComparisonRow>& rows, cons
     }
     const PlanPrediction& p = row->plan.predicted;
     const double more = p.step_seconds / plan.predicted.step_seconds - 1;
-    out << CleanText(absl::StrFormat("  %s: %s a step, %.1f %% %s; bound by %s\n", row->strategy,
-                                     planner::SecondsText(p.step_seconds), 100 * std::abs(more), more < 0 ? "less" : "more",
-                                     p.binding_constraint));
+    out << CleanText(absl::StrCat("  ", row->strategy, ": ", planner::SecondsText(p.step_seconds), " a step, ",
+                                  planner::ChangeText(more, "more", "less"), "; bound by ", p.binding_constraint, "\n"));
   }
 }
 
