@@ -71,6 +71,7 @@ inline constexpr char kClusterOfJob[] = "cluster-of-";
 
 struct Cluster {
   std::string name;
+  std::string file;             // the path that it was read from, where the file gives another name
   std::vector<CardKind> kinds;  // distinct
   std::vector<ClusterNode> nodes;
   std::vector<ClusterDevice> devices;  // in the order of nodes

@@ -120,6 +120,7 @@ struct Plan {
   DType dtype = DType::kFloat32;
   ScheduleFamily schedule = ScheduleFamily::kLayered;
   std::string cluster, model;  // names they were planned for; empty in a live job's plan
+  std::string cluster_file;    // where the cluster was read from, if its name does not say it
   // Between pipelines: 0 = every pipeline keeps all state of its layers, 1 = the optimizer's state of a layer is sharded over the
   // ranks that hold it in the several pipelines, 2 = gradients too.
   int pipelines_zero_stage = 0;

@@ -199,6 +199,7 @@ std::string LayoutText(const Plan& plan, TextPrecision precision) {
   absl::StrAppend(&out, QuotedWord(plan.strategy), " batch ", plan.global_batch, " seq ", plan.seq_len, " ",
                   std::string(DTypeName(plan.dtype)), " ", std::string(ScheduleName(plan.schedule)));
   if (!plan.cluster.empty()) absl::StrAppend(&out, " cluster ", QuotedWord(plan.cluster));
+  if (!plan.cluster_file.empty()) absl::StrAppend(&out, " in ", QuotedWord(plan.cluster_file));
   if (!plan.model.empty()) absl::StrAppend(&out, " model ", QuotedWord(plan.model));
   if (plan.pipelines_zero_stage != 0) absl::StrAppend(&out, " pipelines-zero ", plan.pipelines_zero_stage);
   absl::StrAppend(&out, precision == TextPrecision::kExact ? " exact\n" : "\n");

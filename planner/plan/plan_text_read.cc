@@ -138,6 +138,8 @@ class Reader {
         exact_ = true;
       } else if (words->peek() == "cluster") {
         MOTLEY_RETURN_IF_ERROR(words->Read("cluster", ReadWord, &plan_.cluster));
+      } else if (words->peek() == "in") {
+        MOTLEY_RETURN_IF_ERROR(words->Read("in", ReadWord, &plan_.cluster_file));
       } else if (words->peek() == "model") {
         MOTLEY_RETURN_IF_ERROR(words->Read("model", ReadWord, &plan_.model));
       } else {

@@ -38,7 +38,9 @@ absl::StatusOr<Cluster> LoadCluster(const std::string& path_or_preset) {
     return absl::NotFoundError(absl::StrCat("cluster ", path_or_preset, " is a directory; give a cluster file or a preset"));
   }
   MOTLEY_ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(path_or_preset, kLargestClusterFileBytes));
-  return ParseCluster(text, path_or_preset);
+  MOTLEY_ASSIGN_OR_RETURN(Cluster cluster, ParseCluster(text, path_or_preset));
+  if (cluster.name != path_or_preset) cluster.file = path_or_preset;
+  return cluster;
 }
 
 }  // namespace motley::planner

@@ -23,8 +23,9 @@ TEST(PlanTextTest, NamesEveryRank) {
 }
 
 TEST(PlanTextTest, SaysEverythingOfALargePlan) {
-  EXPECT_EQ(ToText(FullPlan()),
-            R"(plan auto batch 12 seq 32 float16 layered cluster "three boxes" model small pipelines-zero 1
+  EXPECT_EQ(
+      ToText(FullPlan()),
+      R"(plan auto batch 12 seq 32 float16 layered cluster "three boxes" in "lab files/three.toml" model small pipelines-zero 1
 pipeline 0 / stage 0 layers 0-0,2-2 zero 2
   unit of 2  batch 8 = 2x4
     rank 0 a/gpu0 A100-40GB  tp 0.620  shard 0.620  recompute none  busy 0.33 ms  peak 123 B
