@@ -175,12 +175,13 @@ Json ToJson(const planner::RunsHere& runs) {
 void PrintComparison(std::ostream& out, const Screen& screen, const std::vector<ComparisonRow>& unsorted) {
   const std::vector<const ComparisonRow*> rows = FastestFirst(unsorted);
   const auto percent = [](double part) { return absl::StrFormat("%.1f %%", 100 * part); };
+  const auto utilization = [&](double part) { return part > 0 ? percent(part) : "-"; };  // no peak is known of a CPU
   std::vector<Column> columns = {
       {"STRATEGY", [](const Plan& plan) { return plan.strategy; }},
       {"STEP", [](const Plan& plan) { return planner::SecondsText(plan.predicted.step_seconds); }},
       {"TOKENS/S", [](const Plan& plan) { return absl::StrFormat("%.0f", plan.predicted.tokens_per_second); }},
-      {"MFU", [&](const Plan& plan) { return percent(plan.predicted.mfu); }},
-      {"HFU", [&](const Plan& plan) { return percent(plan.predicted.hfu); }},
+      {"MFU", [&](const Plan& plan) { return utilization(plan.predicted.mfu); }},
+      {"HFU", [&](const Plan& plan) { return utilization(plan.predicted.hfu); }},
       {"TOKENS/$",
        [](const Plan& plan) {
          return plan.predicted.tokens_per_dollar > 0 ? absl::StrFormat("%.3g", plan.predicted.tokens_per_dollar) : "-";

@@ -86,8 +86,10 @@ void ClusterReader::ReadCard(const toml::table& toml) {
         std::pair{"bf16_tflops", &card.kind.bf16_flops}}) {
     if (const std::optional<double> value = table.Quantity({{key, kTera}}, kLeastFlops, kMostFlops)) *flops = *value;
   }
-  if (const std::optional<double> value = table.Quantity({{"peak_tflops", kTera}}, kLeastFlops, kMostFlops))
+  if (const std::optional<double> value = table.Quantity({{"peak_tflops", kTera}}, 0, kMostFlops)) {
     card.kind.peak_flops = *value;
+    card.kind.peak_known = *value > 0;
+  }
   double bytes = static_cast<double>(card.kind.memory_bytes);
   read("memory_gib", kGiB, kLeastDeviceBytes, kMostDeviceBytes, bytes);
   card.kind.memory_bytes = static_cast<int64_t>(bytes);
