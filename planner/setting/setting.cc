@@ -78,6 +78,18 @@ bool IsExcluded(const std::vector<UnusedDevice>& excluded, const std::string& na
   });
 }
 
+// Every stage up to the last one that a pin names needs a device, a pinned one or one that is free.
+absl::Status CheckNoStageIsEmpty(const std::vector<int>& stage_of) {
+  auto free = std::count(stage_of.begin(), stage_of.end(), -1);
+  const int last = *std::max_element(stage_of.begin(), stage_of.end());
+  for (int stage = 0; stage < last; ++stage) {
+    if (std::find(stage_of.begin(), stage_of.end(), stage) != stage_of.end() || free-- > 0) continue;
+    return absl::InvalidArgumentError(absl::StrCat("the pins name stage", last, " and leave no device for stage", stage,
+                                                   ": pin fewer devices, or one of them to it"));
+  }
+  return absl::OkStatus();
+}
+
 // By device, the stage that it must be in; -1 = any.
 absl::StatusOr<std::vector<int>> PinnedStages(const Cluster& cluster, const PlanRequest& request,
                                               const std::vector<UnusedDevice>& excluded) {
@@ -89,8 +101,8 @@ absl::StatusOr<std::vector<int>> PinnedStages(const Cluster& cluster, const Plan
           absl::StrCat("pin '", key, "=", name, "': the left side must be a stage, as in stage0=n1"));
     }
     if (stage >= static_cast<int>(cluster.devices.size())) {
-      return absl::InvalidArgumentError(absl::StrCat("pin '", key, "=", name, "': ", cluster.devices.size(),
-                                                     " devices make at most as many stages; the first is stage0"));
+      return absl::InvalidArgumentError(absl::StrCat("pin '", key, "=", name, "': there are at most as many stages as devices, ",
+                                                     cluster.devices.size(), "; the first is stage0"));
     }
     const std::vector<int> devices = DevicesNamed(cluster, name);
     if (devices.empty() && IsExcluded(excluded, name)) {
@@ -106,6 +118,7 @@ absl::StatusOr<std::vector<int>> PinnedStages(const Cluster& cluster, const Plan
       pinned = stage;
     }
   }
+  MOTLEY_RETURN_IF_ERROR(CheckNoStageIsEmpty(stage_of));
   return stage_of;
 }
 
