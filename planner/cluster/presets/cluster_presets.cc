@@ -32,7 +32,8 @@ absl::StatusOr<Cluster> LoadCluster(const std::string& path_or_preset) {
     const std::string nearest = NearestWord(path_or_preset, names);
     return absl::NotFoundError(absl::StrCat("cluster '", path_or_preset, "' is neither a file nor a preset",
                                             nearest.empty() ? "." : "; did you mean '" + nearest + "'?",
-                                            " Presets: ", absl::StrJoin(names, ", "), "."));
+                                            " Presets: ", absl::StrJoin(names, ", "),
+                                            ". A file of your own begins with `motley clusters two-4090 >lab.toml`."));
   }
   if (std::filesystem::is_directory(path_or_preset, error)) {
     return absl::NotFoundError(absl::StrCat("cluster ", path_or_preset, " is a directory; give a cluster file or a preset"));

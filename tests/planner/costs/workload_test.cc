@@ -86,6 +86,10 @@ TEST(LoadModel, UnknownNameNamesTheNearest) {
   const auto model = LoadModel("llama-7");
   EXPECT_EQ(model.status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(model.status().message(), HasSubstr("did you mean 'llama-7b'?"));
+  EXPECT_EQ(
+      std::string(LoadModel("13b").status().message()),
+      "model '13b' is neither a preset nor a file; did you mean 'gpt-13b', 'llama-13b', 'llama2-13b'? `motley models` lists "
+      "all. Or give the path of a HuggingFace config.json.");
   EXPECT_THAT(LoadModel("zzzzzzzzzzzz").status().message(), HasSubstr("neither a preset nor a file. Known: "));
   const TempFolder folder;
   const absl::Status directory = LoadModel(folder / "").status();
