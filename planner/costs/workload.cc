@@ -31,13 +31,16 @@ bool IsHubId(const std::string& name) {
   return name.front() != '.' && name.front() != '~' && !absl::EndsWithIgnoreCase(name, ".json");
 }
 
-// Presets of which the word is a part ("13b": gpt-13b, llama-13b); else the one that is spelled most alike, if any.
+constexpr size_t kTellingLetters = 3;  // fewer begin too many names
+
+// Presets that begin with the word or have it as a part ("qwen", "13b"); else the one that is spelled most alike, if any.
 std::vector<std::string> PresetsLike(const std::string& word, const std::vector<std::string>& known) {
   std::vector<std::string> like;
   for (const std::string& preset : known) {
     const std::vector<std::string> parts = absl::StrSplit(preset, '-');
-    if (std::any_of(parts.begin(), parts.end(), [&](const std::string& part) { return absl::EqualsIgnoreCase(part, word); }))
-      like.push_back(preset);
+    const auto is_word = [&](const std::string& part) { return absl::EqualsIgnoreCase(part, word); };
+    const bool begins = word.size() >= kTellingLetters && absl::StartsWithIgnoreCase(preset, word);
+    if (begins || std::any_of(parts.begin(), parts.end(), is_word)) like.push_back(preset);
   }
   if (!like.empty()) return like;
   const std::string nearest = NearestWord(word, known);
@@ -56,6 +59,9 @@ absl::Status NoSuchModel(const std::string& name) {
                                             "first (hf download ",
                                             name, " config.json) and give that file's path",
                                             like.empty() ? "" : absl::StrCat("; or take the preset ", quoted)));
+  }
+  if (absl::EndsWithIgnoreCase(name, ".json") || absl::StrContains(name, '/')) {
+    return absl::NotFoundError(absl::StrCat("model '", name, "': there is no such file; `motley models` lists the presets"));
   }
   const std::string hint = like.empty() ? absl::StrCat(". Known: ", absl::StrJoin(known, ", "), ".")
                                         : absl::StrCat("; did you mean ", quoted, "? `motley models` lists all.");

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/base/nearest.h"
 #include "common/base/status_macros.h"
 
@@ -16,8 +19,14 @@ absl::Status NoSuchDevice(const Cluster& cluster, const std::string& what, const
   for (const ClusterNode& node : cluster.nodes) known.push_back(node.name.value());
   for (const ClusterDevice& device : cluster.devices) known.push_back(device.id.value());
   const std::string nearest = NearestWord(name, known);
-  return absl::NotFoundError(absl::StrCat(what, " '", name, "': the ", ClusterInWords(cluster), " has no such node or device",
-                                          nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
+  std::string hint = nearest.empty() ? "" : absl::StrCat("; did you mean '", nearest, "'?");
+  std::set<std::string> nodes;  // that have it, where it is a card
+  for (const ClusterDevice& device : cluster.devices) {
+    if (absl::EqualsIgnoreCase(cluster.kinds[device.kind].name, name)) nodes.insert(cluster.nodes[device.node].name.value());
+  }
+  if (!nodes.empty()) hint = absl::StrCat("; it is a card, of ", absl::StrJoin(nodes, ", "));
+  return absl::NotFoundError(
+      absl::StrCat(what, " '", name, "': the ", ClusterInWords(cluster), " has no such node or device", hint));
 }
 
 // Devices of a node or the one device of this name; empty = neither is there.

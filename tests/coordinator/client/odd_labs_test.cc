@@ -78,6 +78,10 @@ TEST_F(OddLabsTest, ExcludesThatLeaveNothing) {
   ExpectRefused({"--exclude", "n3"}, 66, "exclude 'n3': the cluster mixed has no such node or device; did you mean 'n1'?");
 }
 
+TEST_F(OddLabsTest, ACardIsNoPlace) {
+  ExpectRefused({"--exclude", "p40"}, 66, "exclude 'p40': the cluster mixed has no such node or device; it is a card, of n2");
+}
+
 TEST_F(OddLabsTest, PinsThatLeaveNothing) {
   ExpectRefused({"--pin", "stage0=n1", "--pin", "stage2=n2"}, 65,
                 "the pins name stage2 and leave no device for stage1: pin fewer devices, or one of them to it");

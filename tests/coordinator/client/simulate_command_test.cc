@@ -36,6 +36,8 @@ TEST_F(OfflineTest, SimulateReadsTheExactTextToo) {
   const json from_json = json::parse(
       Run({"simulate", PlanFile("plan.json", "cephalo"), "--cluster", cluster_, "--model", model_, "-o", "json"}).out);
   EXPECT_EQ(from_text["predicted"], from_json["predicted"]);
+  const std::string printed = folder_.Write("printed.txt", Plan({"--strategy", "cephalo"}).out);
+  EXPECT_EQ(Run({"simulate", printed, "--model", model_}).code, 0) << "as it is printed, with what stands above it";
 }
 
 TEST_F(OfflineTest, SimulateNamesTheRuleThatAPlanBreaks) {

@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "absl/strings/str_cat.h"
 #include "common/model/parameters.h"
 #include "tests/common/base/temp_folder.h"
 #include "tests/common/model/published_configs.h"
@@ -90,6 +91,11 @@ TEST(LoadModel, UnknownNameNamesTheNearest) {
       std::string(LoadModel("13b").status().message()),
       "model '13b' is neither a preset nor a file; did you mean 'gpt-13b', 'llama-13b', 'llama2-13b'? `motley models` lists "
       "all. Or give the path of a HuggingFace config.json.");
+  EXPECT_THAT(LoadModel("Qwen").status().message(), HasSubstr("did you mean 'qwen2.5-0.5b', 'qwen2.5-1.5b', 'qwen2.5-7b'?"));
+  for (const char* path : {"confg.json", "./llama-7b", "a/b/c"}) {
+    EXPECT_EQ(std::string(LoadModel(path).status().message()),
+              absl::StrCat("model '", path, "': there is no such file; `motley models` lists the presets"));
+  }
   EXPECT_THAT(LoadModel("zzzzzzzzzzzz").status().message(), HasSubstr("neither a preset nor a file. Known: "));
   const TempFolder folder;
   const absl::Status directory = LoadModel(folder / "").status();

@@ -127,6 +127,18 @@ TEST(PlanTextTest, LikeRanksAreOneLine) {
   EXPECT_EQ(Definition(*ParsePlanText(singles)), Definition(plan));
 }
 
+TEST(PlanTextTest, WhatACommandPrintsAboveAndBelowItIsPassedOver) {
+  const Plan plan = FullPlan();
+  const std::string text = ToText(plan, TextPrecision::kExact);
+  const std::string summary =
+      "955 ms a step, 34327 tokens/s; between 610 ms and 1.49 s, as it rests on estimates\nbound by compute of turing/gpu2; idle "
+      "11.1 %\n17.7 % above the bound: no plan can be faster than 811 ms (compute)\nruns here: yes\n\n";
+  const auto parsed = ParsePlanText(summary + text + "note: P40: estimated\n");
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(Definition(*parsed), Definition(plan));
+  EXPECT_FALSE(ParsePlanText(text + "runs here: yes\n").ok()) << "only above";
+}
+
 TEST(PlanTextTest, OddNamesSurvive) {
   Plan plan = FullPlan();
   plan.strategy = "";
