@@ -169,11 +169,14 @@ def cards(results, cluster):
 
 def one_utilization(results, cluster):
     """A job's metric is its plan's MFU with the seconds that a step took in place of the predicted ones."""
-    predicted, same = cluster.motley("plan", JOB)["plan"]["predicted"], False
-    for _ in range(20):   # the two are set one after the other
+    predicted = cluster.motley("plan", JOB)["plan"]["predicted"]
+
+    def is_same():   # once a step of the plan in force was made; the two are set one after the other
         (_, mfu), (_, seconds) = (samples(cluster.metrics_address, f"motley_job_{of}")[0] for of in ("mfu_ratio", "step_seconds"))
-        same = same or math.isclose(mfu * seconds, predicted["mfu"] * predicted["step_seconds"], rel_tol=1e-5)
-    results.check("one MFU for a job", same, f"measured {mfu} at {seconds} s, planned {predicted}")
+        return math.isclose(mfu * seconds, predicted["mfu"] * predicted["step_seconds"], rel_tol=1e-5)
+
+    cluster.wait_for(is_same, 30, f"the MFU of the plan: {predicted}")
+    results.check("one MFU for a job", predicted["mfu"] > 0, f"planned {predicted}")
 
 
 def observe(results):
