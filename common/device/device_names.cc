@@ -2,9 +2,11 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/nearest.h"
@@ -14,7 +16,8 @@ namespace motley {
 namespace {
 
 constexpr size_t kTellingBeginning = 4;  // letters; fewer begin too many names
-constexpr size_t kTellingLetters = 3;    // of a family; H100, B100 and A100 are no misspellings of each other
+constexpr int64_t kMostSaidGib = 1024;
+constexpr size_t kTellingLetters = 3;  // of a family; H100, B100 and A100 are no misspellings of each other
 
 // Other names, normalised: as people say them, and as the makers' drivers name the boards.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 43> kOtherNames = {{
@@ -133,6 +136,41 @@ const GpuSpec* Named(const std::string& normalised) {
   return found == names.end() ? nullptr : found->gpu;
 }
 
+// "24 GB" behind a name: a card's memory, said beside it.
+struct NameWithMemory {
+  std::string_view card;
+  int64_t gib = 0;
+};
+
+// A driver shows a few per cent less than the box says; boards of one name differ by more.
+bool IsOfMemory(const GpuSpec& gpu, int64_t gib) {
+  const double part = static_cast<double>(gpu.memory_bytes) / static_cast<double>(gib << 30);
+  return part > 0.9 && part < 1.1;
+}
+
+// Nothing, where the name does not end so: "3090 24 GB", "A6000-48GB", "RTX 3090 (24 GiB)".
+std::optional<NameWithMemory> SplitMemory(std::string_view name) {
+  const auto drop = [&name](auto is_of) {
+    size_t end = name.size();
+    while (end > 0 && is_of(static_cast<unsigned char>(name[end - 1]))) --end;
+    const std::string_view dropped = name.substr(end);
+    name = name.substr(0, end);
+    return dropped;
+  };
+  const auto is_mark = [](unsigned char c) { return std::isalnum(c) == 0; };
+  drop(is_mark);
+  const std::string unit = Normalise(drop([](unsigned char c) { return std::isalpha(c) != 0; }));
+  drop(is_mark);
+  const std::string_view digits = drop([](unsigned char c) { return std::isdigit(c) != 0; });
+  NameWithMemory split;
+  const bool apart = !name.empty() && !drop(is_mark).empty();
+  if (!apart || (unit != "gb" && unit != "gib" && unit != "g") || !absl::SimpleAtoi(std::string(digits), &split.gib) ||
+      split.gib < 1 || split.gib > kMostSaidGib)
+    return std::nullopt;
+  split.card = name;
+  return split;
+}
+
 bool IsDigit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 
 // "rtx", "3060", "ti". An O behind a digit is a zero.
@@ -217,6 +255,14 @@ std::string_view NearestGpuName(std::string_view name) {
 absl::StatusOr<GpuSpec> FindGpu(std::string_view name) {
   const std::string wanted = Normalise(name);
   if (const GpuSpec* gpu = Named(wanted)) return *gpu;
+  if (const std::optional<NameWithMemory> split = SplitMemory(name)) {
+    const GpuSpec* gpu = Named(Normalise(split->card));
+    if (gpu != nullptr && IsOfMemory(*gpu, split->gib)) return *gpu;
+    if (gpu != nullptr) {
+      return absl::NotFoundError(absl::StrCat("GPU model '", std::string(name), "': the device table's ", std::string(gpu->name),
+                                              " has ", gpu->memory_bytes >> 30, " GiB; `motley cards` lists all"));
+    }
+  }
   const std::string nearest(NearestGpuName(name));
   const std::string wrong = absl::StrCat("GPU model '", std::string(name), "' is not in the device table");
   if (!nearest.empty()) {

@@ -98,7 +98,9 @@ Exit ParseRequest(const OfflineFlags& flags, planner::PlanRequest* request) {
 std::string AtLeastOne(const std::string& text) {
   int64_t value = 0;
   if (absl::SimpleAtoi(text, &value) && value >= 1) return "";
-  return absl::StrCat("must be a whole number and at least 1, got ", text);
+  const bool thousands = text.ends_with('k') && absl::SimpleAtoi(text.substr(0, text.size() - 1), &value);
+  return absl::StrCat("must be a whole number and at least 1, got ", text,
+                      thousands ? "; numbers are written out: 2048 or 2000 instead of 2k" : "");
 }
 
 Exit LoadProfiles(const std::vector<std::string>& paths, std::unique_ptr<planner::LatencyBook>* book) {

@@ -142,10 +142,12 @@ Exit PlanOnLive(Context& context, const PlanFlags& flags) {
 Exit RunPlan(Context& context, PlanFlags flags) {
   const bool offline = IsOffline(flags.offline);
   if (offline && !flags.id.empty()) {
-    return {kUsage, absl::StrCat("a job has its own cluster and model: give JOB, or --cluster and --model",
-                                 flags.offline.offline.profiles.empty()
-                                     ? ""
-                                     : absl::StrCat("; if ", flags.id, " is a profile, give --profiles again before it"))};
+    const OfflineFlags& given = flags.offline.offline;
+    return {kUsage,
+            absl::StrCat("'", flags.id,
+                         "' is taken for JOB, and a job has its own cluster and model: give JOB, or --cluster and --model",
+                         given.profiles.empty() ? "" : "; if it is a profile, give --profiles again before it",
+                         given.exclude.empty() ? "" : "; if it is a place, --exclude takes several with commas")};
   }
   if (flags.id.empty() && !flags.save_inputs.empty())
     return {kUsage, "--save-inputs saves what is known of a JOB's cluster; give JOB"};

@@ -1,7 +1,6 @@
 #include "coordinator/client/plan_report.h"
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 
 #include "absl/strings/str_cat.h"
@@ -97,7 +96,7 @@ Json ToJson(const planner::Sensitivity& sensitivity) {
   for (const planner::Relaxation& r : sensitivity.relaxations) {
     relaxations.push_back({{"what", r.what}, {"resource", r.resource}, {"gain", r.gain}});
   }
-  return {{"binding", sensitivity.binding},
+  return {{"helps_most", sensitivity.helps_most},
           {"relaxations", std::move(relaxations)},
           {"regret",
            {{"mean", sensitivity.regret_mean}, {"worst", sensitivity.regret_worst}, {"trials", sensitivity.regret_trials}}}};
@@ -176,12 +175,13 @@ Json ToJson(const planner::RunsHere& runs) {
 void PrintComparison(std::ostream& out, const Screen& screen, const std::vector<ComparisonRow>& unsorted) {
   const std::vector<const ComparisonRow*> rows = FastestFirst(unsorted);
   const auto percent = [](double part) { return absl::StrFormat("%.1f %%", 100 * part); };
+  const auto utilization = [&](double part) { return part > 0 ? percent(part) : "-"; };  // no peak is known of a CPU
   std::vector<Column> columns = {
       {"STRATEGY", [](const Plan& plan) { return plan.strategy; }},
       {"STEP", [](const Plan& plan) { return planner::SecondsText(plan.predicted.step_seconds); }},
       {"TOKENS/S", [](const Plan& plan) { return absl::StrFormat("%.0f", plan.predicted.tokens_per_second); }},
-      {"MFU", [&](const Plan& plan) { return percent(plan.predicted.mfu); }},
-      {"HFU", [&](const Plan& plan) { return percent(plan.predicted.hfu); }},
+      {"MFU", [&](const Plan& plan) { return utilization(plan.predicted.mfu); }},
+      {"HFU", [&](const Plan& plan) { return utilization(plan.predicted.hfu); }},
       {"TOKENS/$",
        [](const Plan& plan) {
          return plan.predicted.tokens_per_dollar > 0 ? absl::StrFormat("%.3g", plan.predicted.tokens_per_dollar) : "-";
@@ -228,9 +228,8 @@ void PrintOthers(std::ostream& out, const std::vector<ComparisonRow>& rows, cons
     }
     const PlanPrediction& p = row->plan.predicted;
     const double more = p.step_seconds / plan.predicted.step_seconds - 1;
-    out << CleanText(absl::StrFormat("  %s: %s a step, %.1f %% %s; bound by %s\n", row->strategy,
-                                     planner::SecondsText(p.step_seconds), 100 * std::abs(more), more < 0 ? "less" : "more",
-                                     p.binding_constraint));
+    out << CleanText(absl::StrCat("  ", row->strategy, ": ", planner::SecondsText(p.step_seconds), " a step, ",
+                                  planner::ChangeText(more, "more", "less"), "; bound by ", p.binding_constraint, "\n"));
   }
 }
 

@@ -43,8 +43,9 @@ std::string SummaryText(const planner::Plan& plan, const planner::LowerBound& bo
     absl::StrAppend(&out, "; rests on estimates");
   }
   absl::StrAppend(&out, "\nbound by ", p.binding_constraint);
-  if (p.mfu > 0)
-    absl::StrAppendFormat(&out, "; MFU %.1f %%, HFU %.1f %%, idle %.1f %%", 100 * p.mfu, 100 * p.hfu, 100 * p.idle_share);
+  absl::StrAppend(&out, "; ");
+  if (p.mfu > 0) absl::StrAppendFormat(&out, "MFU %.1f %%, HFU %.1f %%, ", 100 * p.mfu, 100 * p.hfu);
+  absl::StrAppendFormat(&out, "idle %.1f %%", 100 * p.idle_share);
   if (bound.seconds > 0) {
     absl::StrAppendFormat(&out, "\n%.1f %% above the bound: no plan can be faster than %s (%s)", 100 * p.gap(),
                           planner::SecondsText(bound.seconds), bound.because);
@@ -68,9 +69,8 @@ std::string NotesText(const planner::Plan& plan, bool verbose) {
 }
 
 std::string LegendText() {
-  return "MFU: the model's FLOPs, HFU: recomputed ones too, as a part of the devices' peak; idle: of the compute lanes' time; "
-         "gap: "
-         "over the bound; in flight: microbatches that a stage keeps at once\n";
+  return "MFU: the model's FLOPs, HFU: recomputed ones too, as a part of the peak of the plan's devices, where all have one; "
+         "idle: of the compute lanes' time; gap: over the bound; in flight: microbatches that a stage keeps at once\n";
 }
 
 }  // namespace motley::client

@@ -3,6 +3,8 @@
 #include <sysexits.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -14,6 +16,8 @@
 #include "planner/answers/explain_plan.h"
 #include "planner/answers/given_plan.h"
 #include "planner/answers/runs_here.h"
+#include "planner/cluster/cluster_file.h"
+#include "planner/costs/workload.h"
 #include "planner/plan/ownership.h"
 
 namespace motley::client {
@@ -33,10 +37,41 @@ Exit TakeFromPlan(const char* flag, const T& in_plan, const T& none, T* value) {
           absl::StrCat("the plan's is ", in_plan, ", ", flag, " says ", *value, "; a plan is priced for what it was made for")};
 }
 
-// What the command line leaves out, the plan says: names of presets, batch, sequence, precision, and what its price is of.
-Exit Complete(const planner::Plan& plan, OfflineFlags* flags) {
-  if (flags->cluster.empty()) flags->cluster = plan.cluster;
-  if (flags->model.empty()) flags->model = plan.model;
+// The file that a plan names: from here, or else from beside the plan. One that is in neither place stays as it is.
+std::string Located(const std::string& named, const std::string& plan_file) {
+  std::error_code error;
+  const std::filesystem::path beside = std::filesystem::path(plan_file).parent_path() / named;
+  const bool moved = !named.empty() && !std::filesystem::exists(named, error) && std::filesystem::exists(beside, error);
+  return moved ? beside.string() : named;
+}
+
+bool IsModelPreset(const std::string& name) {
+  const auto& presets = planner::ModelPresets();
+  return std::any_of(presets.begin(), presets.end(), [&](const planner::ModelPreset& preset) { return preset.name == name; });
+}
+
+bool IsClusterPreset(const std::string& name) {
+  const auto& presets = planner::ClusterPresets();
+  return std::any_of(presets.begin(), presets.end(), [&](const planner::ClusterPreset& preset) { return preset.name == name; });
+}
+
+// The cluster and the model that the plan names, where the command line names none.
+Exit FindInputs(const planner::Plan& plan, const std::string& plan_file, OfflineFlags* flags) {
+  if (flags->model.empty()) flags->model = IsModelPreset(plan.model) ? plan.model : Located(plan.model, plan_file);
+  if (!flags->cluster.empty()) return {};
+  flags->cluster = plan.cluster_file.empty() ? plan.cluster : plan.cluster_file;
+  if (plan.cluster_file.empty() && IsClusterPreset(plan.cluster)) return {};
+  flags->cluster = Located(flags->cluster, plan_file);
+  std::error_code error;
+  if (flags->cluster.empty() || std::filesystem::exists(flags->cluster, error)) return {};
+  return {EX_NOINPUT, absl::StrCat(plan_file, ": its cluster is ", plan.cluster,
+                                   plan.cluster_file.empty() ? "" : absl::StrCat(", read from ", plan.cluster_file),
+                                   ", which is neither here nor beside the plan; give it with --cluster")};
+}
+
+// What the command line leaves out, the plan says: cluster, model, batch, sequence, precision, and what its price is of.
+Exit Complete(const planner::Plan& plan, const std::string& plan_file, OfflineFlags* flags) {
+  if (Exit exit = FindInputs(plan, plan_file, flags); exit.code != 0) return exit;
   if (!flags->runnable) flags->runnable = plan.predicted.as_run;
   // Tuned plans are finished without replicas.
   if (plan.predicted.step_seconds > 0 && planner::HasReplicas(plan)) flags->fidelity = "published";
@@ -56,7 +91,7 @@ Exit Simulate(Context& context, const SimulateFlags& given) {
   SimulateFlags flags = given;
   planner::Plan plan;
   if (Exit exit = LoadPlanFile(flags.plan, &plan); exit.code != 0) return exit;
-  if (Exit exit = Complete(plan, &flags.offline); exit.code != 0) return exit;
+  if (Exit exit = Complete(plan, flags.plan, &flags.offline); exit.code != 0) return exit;
   OfflineInput input;
   if (Exit exit = LoadOffline(flags.offline, &input); exit.code != 0) return exit;
   absl::StatusOr<planner::GivenPlan> priced = planner::PriceGivenPlan(*input.setting, std::move(plan));

@@ -69,6 +69,7 @@ Exit Submit(Context& context, const SubmitFlags& flags) {
   if (!flags.plan.empty()) {
     planner::Plan plan;
     if (Exit exit = LoadPlanFile(flags.plan, &plan); exit.code != 0) return exit;
+    plan.cluster_file.clear();  // a path here; the job's cluster is another
     file->config.planner.plan_json = planner::ToJson(plan);
   }
   auto connection = context.Connect();

@@ -18,6 +18,7 @@
 #include "coordinator/client/waiting.h"
 #include "coordinator/client/whole_number.h"
 #include "planner/answers/measured_step.h"
+#include "planner/simulator/picture.h"
 #include "planner/simulator/trace.h"
 
 namespace motley::client {
@@ -26,7 +27,7 @@ namespace {
 constexpr size_t kShownDifferences = 10;
 
 struct TraceFlags {
-  std::string id, out;
+  std::string id, out, svg;
   int64_t step = 0;
 };
 
@@ -126,6 +127,24 @@ void PrintJson(Context& context, const TraceFlags& flags, int64_t number, double
                                   {"differences", std::move(differences)}});
 }
 
+// The timelines as the command line asks for them: both as a trace, the measured one as a picture.
+Exit WriteFiles(Context& context, const TraceFlags& flags, int64_t number, const planner::MeasuredStep& step) {
+  if (!flags.out.empty()) {
+    const std::string json = planner::TraceJson(step.graph, {{"measured", &step.measured}, {"simulated", &step.simulated}});
+    if (absl::Status status = WriteFileDurably(flags.out, json); !status.ok()) return FromOutput(status);
+    context.err << "both steps are in " << flags.out << "; open it in Perfetto (ui.perfetto.dev) or chrome://tracing\n";
+  }
+  if (!flags.svg.empty()) {
+    planner::PictureOptions options;
+    options.title = absl::StrCat("step ", number, " of job ", flags.id, ", as measured");
+    const std::string svg = planner::SvgTimeline(step.graph, step.measured, options);
+    if (absl::Status status = WriteFileDurably(flags.svg, svg); !status.ok()) return FromOutput(status);
+    context.err << "the measured step's picture is in " << flags.svg << "; motley plan " << flags.id
+                << " --svg draws the simulated one\n";
+  }
+  return {};
+}
+
 Exit Trace(Context& context, TraceFlags flags) {
   // -o means a format everywhere else.
   if (flags.out == "json" || flags.out == "text") {
@@ -144,14 +163,9 @@ Exit Trace(Context& context, TraceFlags flags) {
   const double seconds = *std::max_element(measured.step_seconds.begin(), measured.step_seconds.end());
   planner::MeasuredStep step;
   if (Exit exit = Compare(flags, *plan, std::move(measured), &step); exit.code != 0) return exit;
-  if (!flags.out.empty()) {
-    const std::string json = planner::TraceJson(step.graph, {{"measured", &step.measured}, {"simulated", &step.simulated}});
-    if (absl::Status status = WriteFileDurably(flags.out, json); !status.ok()) return FromOutput(status);
-  }
+  const Exit written = WriteFiles(context, flags, number, step);
+  if (written.code != 0) return written;
   context.json ? PrintJson(context, flags, number, seconds, step) : Print(context, flags, number, seconds, step);
-  if (!flags.out.empty()) {
-    context.err << "both steps are in " << flags.out << "; open it in Perfetto (ui.perfetto.dev) or chrome://tracing\n";
-  }
   return {};
 }
 
@@ -165,6 +179,7 @@ Action AddTrace(CLI::App& app) {
       ->check(WholeFrom(1));
   app.add_option("-o,--out", flags->out, "write the timelines of all ranks to this file (Chrome trace format)")
       ->type_name("FILE");
+  app.add_option("--svg", flags->svg, "draw the measured step into this file")->type_name("FILE");
   app.footer(
       "Example: motley trace my-job -o step.json\n"
       "The file has a measured and a simulated row for every device or tensor-parallel unit. `-o json` alone prints the "

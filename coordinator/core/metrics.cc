@@ -21,7 +21,7 @@ Metrics::Metrics(MetricsRegistry& r)
       tokens_per_second(r.Gauge("motley_job_tokens_per_second", "Tokens per second of the newest step")),
       tokens(r.Gauge("motley_job_tokens", "Tokens trained on, steps that were repeated once")),
       training_tokens(r.Gauge("motley_job_training_tokens", "Tokens of one pass over the data, the validation part not counted")),
-      mfu(r.Gauge("motley_job_mfu_ratio", "FLOPs of the model's step over what its devices declare, recomputation not counted")),
+      mfu(r.Gauge("motley_job_mfu_ratio", "FLOPs of the model's step over the peak of its devices, recomputation not counted")),
       step_seconds(r.Gauge("motley_job_step_seconds", "Measured time of the newest step")),
       predicted_step_seconds(r.Gauge("motley_job_predicted_step_seconds", "Simulated time of a step")),
       prediction_error_ratio(r.Gauge("motley_job_prediction_error_ratio", "Measured over predicted step time, minus one")),

@@ -13,7 +13,6 @@
 #include "coordinator/epoch/planning_inputs.h"
 #include "coordinator/epoch/setup.h"
 #include "coordinator/epoch/steps.h"
-#include "coordinator/state/measured_speed.h"
 #include "coordinator/state/membership.h"
 #include "coordinator/state/transports.h"
 #include "planner/plan/unit_slices.h"
@@ -195,7 +194,7 @@ absl::Status StartEpoch(Core& core, const std::string& reason) {
   run.planned_transports = PlannedTransports(ranks);
   run.transports.clear();
   run.context.BeginGeneration();
-  run.ideal_step_seconds = IdealStepSeconds(ranks);
+  run.ideal_step_seconds = prepared.plan.plan.predicted.ideal_seconds();
   run.failures.clear();
   run.kv.clear();
   run.kv_bytes = 0;

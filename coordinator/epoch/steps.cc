@@ -53,7 +53,11 @@ void SetMetrics(Core& core, const JobRecord& job, const StepStats& stats) {
   if (const int64_t pass = TrainingTokens(job, job.config); pass > 0)
     core.metrics.training_tokens.Set(labels, static_cast<double>(pass));
   const double ideal = core.state.run->ideal_step_seconds;
-  if (ideal > 0 && stats.step_seconds > 0) core.metrics.mfu.Set(labels, ideal / stats.step_seconds);
+  if (ideal > 0 && stats.step_seconds > 0) {
+    core.metrics.mfu.Set(labels, ideal / stats.step_seconds);
+  } else {
+    core.metrics.mfu.Remove(labels);  // one of its devices has no peak, as those of the generation before may have had
+  }
   core.metrics.tokens_per_second.Set(labels, stats.tokens_per_second);
   core.metrics.step_seconds.Set(labels, stats.step_seconds);
   core.metrics.predicted_step_seconds.Set(labels, stats.predicted_step_seconds);

@@ -1,7 +1,5 @@
 #include "coordinator/state/measured_speed.h"
 
-#include <algorithm>
-
 #include "common/model/operators.h"
 
 namespace motley::coordinator {
@@ -36,18 +34,6 @@ MeasuredSpeed SpeedOf(const ComputeProfile& profile, const ModelShape& shape, in
   speed.tokens_per_second = static_cast<double>(seq_len) / seconds;
   speed.flops_per_second = FlopsOf(shape, 1, seq_len) / seconds;
   return speed;
-}
-
-double IdealStepSeconds(const std::vector<RankAssignment>& ranks) {
-  double flops_per_second = 0;
-  for (const RankAssignment& rank : ranks) {
-    if (rank.device.flops_per_second <= 0) return 0;
-    flops_per_second += rank.device.flops_per_second;
-  }
-  if (ranks.empty()) return 0;
-  // Not by the ranks' samples: a sample passes a rank of each stage.
-  const TrainingSection& training = ranks.front().config.training;
-  return FlopsOf(ranks.front().model, training.global_batch_size, training.seq_len) / flops_per_second;
 }
 
 }  // namespace motley::coordinator

@@ -219,7 +219,7 @@ struct JobRun {
   int64_t epoch_steps = 0;   // done in this epoch
   std::vector<double> recent_step_seconds;
   double typical_step_seconds = 0;      // their median
-  double ideal_step_seconds = 0;        // measured_speed.h
+  double ideal_step_seconds = 0;        // PlanPrediction::ideal_seconds
   absl::Duration step_stored_at;        // when the job's step was last made durable
   int64_t saved_step = 0;               // of the newest checkpoint
   int64_t state_bytes = 0;              // of a checkpoint, as the model says

@@ -189,6 +189,7 @@ absl::StatusOr<GivenPlan> PriceGivenPlan(const Setting& setting, Plan plan) {
     MOTLEY_RETURN_IF_ERROR(Validate(plan, setting.workload.model));
   }
   plan.cluster = setting.cluster.name;
+  plan.cluster_file = setting.cluster.file;
   plan.model = setting.workload.model_name;
   const bool had_replicas = HasReplicas(plan);
   if (plan.global_batch == setting.workload.global_batch) {

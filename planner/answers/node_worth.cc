@@ -1,7 +1,6 @@
 #include "planner/answers/node_worth.h"
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <tuple>
 #include <utility>
@@ -170,10 +169,7 @@ std::string RateText(const Plan& best, double step_seconds) {
 }
 
 std::string LossText(const Plan& best, double step_seconds) {
-  const double part = 100 * (best.predicted.step_seconds / step_seconds - 1);
-  if (std::abs(part) < 0.05) return "no difference";
-  if (part > 0) return absl::StrFormat("%.1f %% more: the search found a faster plan there", part);
-  return absl::StrFormat("%.1f %% fewer", -part);
+  return ChangeText(best.predicted.step_seconds / step_seconds - 1, "more: the search found a faster plan there", "fewer");
 }
 
 }  // namespace
@@ -186,8 +182,8 @@ std::string ToText(const Worth& worth, const Plan& best) {
   std::string text;
   if (worth.runnable) {
     const double seconds = worth.runnable->predicted.step_seconds;
-    absl::StrAppendFormat(&text, "  the best plan that runs here: %s a step, %s, %.1f %% slower (--runnable shows it)\n",
-                          SecondsText(seconds), RateText(best, seconds), 100 * (seconds / best.predicted.step_seconds - 1));
+    absl::StrAppend(&text, "  the best plan that runs here: ", SecondsText(seconds), " a step, ", RateText(best, seconds), ", ",
+                    ChangeText(seconds / best.predicted.step_seconds - 1, "slower", "faster"), " (--runnable shows it)\n");
   } else if (!worth.not_runnable.ok()) {
     absl::StrAppend(&text, "  no plan runs here: ", FirstLine(worth.not_runnable), "\n");
   }

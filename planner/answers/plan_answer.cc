@@ -45,6 +45,7 @@ absl::StatusOr<Evaluation> PlanAndEvaluate(const Setting& setting, const Catalog
   if (plan.strategy.empty()) plan.strategy = std::string(strategy.name);
   MOTLEY_RETURN_IF_ERROR(FollowsRequest(setting, plan, false));
   plan.cluster = setting.cluster.name;
+  plan.cluster_file = setting.cluster.file;
   plan.model = setting.workload.model_name;
   MOTLEY_ASSIGN_OR_RETURN(Evaluation evaluation, Price(setting, std::move(plan)));
   if (!evaluation.does_not_fit.empty()) {

@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <cstdint>
 #include <random>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "planner/plan/each_rank.h"
 #include "planner/pricing/price.h"
 #include "planner/search/polish.h"
 #include "planner/strategies/catalog.h"
+#include "planner/util/quantity_text.h"
 
 namespace motley::planner {
 namespace {
@@ -72,15 +75,32 @@ struct Question {
   Cluster cluster;
 };
 
-std::vector<Question> Questions(const Cluster& cluster) {
+// What the plan uses: nothing is said of other cards, and of links inside a node only where two of its cards work together.
+struct Used {
+  std::set<int> kinds;
+  bool links_inside = false;
+};
+
+Used UsedBy(const Setting& setting, const Plan& plan) {
+  Used used;
+  std::set<int> nodes;
+  ForEachRank(plan, [&](const RankPlan& rank) {
+    const int device = setting.FindDevice(rank.device);
+    if (device < 0) return;
+    used.kinds.insert(setting.KindOf(device));
+    used.links_inside |= !nodes.insert(setting.cluster.devices[device].node).second;
+  });
+  return used;
+}
+
+std::vector<Question> Questions(const Cluster& cluster, const Used& used) {
   std::vector<Question> questions;
-  for (size_t k = 0; k < cluster.kinds.size(); ++k) {
-    const std::string card = KindText(cluster, static_cast<int>(k));
+  for (const int k : used.kinds) {
+    const std::string card = KindText(cluster, k);
     Cluster larger = cluster;
     larger.kinds[k].memory_bytes = static_cast<int64_t>(kMoreMemory * static_cast<double>(larger.kinds[k].memory_bytes));
     questions.push_back({absl::StrCat("25 % more memory on every ", card), absl::StrCat("memory of ", card), std::move(larger)});
-    questions.push_back(
-        {absl::StrCat("one more ", card), absl::StrCat("compute of ", card), WithOneMore(cluster, static_cast<int>(k))});
+    questions.push_back({absl::StrCat("one more ", card), absl::StrCat("compute of ", card), WithOneMore(cluster, k)});
   }
   Cluster network = cluster, inside = cluster;
   for (ClusterNode& node : network.nodes) node.nic_bytes_per_second *= kMoreRate;
@@ -95,7 +115,8 @@ std::vector<Question> Questions(const Cluster& cluster) {
   }
   if (cluster.nodes.size() > 1)
     questions.push_back({"a network half as fast again", "network between nodes", std::move(network)});
-  questions.push_back({"links inside the nodes half as fast again", "links inside nodes", std::move(inside)});
+  if (used.links_inside)
+    questions.push_back({"links inside the nodes half as fast again", "links inside nodes", std::move(inside)});
   return questions;
 }
 
@@ -132,7 +153,7 @@ Sensitivity FindSensitivity(const Setting& setting, const Plan& best, const Late
                             const SensitivityProgress& progress) {
   Sensitivity out;
   const double base = best.predicted.step_seconds;
-  std::vector<Question> questions = Questions(setting.cluster);
+  std::vector<Question> questions = Questions(setting.cluster, UsedBy(setting, best));
   const int total = static_cast<int>(questions.size()) + kTrials;
   int done = 0;
   const auto asked = [&](const std::string& what) {
@@ -147,16 +168,16 @@ Sensitivity FindSensitivity(const Setting& setting, const Plan& best, const Late
   }
   std::stable_sort(out.relaxations.begin(), out.relaxations.end(),
                    [](const Relaxation& a, const Relaxation& b) { return a.gain > b.gain; });
-  const bool binds = !out.relaxations.empty() && out.relaxations[0].gain >= kWorthNaming;
-  out.binding = binds ? out.relaxations[0].resource : "nothing alone";
+  const bool helps = !out.relaxations.empty() && out.relaxations[0].gain >= kWorthNaming;
+  out.helps_most = helps ? out.relaxations[0].what : "nothing alone";
   FindRegret(setting, base, asked, &out);
   return out;
 }
 
 std::string ToText(const Sensitivity& sensitivity) {
-  std::string text = absl::StrCat("what binds, found by planning again: ", sensitivity.binding, "\n");
+  std::string text = absl::StrCat("what would help most, found by planning again: ", sensitivity.helps_most, "\n");
   for (const Relaxation& relaxation : sensitivity.relaxations) {
-    absl::StrAppendFormat(&text, "  %s: %.1f %% faster\n", relaxation.what, 100 * relaxation.gain);
+    absl::StrAppend(&text, "  ", relaxation.what, ": ", ChangeText(relaxation.gain, "faster", "slower"), "\n");
   }
   if (sensitivity.regret_trials > 0) {
     absl::StrAppendFormat(

@@ -1,4 +1,5 @@
-// What binds a plan, found by planning again with one resource relaxed; and what wrong profiles would cost.
+// What would make a plan's step shorter, found by planning again with more of one thing that the plan uses; and what wrong
+// profiles would cost. What binds the plan as it is says its prediction.
 #pragma once
 
 #include <functional>
@@ -13,20 +14,20 @@
 namespace motley::planner {
 
 struct Relaxation {
-  std::string what;      // "memory of L4: 25 % more", "one more A6000 in n1"
-  std::string resource;  // "memory of L4": what binds, if this gains most
+  std::string what;      // "25 % more memory on every L4", "one more A6000"
+  std::string resource;  // "memory of L4": what there is more of
   double gain = 0;       // 0.19 = steps are 19 % shorter
 };
 
 struct Sensitivity {
   std::vector<Relaxation> relaxations;  // best first
-  std::string binding;                  // resource of the best; "nothing alone" below 2 %
+  std::string helps_most;               // the best one's `what`; "nothing alone" below 2 %
   // Seconds lost, as part of the best step, when the plan is made with every card's latencies wrong by up to 10 % either way.
   double regret_mean = 0, regret_worst = 0;
   int regret_trials = 0;
 };
 
-// Plans again some twenty times with the strategy of `setting`; `best` is its answer there. Deterministic (fixed seeds).
+// Plans again up to some twenty times with the strategy of `setting`; `best` is its answer there. Deterministic (fixed seeds).
 // `progress`, where given, is called before every planning with what is asked and how many are done of how many.
 using SensitivityProgress = std::function<void(const std::string& question, int done, int total)>;
 Sensitivity FindSensitivity(const Setting& setting, const Plan& best, const LatencyBook* book,

@@ -205,6 +205,7 @@ double Cluster::FlopsPerSecond(int kind, DType dtype) const {
 }
 
 double Cluster::PeakFlops(int kind, DType dtype) const {
+  if (!kinds[kind].peak_known) return 0;
   return kinds[kind].peak_flops > 0 ? kinds[kind].peak_flops : FlopsPerSecond(kind, dtype);
 }
 

@@ -31,6 +31,7 @@ struct CardKind {
   double memory_bytes_per_second = 0;
   // The data sheet's for the job's type, where the rates above were measured in its place; 0: they are the data sheet's.
   double peak_flops = 0;
+  bool peak_known = true;           // false: the rates are measured, and nobody says what they could be: of a CPU
   std::string card = {};            // what is sold, where several of it were measured apart: "L4" of "L4-2"; empty: the name
   NcclPath nccl = NcclPath::kNone;  // of a live cluster; in a file where it says so
   bool launches_ahead = true;       // its host, of what it computes; what is emulated or a CPU computes when it is told to
@@ -76,6 +77,7 @@ inline constexpr char kClusterOfJob[] = "cluster-of-";
 
 struct Cluster {
   std::string name;
+  std::string file;             // the path that it was read from, where the file gives another name
   std::vector<CardKind> kinds;  // distinct
   std::vector<ClusterNode> nodes;
   std::vector<ClusterDevice> devices;  // in the order of nodes
@@ -97,7 +99,7 @@ struct Cluster {
   std::vector<std::string> notes;  // what a source leaves open or contradicts
 
   double FlopsPerSecond(int kind, DType dtype) const;  // fp32's where the card has no such unit
-  double PeakFlops(int kind, DType dtype) const;       // what a utilization is a part of
+  double PeakFlops(int kind, DType dtype) const;       // what a utilization is a part of; 0: nobody knows
   double price_per_hour() const;
 };
 

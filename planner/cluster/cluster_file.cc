@@ -115,8 +115,10 @@ void ClusterReader::ReadCard(const toml::table& toml) {
         std::pair{"bf16_tflops", &card.kind.bf16_flops}}) {
     if (const std::optional<double> value = table.Quantity({{key, kTera}}, kLeastFlops, kMostFlops)) *flops = *value;
   }
-  if (const std::optional<double> value = table.Quantity({{"peak_tflops", kTera}}, kLeastFlops, kMostFlops))
+  if (const std::optional<double> value = table.Quantity({{"peak_tflops", kTera}}, 0, kMostFlops)) {
     card.kind.peak_flops = *value;
+    card.kind.peak_known = *value > 0;
+  }
   CardParts& parts = card.kind.parts;
   for (const auto& [key, into, low, high] : {std::tuple("matrix_part", &parts.matrix, kLeastPart, 1.0),
                                              std::tuple("attention_part", &parts.attention, kLeastPart, 1.0),

@@ -154,8 +154,10 @@ void ClusterReader::ReadCollectives(ClusterTable& root) {
 // Two nodes need a NIC each, or a rate of their own.
 void ClusterReader::CheckReachable() {
   const auto& pairs = cluster_.node_bytes_per_second;
+  int said = 0;  // the line of the newest problem: nodes of one section have the same
   for (size_t a = 0; a < cluster_.nodes.size(); ++a) {
     if (cluster_.nodes[a].nic_bytes_per_second > 0) continue;
+    if (node_lines_[a] == said) continue;
     for (size_t b = 0; b < cluster_.nodes.size(); ++b) {
       if (a == b || (!pairs.empty() && pairs[a][b] > 0)) continue;
       problems_.Add(
@@ -164,6 +166,7 @@ void ClusterReader::CheckReachable() {
               "no link between nodes '", cluster_.nodes[a].name.value(), "' and '", cluster_.nodes[b].name.value(),
               "'; give nic_gbit_per_second (the node's, or card_nic_gbit_per_second for each card) here or in [defaults], or a "
               "[[link]] between the two"));
+      said = node_lines_[a];
       break;
     }
   }

@@ -66,6 +66,7 @@ void AddCards(const Cluster& cluster, std::string* out) {
     LineIfKnown("fp16_tflops", kind.fp16_flops, kTera, out);
     LineIfKnown("bf16_tflops", kind.bf16_flops, kTera, out);
     LineIfKnown("peak_tflops", kind.peak_flops, kTera, out);
+    if (!kind.peak_known) Line("peak_tflops", 0, kTera, out);
     Line("memory_gib", static_cast<double>(kind.memory_bytes), kGiB, out);
     Line("memory_gb_per_second", kind.memory_bytes_per_second, kGiga, out);
     Line("link_gb_per_second", link, kGiga, out);

@@ -1,5 +1,6 @@
 #include "planner/costs/workload.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -8,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "common/base/files.h"
 #include "common/base/nearest.h"
 #include "common/base/status_macros.h"
@@ -29,21 +31,42 @@ bool IsHubId(const std::string& name) {
   return name.front() != '.' && name.front() != '~' && !absl::EndsWithIgnoreCase(name, ".json");
 }
 
+constexpr size_t kTellingLetters = 3;  // fewer begin too many names
+
+// Presets that begin with the word or have it as a part ("qwen", "13b"); else the one that is spelled most alike, if any.
+std::vector<std::string> PresetsLike(const std::string& word, const std::vector<std::string>& known) {
+  std::vector<std::string> like;
+  for (const std::string& preset : known) {
+    const std::vector<std::string> parts = absl::StrSplit(preset, '-');
+    const auto is_word = [&](const std::string& part) { return absl::EqualsIgnoreCase(part, word); };
+    const bool begins = word.size() >= kTellingLetters && absl::StartsWithIgnoreCase(preset, word);
+    if (begins || std::any_of(parts.begin(), parts.end(), is_word)) like.push_back(preset);
+  }
+  if (!like.empty()) return like;
+  const std::string nearest = NearestWord(word, known);
+  return nearest.empty() ? like : std::vector<std::string>{nearest};
+}
+
 absl::Status NoSuchModel(const std::string& name) {
   std::vector<std::string> known;
   for (const ModelPreset& preset : ModelPresets()) known.emplace_back(preset.name);
   const bool hub = IsHubId(name);
-  const std::string nearest = NearestWord(hub ? name.substr(name.find('/') + 1) : name, known);
+  const std::vector<std::string> like = PresetsLike(hub ? name.substr(name.find('/') + 1) : name, known);
+  const std::string quoted = absl::StrCat("'", absl::StrJoin(like, "', '"), "'");
   if (hub) {
     return absl::NotFoundError(absl::StrCat("model '", name,
                                             "' is no file here; if it is an id of HuggingFace, download its config.json "
                                             "first (hf download ",
                                             name, " config.json) and give that file's path",
-                                            nearest.empty() ? "" : absl::StrCat("; or take the preset '", nearest, "'")));
+                                            like.empty() ? "" : absl::StrCat("; or take the preset ", quoted)));
   }
-  return absl::NotFoundError(absl::StrCat("model '", name, "' is neither a preset nor a file",
-                                          nearest.empty() ? "." : absl::StrCat("; did you mean '", nearest, "'?"), " Known: ",
-                                          absl::StrJoin(known, ", "), ". Or give the path of a HuggingFace config.json."));
+  if (absl::EndsWithIgnoreCase(name, ".json") || absl::StrContains(name, '/')) {
+    return absl::NotFoundError(absl::StrCat("model '", name, "': there is no such file; `motley models` lists the presets"));
+  }
+  const std::string hint = like.empty() ? absl::StrCat(". Known: ", absl::StrJoin(known, ", "), ".")
+                                        : absl::StrCat("; did you mean ", quoted, "? `motley models` lists all.");
+  return absl::NotFoundError(
+      absl::StrCat("model '", name, "' is neither a preset nor a file", hint, " Or give the path of a HuggingFace config.json."));
 }
 
 }  // namespace

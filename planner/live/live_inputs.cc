@@ -103,6 +103,7 @@ double DataSheetFlops(const DeviceDescription& device, DType dtype) {
 CardKind KindOf(const PlannerInput& input, const DeviceDescription& device, const MeasuredCard& card) {
   CardKind kind;
   kind.peak_flops = DataSheetFlops(device, card.dtype);
+  kind.peak_known = kind.peak_flops > 0 || device.flops_per_second > 0;
   const double flops = device.flops_per_second > 0 ? device.flops_per_second : MeasuredFlops(input, card.layer);
   kind.fp32_flops = std::clamp(flops, kLeastFlops, kMostFlops);
   kind.memory_bytes = device.memory_bytes > 0 ? device.memory_bytes : static_cast<int64_t>(kMostDeviceBytes);

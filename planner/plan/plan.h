@@ -97,10 +97,13 @@ struct PlanPrediction {
   bool as_run = false;
   double tokens_per_second = 0;
   std::string binding_constraint;  // "compute of n1/gpu0", "all-gather", "memory of n2/gpu0"
-  double mfu = 0, hfu = 0;         // of the used and unused devices' peaks; docs/inside/profiles.md has the definitions
+  // Of the peaks of the plan's devices (docs/inside/profiles.md has the definitions); 0: the peak of one of them is not known.
+  double mfu = 0, hfu = 0;
   double idle_share = 0;           // of all ranks' compute lanes, weighted by their peaks
   double tokens_per_dollar = 0;    // 0 = no price known
   double lower_bound_seconds = 0;  // no plan of the language is faster; 0 = not computed
+  // A step at those peaks, without recomputation or waiting: over what a step really takes this is its MFU. 0: not known.
+  double ideal_seconds() const { return mfu * step_seconds; }
   double gap() const { return step_seconds > 0 && lower_bound_seconds > 0 ? step_seconds / lower_bound_seconds - 1 : 0; }
   bool estimated = false;                    // rests on latencies that nobody measured
   double low_seconds = 0, high_seconds = 0;  // confidence range of step_seconds; 0 = not known
@@ -120,6 +123,7 @@ struct Plan {
   DType dtype = DType::kFloat32;
   ScheduleFamily schedule = ScheduleFamily::kLayered;
   std::string cluster, model;  // names they were planned for; empty in a live job's plan
+  std::string cluster_file;    // where the cluster was read from, if its name does not say it
   // Between pipelines: 0 = every pipeline keeps all state of its layers, 1 = the optimizer's state of a layer is sharded over the
   // ranks that hold it in the several pipelines, 2 = gradients too.
   int pipelines_zero_stage = 0;

@@ -98,6 +98,7 @@ std::string ToJson(const Plan& plan, int indent) {
                {"pipelines", std::move(pipelines)},
                {"unused", std::move(unused)},
                {"predicted", PredictionToJson(plan.predicted)}};
+  if (!plan.cluster_file.empty()) json["cluster_file"] = plan.cluster_file;
   if (plan.ownership) json["ownership"] = OwnershipToJson(plan);
   if (plan.training || plan.validation) json["schedules"] = SchedulesToJson(plan);
   // Names may hold bytes that are not UTF-8 (a path): replaced, not thrown.

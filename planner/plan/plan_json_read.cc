@@ -144,13 +144,15 @@ void ReadPlan(const JsonReader& reader, Plan* plan) {
   plan->schema_version = version;
   RefuseParallelism(reader);
   reader.Keys({"schema_version", "strategy", "generation", "epoch", "cluster", "model", "global_batch", "seq_len", "dtype",
-               "schedule", "pipelines_zero_stage", "pipelines", "unused", "predicted", "report", "ownership", "schedules"});
+               "schedule", "pipelines_zero_stage", "pipelines", "unused", "predicted", "report", "cluster_file", "ownership",
+               "schedules"});
   int64_t epoch = 0;
   reader.Get("epoch", &epoch);  // its name in older plans
   reader.Get("generation", &epoch);
   plan->epoch = Epoch(epoch);
   reader.Get("strategy", &plan->strategy);
   reader.Get("cluster", &plan->cluster);
+  reader.Get("cluster_file", &plan->cluster_file);
   reader.Get("model", &plan->model);
   reader.Get("global_batch", &plan->global_batch);
   reader.Get("seq_len", &plan->seq_len);

@@ -168,8 +168,8 @@ void AppendUnused(const Plan& plan, std::string* out) {
 
 void AppendPrediction(const PlanPrediction& p, std::string* out) {
   absl::StrAppendFormat(out, "predicted %s a step, %.0f tokens/s", SecondsText(p.step_seconds), p.tokens_per_second);
-  if (p.mfu > 0)
-    absl::StrAppendFormat(out, ", MFU %.1f %%, HFU %.1f %%, idle %.1f %%", 100 * p.mfu, 100 * p.hfu, 100 * p.idle_share);
+  if (p.mfu > 0) absl::StrAppendFormat(out, ", MFU %.1f %%, HFU %.1f %%", 100 * p.mfu, 100 * p.hfu);
+  absl::StrAppendFormat(out, ", idle %.1f %%", 100 * p.idle_share);
   if (p.tokens_per_dollar > 0) absl::StrAppendFormat(out, ", %.3g tokens/$", p.tokens_per_dollar);
   absl::StrAppend(out, "\n");
   if (p.low_seconds > 0 && p.high_seconds > p.low_seconds) {
@@ -199,6 +199,7 @@ std::string LayoutText(const Plan& plan, TextPrecision precision) {
   absl::StrAppend(&out, QuotedWord(plan.strategy), " batch ", plan.global_batch, " seq ", plan.seq_len, " ",
                   std::string(DTypeName(plan.dtype)), " ", std::string(ScheduleName(plan.schedule)));
   if (!plan.cluster.empty()) absl::StrAppend(&out, " cluster ", QuotedWord(plan.cluster));
+  if (!plan.cluster_file.empty()) absl::StrAppend(&out, " in ", QuotedWord(plan.cluster_file));
   if (!plan.model.empty()) absl::StrAppend(&out, " model ", QuotedWord(plan.model));
   if (plan.pipelines_zero_stage != 0) absl::StrAppend(&out, " pipelines-zero ", plan.pipelines_zero_stage);
   absl::StrAppend(&out, precision == TextPrecision::kExact ? " exact\n" : "\n");

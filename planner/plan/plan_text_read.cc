@@ -90,7 +90,7 @@ class Reader {
     for (const absl::string_view raw : absl::StrSplit(absl::string_view(text.data(), text.size()), '\n')) {
       ++number;
       const absl::string_view line = absl::StripAsciiWhitespace(raw);
-      if (line.empty() || line[0] == '#' || IsPrediction(line)) continue;
+      if (line.empty() || line[0] == '#' || IsPrediction(line) || (!headed_ && IsSummary(line))) continue;
       if (absl::Status status = ReadLine(std::string_view(line.data(), line.size())); !status.ok()) {
         return absl::InvalidArgumentError(absl::StrCat("plan text line ", number, ": ", std::string(status.message())));
       }
@@ -103,6 +103,11 @@ class Reader {
   }
 
  private:
+  // What `motley plan` prints above the plan.
+  static bool IsSummary(absl::string_view line) {
+    return absl::StartsWith(line, "bound by ") || absl::StartsWith(line, "runs here: ") || absl::StrContains(line, " a step, ") ||
+           absl::StrContains(line, " above the bound: ");
+  }
   static bool IsPrediction(absl::string_view line) {
     for (const char* begin : {"predicted ", "between ", "rests on estimates", "bound by: ", "lower bound ", "note: "}) {
       if (absl::StartsWith(line, begin)) return true;
@@ -138,6 +143,8 @@ class Reader {
         exact_ = true;
       } else if (words->peek() == "cluster") {
         MOTLEY_RETURN_IF_ERROR(words->Read("cluster", ReadWord, &plan_.cluster));
+      } else if (words->peek() == "in") {
+        MOTLEY_RETURN_IF_ERROR(words->Read("in", ReadWord, &plan_.cluster_file));
       } else if (words->peek() == "model") {
         MOTLEY_RETURN_IF_ERROR(words->Read("model", ReadWord, &plan_.model));
       } else {

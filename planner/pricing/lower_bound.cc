@@ -299,9 +299,12 @@ LowerBound FindLowerBound(const Setting& setting) {
   std::vector<double> devices_of_kind(static_cast<size_t>(setting.costs.num_kinds()));
   for (int d = 0; d < setting.num_devices(); ++d) devices_of_kind[setting.KindOf(d)] += 1;
   const std::vector<Work> all = AllWork(setting);
-  LowerBound bound{ComputeBound(all, devices_of_kind),
-                   absl::StrCat("compute: all ", setting.num_devices(), " devices at their best rates",
-                                ForcedBytesPerSample(setting) > 0 ? ", and recomputation that the memory forces" : "")};
+  LowerBound bound{
+      ComputeBound(all, devices_of_kind),
+      absl::StrCat("compute: ",
+                   setting.num_devices() == 1 ? "the one device at its best rate"
+                                              : absl::StrCat("all ", setting.num_devices(), " devices at their best rates"),
+                   ForcedBytesPerSample(setting) > 0 ? ", and recomputation that the memory forces" : "")};
   if (const double latency = LatencyBound(setting); latency > bound.seconds) {
     bound = {latency, "latency: one sample passes all layers one after the other"};
   }

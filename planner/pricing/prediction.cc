@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
+#include "planner/lowering/class_seconds.h"
 #include "planner/util/quantity_text.h"
 
 namespace motley::planner {
@@ -170,12 +171,21 @@ double RecomputedFlops(const Setting& setting, const PlanView& view) {
   return flops;
 }
 
+// Of all devices of the plan together, a second; 0: the peak of one of them is not known.
+double PeakFlops(const Setting& setting, const PlanView& view) {
+  double sum = 0;
+  for (const RankView& rank : view.ranks) {
+    const double peak = setting.cluster.PeakFlops(rank.kind, setting.workload.dtype);
+    if (peak <= 0) return 0;
+    sum += peak;
+  }
+  return sum;
+}
+
 void AddRates(const Setting& setting, const PlanView& view, PlanPrediction* predicted) {
   const Cluster& cluster = setting.cluster;
   const auto samples = static_cast<double>(setting.workload.global_batch);
-  const double step = predicted->step_seconds;
-  double peaks = 0;
-  for (const ClusterDevice& device : cluster.devices) peaks += cluster.PeakFlops(device.kind, setting.workload.dtype);
+  const double step = predicted->step_seconds, peaks = PeakFlops(setting, view);
   if (step <= 0) return;
   predicted->tokens_per_second = samples * static_cast<double>(setting.workload.seq_len) / step;
   if (peaks > 0) {

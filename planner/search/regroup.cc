@@ -199,7 +199,8 @@ class RegroupingGenerator {
       if (factor == choice_.in_flight_factor) continue;
       Add().in_flight_factor = factor;
     }
-    Add().schedule = choice_.schedule == ScheduleFamily::k1F1B ? ScheduleFamily::kZeroBubble : ScheduleFamily::k1F1B;
+    if (count_ > 1)
+      Add().schedule = choice_.schedule == ScheduleFamily::k1F1B ? ScheduleFamily::kZeroBubble : ScheduleFamily::k1F1B;
     for (int zero = 0; zero <= 2 && !setting_.request.zero_stage; ++zero) {
       if (zero != choice_.zero_stage) Add().zero_stage = zero;
     }

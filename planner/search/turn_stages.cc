@@ -337,6 +337,11 @@ std::vector<UnusedDevice> LeftOut(const Setting& setting, const TurnChoice& choi
 }  // namespace
 
 absl::StatusOr<Plan> PlanTurns(const Setting& setting, const TurnChoice& choice) {
+  if (choice.groups.size() == 1 && TraitsOf(choice.schedule).splits_backward) {
+    TurnChoice whole = choice;
+    whole.schedule = ScheduleFamily::k1F1B;
+    return PlanTurns(setting, whole);
+  }
   const int64_t layers = setting.workload.model.num_layers;
   const auto stages = static_cast<int64_t>(choice.groups.size());
   if (stages > layers) {

@@ -16,6 +16,7 @@ struct TurnChoice {
   std::vector<int> tp;                   // by group: ranks of a unit, of like devices of one node; a rest makes smaller units
   int64_t rounds = 8;                    // microbatches that the batch is cut into
   double in_flight_factor = 1;           // times the schedule's own number in flight (in_flight.h)
+  // No other stage waits for a single one's gradients: its backward is never split, whatever two halves were measured to take.
   ScheduleFamily schedule = ScheduleFamily::k1F1B;
   int zero_stage = 1;              // inside the groups
   bool offload_optimizer = false;  // to host memory, everywhere

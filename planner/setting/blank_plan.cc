@@ -10,6 +10,7 @@ Plan BlankPlan(const Setting& setting, const std::string& strategy, ScheduleFami
   plan.dtype = setting.workload.dtype;
   plan.schedule = schedule;
   plan.cluster = setting.cluster.name;
+  plan.cluster_file = setting.cluster.file;
   plan.model = setting.workload.model_name;
   return plan;
 }

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/base/nearest.h"
 #include "common/base/status_macros.h"
 
@@ -16,8 +19,14 @@ absl::Status NoSuchDevice(const Cluster& cluster, const std::string& what, const
   for (const ClusterNode& node : cluster.nodes) known.push_back(node.name.value());
   for (const ClusterDevice& device : cluster.devices) known.push_back(device.id.value());
   const std::string nearest = NearestWord(name, known);
-  return absl::NotFoundError(absl::StrCat(what, " '", name, "': the ", ClusterInWords(cluster), " has no such node or device",
-                                          nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
+  std::string hint = nearest.empty() ? "" : absl::StrCat("; did you mean '", nearest, "'?");
+  std::set<std::string> nodes;  // that have it, where it is a card
+  for (const ClusterDevice& device : cluster.devices) {
+    if (absl::EqualsIgnoreCase(cluster.kinds[device.kind].name, name)) nodes.insert(cluster.nodes[device.node].name.value());
+  }
+  if (!nodes.empty()) hint = absl::StrCat("; it is a card, of ", absl::StrJoin(nodes, ", "));
+  return absl::NotFoundError(
+      absl::StrCat(what, " '", name, "': the ", ClusterInWords(cluster), " has no such node or device", hint));
 }
 
 // Devices of a node or the one device of this name; empty = neither is there.
@@ -78,6 +87,18 @@ bool IsExcluded(const std::vector<UnusedDevice>& excluded, const std::string& na
   });
 }
 
+// Every stage up to the last one that a pin names needs a device, a pinned one or one that is free.
+absl::Status CheckNoStageIsEmpty(const std::vector<int>& stage_of) {
+  auto free = std::count(stage_of.begin(), stage_of.end(), -1);
+  const int last = *std::max_element(stage_of.begin(), stage_of.end());
+  for (int stage = 0; stage < last; ++stage) {
+    if (std::find(stage_of.begin(), stage_of.end(), stage) != stage_of.end() || free-- > 0) continue;
+    return absl::InvalidArgumentError(absl::StrCat("the pins name stage", last, " and leave no device for stage", stage,
+                                                   ": pin fewer devices, or one of them to it"));
+  }
+  return absl::OkStatus();
+}
+
 // By device, the stage that it must be in; -1 = any.
 absl::StatusOr<std::vector<int>> PinnedStages(const Cluster& cluster, const PlanRequest& request,
                                               const std::vector<UnusedDevice>& excluded) {
@@ -89,8 +110,8 @@ absl::StatusOr<std::vector<int>> PinnedStages(const Cluster& cluster, const Plan
           absl::StrCat("pin '", key, "=", name, "': the left side must be a stage, as in stage0=n1"));
     }
     if (stage >= static_cast<int>(cluster.devices.size())) {
-      return absl::InvalidArgumentError(absl::StrCat("pin '", key, "=", name, "': ", cluster.devices.size(),
-                                                     " devices make at most as many stages; the first is stage0"));
+      return absl::InvalidArgumentError(absl::StrCat("pin '", key, "=", name, "': there are at most as many stages as devices, ",
+                                                     cluster.devices.size(), "; the first is stage0"));
     }
     const std::vector<int> devices = DevicesNamed(cluster, name);
     if (devices.empty() && IsExcluded(excluded, name)) {
@@ -106,6 +127,7 @@ absl::StatusOr<std::vector<int>> PinnedStages(const Cluster& cluster, const Plan
       pinned = stage;
     }
   }
+  MOTLEY_RETURN_IF_ERROR(CheckNoStageIsEmpty(stage_of));
   return stage_of;
 }
 

@@ -59,7 +59,8 @@ struct Setting {
   std::vector<int> pinned_stage;  // by device: the stage that the request's pins put it in; -1 = free
 
   // Errors of Validate(cluster), Validate(workload); NOT_FOUND: an excluded or pinned device that is not there;
-  // INVALID_ARGUMENT: pins that contradict each other. `book` is read during the call only; may be nullptr.
+  // INVALID_ARGUMENT: pins that contradict each other or leave a stage without a device. `book` is read during the call only; may
+  // be nullptr.
   static absl::StatusOr<std::unique_ptr<Setting>> Create(Cluster cluster, Workload workload, PlanRequest request,
                                                          const LatencyBook* book);
 

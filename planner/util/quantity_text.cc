@@ -1,5 +1,7 @@
 #include "planner/util/quantity_text.h"
 
+#include <cmath>
+
 #include "absl/strings/str_format.h"
 
 namespace motley::planner {
@@ -17,6 +19,12 @@ std::string BytesText(int64_t bytes) {
   if (bytes >= 1 << 20) return absl::StrFormat("%.1f MiB", b / (1 << 20));
   if (bytes >= 1 << 10) return absl::StrFormat("%.1f KiB", b / (1 << 10));
   return absl::StrFormat("%d B", bytes);
+}
+
+std::string ChangeText(double part, std::string_view more, std::string_view less) {
+  const double percent = 100 * std::abs(part);
+  if (percent < 0.05) return "no difference";
+  return absl::StrFormat("%.1f %% %s", percent, std::string(part > 0 ? more : less));
 }
 
 }  // namespace motley::planner

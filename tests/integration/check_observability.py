@@ -2,6 +2,7 @@
 """A real Prometheus scrapes a running cluster: every dashboard query and every selector of an alert returns data."""
 import glob
 import json
+import math
 import os
 import re
 import shutil
@@ -10,7 +11,7 @@ import sys
 import urllib.parse
 
 from harness import ROOT, Results, TestCluster, expect, job_sections
-from cluster import Daemon, fetch
+from cluster import Daemon, fetch, samples
 
 DEPLOY = os.path.join(ROOT, "deploy")
 PACED = {"kind": "emulated", "model": "slow", "flops_per_second": 2e8, "memory_bytes": 1 << 30, "link_bytes_per_second": 1e9}
@@ -166,6 +167,18 @@ def cards(results, cluster):
     cluster.wait_for(lambda: not device()["card"]["lost"], 30, "the card to be back")
 
 
+def one_utilization(results, cluster):
+    """A job's metric is its plan's MFU with the seconds that a step took in place of the predicted ones."""
+    predicted = cluster.motley("plan", JOB)["plan"]["predicted"]
+
+    def is_same():   # once a step of the plan in force was made; the two are set one after the other
+        (_, mfu), (_, seconds) = (samples(cluster.metrics_address, f"motley_job_{of}")[0] for of in ("mfu_ratio", "step_seconds"))
+        return math.isclose(mfu * seconds, predicted["mfu"] * predicted["step_seconds"], rel_tol=1e-5)
+
+    cluster.wait_for(is_same, 30, f"the MFU of the plan: {predicted}")
+    results.check("one MFU for a job", predicted["mfu"] > 0, f"planned {predicted}")
+
+
 def observe(results):
     with ClusterWithCards() as cluster:
         os.makedirs(cluster.path("backups"), mode=0o700)   # the coordinator makes none: a share may be missing
@@ -193,6 +206,7 @@ def observe(results):
             check_metrics_text(results, cluster)
             documented(results, cluster)
             timeline(results, cluster, ranks=2)   # those of n1
+            one_utilization(results, cluster)
             for where, expression in dashboard_queries():
                 results.check(f"query of {where}: {expression}", prometheus.query(expression), "returns no data")
             for selector in sorted(set(alert_selectors())):

@@ -11,6 +11,7 @@ import termios
 
 from cli_common import DATA, NO_INPUT, USAGE, refused
 from harness import expect, job_sections, published_checkpoints
+from cluster import samples
 from patience import patience
 
 
@@ -75,6 +76,14 @@ def validated(cluster):
         expect(f"validation {text}" in " ".join(said.split()), f"motley {command} does not say {text}: {said}")
 
 
+def no_utilization_of_cpus(cluster, name, plan):
+    """Nobody says what a CPU computes at best: a part of its own fastest layer says nothing."""
+    expect(plan["predicted"]["mfu"] == 0 and plan["predicted"]["hfu"] == 0, f"plan: {plan['predicted']}")
+    expect("MFU" not in cluster.run_motley("plan", name).stdout, "motley plan prints an MFU")
+    expect(samples(cluster.metrics_address, "motley_job_step_seconds"), "no metrics of a step")
+    expect(not samples(cluster.metrics_address, "motley_job_mfu_ratio"), "the metrics have an MFU")
+
+
 def transports_of_a_running_job(cluster):
     """Without a card: one word; behind it every group of the plan's devices, which nothing was planned for."""
     path = cluster.job_file("moving", job_sections(cluster, training__steps=100000, planner__strategy="cephalo"))
@@ -88,6 +97,7 @@ def transports_of_a_running_job(cluster):
     expect([(use["group"], set(use["devices"]), use["transport"], use["why_not_nccl"], use["planned"]) for use in uses] ==
            [(0, devices, "tcp", None, None)], f"transports: {uses}")
     expect(plan["transports"] == [], f"planned transports: {plan['transports']}")
+    no_utilization_of_cpus(cluster, "moving", plan["plan"])
     cluster.run_motley("stop", "moving")
     expect(cluster.run_motley("wait", "moving", "--timeout", "60").returncode == 1, "it was stopped")
     expect(cluster.motley("status", "moving")["transports"] == [], "transports of a job that has ended")

@@ -35,6 +35,7 @@ inline Plan FullPlan() {
   Plan plan;
   plan.strategy = "auto";
   plan.cluster = "three boxes";
+  plan.cluster_file = "lab files/three.toml";
   plan.model = "small";
   plan.global_batch = 12;
   plan.seq_len = 32;

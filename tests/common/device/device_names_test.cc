@@ -180,6 +180,23 @@ TEST(DeviceNames, BoardsAreFoundAsTheDriverNamesThem) {
 }
 
 // Boards with a name much like one of the table's, which are others.
+TEST(DeviceNames, MemoryMayBeSaidBesideTheName) {
+  for (const auto& [said, name] : {std::pair{"3090 24 GB", "RTX-3090"},
+                                   {"RTX 3090 (24 GiB)", "RTX-3090"},
+                                   {"A6000-48GB", "A6000"},
+                                   {"RTX 2080 Ti 11G", "RTX-2080-Ti"},
+                                   {"H100 80 GB", "H100-SXM"},
+                                   {"4060 Ti 16 GB", "RTX-4060-Ti-16GB"},
+                                   {"4060 Ti 8 GB", "RTX-4060-Ti"}}) {
+    ASSERT_TRUE(FindGpu(said).ok()) << said;
+    EXPECT_EQ(FindGpu(said)->name, name);
+  }
+  EXPECT_EQ(std::string(FindGpu("3080 12 GB").status().message()),
+            "GPU model '3080 12 GB': the device table's RTX-3080 has 10 GiB; `motley cards` lists all");
+  for (const char* name : {"24 GB", "GB", "3090 0 GB", "3090 99999999999999999999 GB", "no card 24 GB", ""})
+    EXPECT_FALSE(FindGpu(name).ok()) << name;
+}
+
 TEST(DeviceNames, OtherBoardsAreNotTaken) {
   for (const char* name : {"RTX 6000", "NVIDIA RTX 4000 SFF Ada Generation", "NVIDIA RTX 5000 Ada Generation Laptop GPU",
                            "NVIDIA GeForce RTX 3080 Laptop GPU", "NVIDIA GH200 144G HBM3e", "NVIDIA A100X", "AMD Instinct MI250X",

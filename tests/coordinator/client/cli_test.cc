@@ -1,5 +1,6 @@
 #include "coordinator/client/cli.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -20,6 +21,7 @@ namespace motley::client {
 namespace {
 
 using nlohmann::json;
+using ::testing::HasSubstr;
 
 Ran RunAlone(const std::vector<std::string>& arguments) {
   std::ostringstream out, err;
@@ -51,6 +53,13 @@ TEST(CliTest, OutputThatIsNotTakenIs74) {
 
 TEST(CliTest, WrongOptionsNameTheNearest) {
   EXPECT_EQ(RunAlone({"list", "--jsno"}).err, "motley: 'motley list' has no option --jsno; did you mean --json?\n");
+  EXPECT_THAT(RunAlone({"plan", "--optimizer", "adam8bit"}).err, HasSubstr("--optimizer: AdamW with its state in float32 is"));
+  EXPECT_THAT(RunAlone({"plan", "--lora=16"}).err, HasSubstr("has no option --lora=16: Motley trains all weights"));
+  EXPECT_THAT(RunAlone({"plan", "--nodes=a"}).err, HasSubstr("--exclude, of a job planner.exclude, leaves some out"));
+  EXPECT_THAT(RunAlone({"estimate", "--seq-len", "2k"}).err, HasSubstr("got 2k; numbers are written out: 2048 or 2000"));
+  EXPECT_THAT(RunAlone({"plan", "--cluster", "2x3090"}).err, HasSubstr("`motley clusters two-4090 >lab.toml`"));
+  EXPECT_THAT(RunAlone({"plan", "--turbo"}).err, HasSubstr("has no option --turbo; see 'motley help plan'"))
+      << "nothing is like it, though all begin with two dashes";
   EXPECT_EQ(RunAlone({"submit", "x", "--st=a=b"}).err, "motley: 'motley submit' has no option --st=a=b; did you mean --set?\n");
   EXPECT_NE(RunAlone({"logs", "j", "--zzzzzzzzz"}).err.find("see 'motley help logs'"), std::string::npos);
   const Ran more = RunAlone({"status", "a", "b"});

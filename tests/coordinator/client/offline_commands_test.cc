@@ -144,7 +144,8 @@ TEST_F(OfflineTest, FollowsTheRequest) {
 TEST_F(OfflineTest, WrongFlagsAre64) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
       {{"plan"}, "give JOB"},
-      {{"plan", "j", "--cluster", cluster_}, "a job has its own cluster"},
+      {{"plan", "j", "--cluster", cluster_}, "'j' is taken for JOB, and a job has its own cluster"},
+      {{"plan", "--cluster", cluster_, "--exclude", "n1", "n2"}, "; if it is a place, --exclude takes several with commas"},
       {{"plan", "--cluster", cluster_}, "--model is missing"},
       {{"plan", "--model", model_}, "--cluster is missing"},
       {{"plan", "--cluster", cluster_, "--model", model_}, "--global-batch is missing"},
@@ -168,7 +169,7 @@ TEST_F(OfflineTest, WrongFlagsAre64) {
       {With("plan", {"--max-tp", "-3"}), "must be a whole number and at least 1, got -3"},
       {{"plan", "--cluster", cluster_}, "--seq-len is missing"},
       {{"plan", "--cluster", cluster_, "--dtype", "fp8"}, "--dtype"},
-      {With("plan", {"--profiles", "a.json", "b.json"}), "if b.json is a profile, give --profiles again"},
+      {With("plan", {"--profiles", "a.json", "b.json"}), "if it is a profile, give --profiles again"},
       {{"plan", "diff", "one"}, "B"},
       {{"simulate"}, "PLAN"},
   };

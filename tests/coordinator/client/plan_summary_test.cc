@@ -20,7 +20,7 @@ planner::Plan Predicted() {
 
 TEST(PlanSummary, FourLines) {
   EXPECT_EQ(SummaryText(Predicted(), {1.6, "compute: all at their best rates"}, {}),
-            "2.00 s a step, 1000 tokens/s\nbound by compute of n1/gpu0\n"
+            "2.00 s a step, 1000 tokens/s\nbound by compute of n1/gpu0; idle 0.0 %\n"  // a CPU has no peak, so there is no MFU
             "25.0 % above the bound: no plan can be faster than 1.60 s (compute: all at their best rates)\nruns here: yes\n");
 }
 

@@ -36,6 +36,8 @@ TEST_F(OfflineTest, SimulateReadsTheExactTextToo) {
   const json from_json = json::parse(
       Run({"simulate", PlanFile("plan.json", "cephalo"), "--cluster", cluster_, "--model", model_, "-o", "json"}).out);
   EXPECT_EQ(from_text["predicted"], from_json["predicted"]);
+  const std::string printed = folder_.Write("printed.txt", Plan({"--strategy", "cephalo"}).out);
+  EXPECT_EQ(Run({"simulate", printed, "--model", model_}).code, 0) << "as it is printed, with what stands above it";
 }
 
 TEST_F(OfflineTest, SimulateNamesTheRuleThatAPlanBreaks) {
@@ -115,6 +117,32 @@ TEST_F(OfflineTest, PlanFilesThatAreNone) {
   const Ran profile = Plan({"--profiles", huge});
   EXPECT_EQ(profile.code, 65);
   EXPECT_THAT(profile.err, HasSubstr("huge.json"));
+}
+
+// The cluster's file has a name of its own, which is no path.
+TEST_F(OfflineTest, SimulateFindsTheFilesThatThePlanCameFrom) {
+  const std::string file = PlanFile("plan.json", "cephalo");
+  const json written = json::parse(TempFolder::Read(file));
+  EXPECT_EQ(written["cluster"], "mixed");
+  EXPECT_EQ(written["cluster_file"], cluster_);
+  const std::string text = folder_.Write("plan.txt", Plan({"--strategy", "cephalo", "--exact"}).out);
+  for (const std::string& plan : {file, text}) {
+    const Ran ran = Run({"simulate", plan, "-o", "json"});
+    ASSERT_EQ(ran.code, 0) << ran.err;
+    EXPECT_EQ(json::parse(ran.out)["predicted"], written["predicted"]) << plan;
+  }
+}
+
+TEST_F(OfflineTest, SimulateLooksBesideThePlanForItsFiles) {
+  json plan = json::parse(TempFolder::Read(PlanFile("plan.json", "cephalo")));
+  plan["cluster_file"] = "mixed.toml";
+  plan["model"] = "config.json";
+  EXPECT_EQ(Run({"simulate", folder_.Write("moved.json", plan.dump())}).code, 0);
+  plan["cluster_file"] = "gone.toml";
+  const Ran ran = Run({"simulate", folder_.Write("moved.json", plan.dump())});
+  EXPECT_EQ(ran.code, 66);
+  EXPECT_THAT(ran.err, HasSubstr("moved.json: its cluster is mixed, read from gone.toml, which is neither here nor beside the "
+                                 "plan; give it with --cluster\n"));
 }
 
 }  // namespace

@@ -38,13 +38,14 @@ TEST_F(SubmitTest, SendsWhatTheFileSays) {
 
 // In either form, and as the answer of `motley plan JOB -o json` has it.
 TEST_F(SubmitTest, TakesAPlanFromAFile) {
-  const std::string plan = R"({"schedule": "1f1b", "pipelines": [{"stages": [{"units": [)"
+  const std::string plan = R"({"schedule": "1f1b", "cluster_file": "lab.toml", "pipelines": [{"stages": [{"units": [)"
                            R"({"ranks": [{"device": "n1/gpu0"}], "microbatches": [8]}]}]}]})";
   for (const std::string& text : {plan, absl::StrCat("{\"plan\": ", plan, "}")}) {
     const Ran ran = Motley(fake_, {"submit", file_, "--id", "j", "--plan", folder_.Write("plan.json", text)});
     EXPECT_EQ(ran.code, 0) << ran.err;
     const json sent = json::parse(fake_.submitted.back().spec().planner().plan_json());
     EXPECT_EQ(sent["schedule"], "1f1b");
+    EXPECT_FALSE(sent.contains("cluster_file")) << "a path of this machine";
     EXPECT_EQ(sent["pipelines"][0]["stages"][0]["units"][0]["ranks"][0]["device"], "n1/gpu0");
   }
   const size_t before = fake_.submitted.size();

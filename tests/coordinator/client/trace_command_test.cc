@@ -64,6 +64,17 @@ TEST_F(TraceTest, BothTimelinesAreInTheFile) {
   EXPECT_EQ(simulated, measured);
 }
 
+TEST_F(TraceTest, ThePictureIsOfTheMeasuredStep) {
+  const std::string path = folder_ / "step.svg";
+  const Ran ran = Trace({"--svg", path});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(ran.err, HasSubstr("the measured step's picture is in " + path));
+  const std::string svg = TempFolder::Read(path);
+  EXPECT_THAT(svg, HasSubstr("<svg"));
+  EXPECT_THAT(svg, HasSubstr("step 8 of job j, as measured"));
+  EXPECT_EQ(Trace({"--svg", "/no/such/folder/step.svg"}).code, 73);
+}
+
 TEST_F(TraceTest, ForProgramsAllDifferences) {
   for (const auto& format : {std::vector<std::string>{"-o", "json"}, std::vector<std::string>{"--json"}}) {
     const Ran ran = Trace(format);

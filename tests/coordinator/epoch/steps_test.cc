@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "coordinator/rpc/views.h"
+#include "planner/plan/plan.h"
 #include "tests/coordinator/core/core_fixture.h"
 
 namespace motley::coordinator {
@@ -64,6 +65,25 @@ TEST_F(StepsTest, AStepWithoutAValidationHasNeither) {
   OnStep(*core_, report);
   EXPECT_FALSE(Shown().has_validation_perplexity());
   EXPECT_FALSE(Shown().has_validation_bits_per_byte());
+}
+
+// A generation with a device that has no peak leaves no utilization of the one before.
+TEST_F(StepsTest, UtilizationIsThePlansWithTheMeasuredSeconds) {
+  planner::PlanPrediction predicted;
+  predicted.step_seconds = 2;
+  predicted.mfu = 0.5;
+  int64_t step = 0;
+  const auto text_after = [&](const planner::PlanPrediction& of) {
+    core_->state.run->ideal_step_seconds = of.ideal_seconds();
+    StepReport report{JobId("a"), Epoch(1), 0, {}, 0, 0, {}};
+    report.stats.step = ++step;
+    report.stats.step_seconds = 2.5;
+    OnStep(*core_, report);
+    return registry_.ToText();
+  };
+  EXPECT_THAT(text_after(predicted), HasSubstr("motley_job_mfu_ratio{job_id=\"a\"} 0.4\n"));
+  predicted.mfu = 0;
+  EXPECT_THAT(text_after(predicted), Not(HasSubstr("motley_job_mfu_ratio{")));
 }
 
 }  // namespace

@@ -99,12 +99,12 @@ TEST_F(AwaitedTest, ANameThatIsExcludedIsForThePlannerToRefuse) {
 }
 
 TEST_F(AwaitedTest, APlanThatDoesNotFitWhatIsLeftIsWaitedForWhileAPartnerIsAway) {
-  const absl::Status status = absl::InvalidArgumentError("pin 'stage1=n2': 1 devices make at most as many stages");
+  const absl::Status status = absl::InvalidArgumentError("pin 'stage1=n2': there are at most as many stages as devices, 1");
   EXPECT_EQ(std::get<Finish>(Refused(status).action).phase, JobPhase::kFailed) << "everybody is there";
   node("n2").connected = false;
   const Decision decision = Refused(status);
   ASSERT_TRUE(std::holds_alternative<Wait>(decision.action)) << decision.reason;
-  EXPECT_NE(decision.reason.find("1 devices make at most as many stages"), std::string::npos) << decision.reason;
+  EXPECT_NE(decision.reason.find("there are at most as many stages as devices, 1"), std::string::npos) << decision.reason;
   EXPECT_NE(decision.reason.find("n2/gpu0 (lost"), std::string::npos) << decision.reason;
   EXPECT_TRUE(std::holds_alternative<Finish>(Refused(status, false).action)) << "no device mends what the planner did not say";
   run().has_run = false;

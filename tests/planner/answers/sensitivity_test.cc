@@ -46,10 +46,45 @@ TEST(SensitivityTest, SlowNetworkBindsASplitOverTwoNodes) {
     EXPECT_LT(done, total);
   });
   EXPECT_GT(asked, 5);
-  EXPECT_EQ(found.binding, "network between nodes");
+  EXPECT_EQ(found.helps_most, "a network half as fast again");
+  EXPECT_EQ(found.relaxations[0].resource, "network between nodes");
   EXPECT_GT(found.relaxations[0].gain, 0.2);
   for (size_t i = 1; i < found.relaxations.size(); ++i) EXPECT_LE(found.relaxations[i].gain, found.relaxations[i - 1].gain);
-  EXPECT_THAT(ToText(found), testing::HasSubstr("network between nodes"));
+  EXPECT_THAT(ToText(found), testing::HasSubstr("what would help most, found by planning again: a network half as fast again\n"));
+  EXPECT_THAT(ToText(found), testing::Not(testing::HasSubstr("binds"))) << "the answer's first lines say what does";
+}
+
+TEST(SensitivityTest, NothingIsSaidOfWhatThePlanDoesNotUse) {
+  const auto setting = SettingOf(R"toml(
+name = "lab"
+[defaults]
+nic_gbit_per_second = 10
+[[node]]
+name = "a"
+gpus = ["A6000"]
+[[node]]
+name = "old"
+gpus = ["P40"]
+)toml",
+                                 "even");
+  const Sensitivity of_both = FindSensitivity(*setting, Planned(*setting), nullptr);
+  EXPECT_THAT(ToText(of_both), testing::HasSubstr("P40"));
+  EXPECT_THAT(ToText(of_both), testing::Not(testing::HasSubstr("links inside"))) << "each card is alone in its node";
+  PlanRequest request;
+  request.strategy = "even";
+  request.exclude = {"old"};
+  const auto without = *Setting::Create(setting->cluster, setting->workload, request, nullptr);
+  const Plan on_one = Planned(*without);
+  EXPECT_THAT(ToText(FindSensitivity(*setting, on_one, nullptr)), testing::Not(testing::HasSubstr("P40")));
+}
+
+TEST(SensitivityTest, WhatChangesNothingIsSaidSo) {
+  Sensitivity found;
+  found.helps_most = "nothing alone";
+  found.relaxations = {{"one more A6000", "compute of A6000", 0.012}, {"a network half as fast again", "network", 0.0002}};
+  EXPECT_EQ(ToText(found),
+            "what would help most, found by planning again: nothing alone\n  one more A6000: 1.2 % faster\n"
+            "  a network half as fast again: no difference\n");
 }
 
 TEST(SensitivityTest, WrongProfilesCostNothingWhereTheAnswerCannotChange) {

@@ -292,6 +292,9 @@ TEST(ClusterFile, NodesMustReachEachOther) {
   EXPECT_THAT(
       ErrorOf("[[node]]\nname = \"a\"\ngpus = [\"T4\"]\n[[node]]\nname = \"b\"\ngpus = [\"T4\"]\nnic_gb_per_second = 1\n"),
       HasSubstr("c.toml:1: node.nic_gbit_per_second: no link between nodes 'a' and 'b'; give"));
+  const std::string many = ErrorOf("[[node]]\nname = \"a\"\ncount = 64\ngpus = [\"T4\"]\n");
+  EXPECT_THAT(many, HasSubstr("no link between nodes 'a1' and 'a2'; give"));
+  EXPECT_EQ(std::count(many.begin(), many.end(), '\n'), 0) << "a section says it once: " << many;
   EXPECT_EQ(Parsed("[[node]]\nname = \"a\"\ngpus = [\"T4\"]\n[[node]]\nname = \"b\"\ngpus = [\"T4\"]\n"
                    "[[link]]\nnodes = [\"a\", \"b\"]\ngb_per_second = 1\n")
                 .nodes.size(),

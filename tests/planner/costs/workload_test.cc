@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "absl/strings/str_cat.h"
 #include "common/model/parameters.h"
 #include "tests/common/base/temp_folder.h"
 #include "tests/common/model/published_configs.h"
@@ -86,6 +87,15 @@ TEST(LoadModel, UnknownNameNamesTheNearest) {
   const auto model = LoadModel("llama-7");
   EXPECT_EQ(model.status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(model.status().message(), HasSubstr("did you mean 'llama-7b'?"));
+  EXPECT_EQ(
+      std::string(LoadModel("13b").status().message()),
+      "model '13b' is neither a preset nor a file; did you mean 'gpt-13b', 'llama-13b', 'llama2-13b'? `motley models` lists "
+      "all. Or give the path of a HuggingFace config.json.");
+  EXPECT_THAT(LoadModel("Qwen").status().message(), HasSubstr("did you mean 'qwen2.5-0.5b', 'qwen2.5-1.5b', 'qwen2.5-7b'?"));
+  for (const char* path : {"confg.json", "./llama-7b", "a/b/c"}) {
+    EXPECT_EQ(std::string(LoadModel(path).status().message()),
+              absl::StrCat("model '", path, "': there is no such file; `motley models` lists the presets"));
+  }
   EXPECT_THAT(LoadModel("zzzzzzzzzzzz").status().message(), HasSubstr("neither a preset nor a file. Known: "));
   const TempFolder folder;
   const absl::Status directory = LoadModel(folder / "").status();
@@ -111,7 +121,7 @@ TEST(LoadModel, AnIdOfTheHubSaysWhatToDownload) {
   EXPECT_THAT(status.message(), HasSubstr("download its config.json first (hf download meta-llama/Llama-3.1-8B config.json)"));
   EXPECT_THAT(status.message(), HasSubstr("or take the preset 'llama3.1-8b'"));
   for (const char* path : {"./config", "models/a/config", "m/config.json", "/x"}) {
-    EXPECT_THAT(LoadModel(path).status().message(), HasSubstr("is neither a preset nor a file")) << path;
+    EXPECT_THAT(LoadModel(path).status().message(), HasSubstr("there is no such file")) << path;
   }
 }
 

@@ -47,6 +47,9 @@ TEST(CardContexts, UtilizationIsAPartOfTheDataSheetsPeak) {
   };
   EXPECT_NEAR(peak(0), FindGpu("H200")->fp32_flops / 1e12, 0.01);
   EXPECT_LT(peak(1), 10);
+  EXPECT_GT(peak(1), 0) << "declared";
+  input.devices[1].flops_per_second = 0;
+  EXPECT_EQ(peak(1), 0) << "nobody says what it could do";
   input.config.training.mixed_precision_param = "bfloat16";
   EXPECT_NEAR(peak(0), FindGpu("H200")->bf16_flops / 1e12, 0.01);
 }

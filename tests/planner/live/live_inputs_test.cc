@@ -192,6 +192,7 @@ TEST(LiveInputs, WithoutLimitOrDeclaredSpeedTheMeasuredOneCounts) {
   }
   const LiveInputs live = Described(input);
   EXPECT_NEAR(live.cluster.kinds[0].fp32_flops, 4e9, 1e9);
+  EXPECT_EQ(live.cluster.PeakFlops(0, DType::kFloat32), 0) << "a CPU is no part of itself";
   EXPECT_EQ(live.cluster.kinds[0].memory_bytes, static_cast<int64_t>(kMostDeviceBytes));
   EXPECT_EQ(live.cluster.collective_efficiency, 1);
   // 0.1 ms and 1 ns a byte were measured; the ring of five carries 4/5 to all of the bytes.

@@ -23,8 +23,9 @@ TEST(PlanTextTest, NamesEveryRank) {
 }
 
 TEST(PlanTextTest, SaysEverythingOfALargePlan) {
-  EXPECT_EQ(ToText(FullPlan()),
-            R"(plan auto batch 12 seq 32 float16 layered cluster "three boxes" model small pipelines-zero 1
+  EXPECT_EQ(
+      ToText(FullPlan()),
+      R"(plan auto batch 12 seq 32 float16 layered cluster "three boxes" in "lab files/three.toml" model small pipelines-zero 1
 pipeline 0 / stage 0 layers 0-0,2-2 zero 2
   unit of 2  batch 8 = 2x4
     rank 0 a/gpu0 A100-40GB  tp 0.620  shard 0.620  recompute none  busy 0.33 ms  peak 123 B
@@ -124,6 +125,18 @@ TEST(PlanTextTest, LikeRanksAreOneLine) {
   EXPECT_THAT(singles, HasSubstr("rank 9"));
   EXPECT_THAT(singles, HasSubstr("ranks 10-63 n10/gpu0,n11/gpu0,"));
   EXPECT_EQ(Definition(*ParsePlanText(singles)), Definition(plan));
+}
+
+TEST(PlanTextTest, WhatACommandPrintsAboveAndBelowItIsPassedOver) {
+  const Plan plan = FullPlan();
+  const std::string text = ToText(plan, TextPrecision::kExact);
+  const std::string summary =
+      "955 ms a step, 34327 tokens/s; between 610 ms and 1.49 s, as it rests on estimates\nbound by compute of turing/gpu2; idle "
+      "11.1 %\n17.7 % above the bound: no plan can be faster than 811 ms (compute)\nruns here: yes\n\n";
+  const auto parsed = ParsePlanText(summary + text + "note: P40: estimated\n");
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(Definition(*parsed), Definition(plan));
+  EXPECT_FALSE(ParsePlanText(text + "runs here: yes\n").ok()) << "only above";
 }
 
 TEST(PlanTextTest, OddNamesSurvive) {

@@ -41,7 +41,9 @@ TEST_F(EvaluateTest, FillsInEveryPrediction) {
     EXPECT_DOUBLE_EQ(predicted.step_seconds, ToSeconds(evaluation->timeline.end));
     EXPECT_DOUBLE_EQ(predicted.tokens_per_second, 16 * 256 / predicted.step_seconds);
     double peaks = 0;
-    for (const ClusterDevice& d : setting_->cluster.devices) peaks += setting_->cluster.FlopsPerSecond(d.kind, DType::kFloat32);
+    ForEachRank(evaluation->plan, [&](const RankPlan& rank) {
+      peaks += setting_->cluster.FlopsPerSecond(setting_->KindOf(setting_->FindDevice(rank.device)), DType::kFloat32);
+    });
     EXPECT_DOUBLE_EQ(predicted.mfu, setting_->costs.ModelFlops(16) / predicted.step_seconds / peaks);
     EXPECT_DOUBLE_EQ(predicted.hfu, predicted.mfu) << "nothing is recomputed";
     EXPECT_LT(predicted.hfu, 1);
@@ -61,6 +63,26 @@ TEST_F(EvaluateTest, FillsInEveryPrediction) {
       }
     }
   }
+}
+
+TEST_F(EvaluateTest, UtilisationIsOfTheDevicesThatThePlanUses) {
+  const auto mfu = [&](std::vector<CardKind> kinds) {
+    setting_->cluster.kinds = std::move(kinds);
+    const Plan one = PlanOf(*setting_, ScheduleFamily::kLayered, {{{StageOf(*setting_, 0, {{16}}, {{0, 7}})}}});
+    return Evaluate(*setting_, one)->plan.predicted;
+  };
+  std::vector<CardKind> kinds = setting_->cluster.kinds;
+  ASSERT_EQ(setting_->KindOf(0), 0);
+  ASSERT_GT(kinds.size(), 1u);
+  const PlanPrediction alone = mfu(kinds);
+  EXPECT_GT(alone.mfu, 0.2) << "nobody waits";
+  EXPECT_DOUBLE_EQ(alone.ideal_seconds(), setting_->costs.ModelFlops(16) / kinds[0].fp32_flops);
+  kinds[1].peak_known = false;
+  EXPECT_EQ(mfu(kinds).mfu, alone.mfu) << "the other card is not used";
+  kinds[0].peak_known = false;
+  EXPECT_EQ(mfu(kinds).mfu, 0) << "a CPU has none";
+  EXPECT_EQ(mfu(kinds).hfu, 0);
+  EXPECT_EQ(mfu(kinds).idle_share, alone.idle_share);
 }
 
 TEST_F(EvaluateTest, UtilisationCountsWhatIsRecomputedAndNothingElse) {

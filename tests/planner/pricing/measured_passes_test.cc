@@ -7,6 +7,8 @@
 
 #include "gtest/gtest.h"
 #include "planner/pricing/evaluate.h"
+#include "planner/search/plan_moves.h"
+#include "planner/strategies/catalog.h"
 #include "tests/planner/lowering/lowering_fixture.h"
 
 namespace motley::planner {
@@ -40,6 +42,20 @@ TEST(MeasuredPassesTest, AloneADeviceTakesItsHalvesWhereBackwardsAreSplit) {
   EXPECT_NEAR(split.seconds - whole.seconds, 0.1 * backward, 1e-9);
   EXPECT_NEAR(split.busy, split.seconds, 1e-9);
   EXPECT_NEAR(whole.busy, whole.seconds, 1e-9);
+}
+
+// Two halves measured apart may seem to take less than the whole.
+TEST(MeasuredPassesTest, AutoNeverSplitsTheBackwardOfASingleStage) {
+  const auto measured = Measured(*MakeSetting(Nodes({{"T4"}}), WorkOf(MediumModel(4, true), 8)), {.input = 0.5, .weight = 0.4});
+  const auto plan = FindInCatalog("auto")->plan(*measured);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  ASSERT_EQ(plan->pipelines[0].stages.size(), 1u);
+  EXPECT_FALSE(TraitsOf(plan->schedule).splits_backward) << ToText(*plan);
+  Plan split = *plan;
+  split.schedule = ScheduleFamily::kZeroBubble;
+  AssignLayers(LayerCounts(split.pipelines[0]), 1, &split.pipelines[0]);
+  EXPECT_LT(Evaluate(*measured, split)->plan.predicted.step_seconds, Evaluate(*measured, *plan)->plan.predicted.step_seconds)
+      << "the halves are faster here, by their numbers";
 }
 
 // The longer the gradient of the input takes, which the stage before waits for, the longer the step.

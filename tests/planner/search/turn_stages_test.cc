@@ -228,5 +228,17 @@ TEST(TurnStagesTest, SaysWhatIsMissing) {
   EXPECT_THAT(std::string(memory.message()), HasSubstr("memory for"));
 }
 
+TEST(TurnStagesTest, TheBackwardOfASingleStageStaysWhole) {
+  const auto setting = Mixed(24, "gpt2-774m");
+  const std::vector<std::vector<int>> one = {{0, 1}}, two = {{0}, {1}};
+  const auto plan_of = [&](const std::vector<std::vector<int>>& groups, ScheduleFamily schedule) {
+    return PlanTurns(*setting, Choice(groups, 1, 8, 1, 1, schedule)).value();
+  };
+  const Plan split = plan_of(one, ScheduleFamily::kZeroBubble);
+  EXPECT_EQ(split.schedule, ScheduleFamily::k1F1B);
+  EXPECT_EQ(ToJson(split), ToJson(plan_of(one, ScheduleFamily::k1F1B)));
+  EXPECT_EQ(plan_of(two, ScheduleFamily::kZeroBubble).schedule, ScheduleFamily::kZeroBubble);
+}
+
 }  // namespace
 }  // namespace motley::planner

@@ -62,8 +62,10 @@ TEST(Setting, Pins) {
   ExpectError({.exclude = {"n1"}, .pins = {{"stage0", "n1"}}}, absl::StatusCode::kInvalidArgument,
               "contradicts exclude: n1 is excluded");
   ExpectError({.pins = {{"stage0", "n9"}}}, absl::StatusCode::kNotFound, "n9");
+  ExpectError({.pins = {{"stage0", "n1"}, {"stage2", "n2"}}}, absl::StatusCode::kInvalidArgument,
+              "the pins name stage2 and leave no device for stage1");
   ExpectError({.pins = {{"first", "n1"}}}, absl::StatusCode::kInvalidArgument, "must be a stage, as in stage0=n1");
-  ExpectError({.pins = {{"stage8", "n1"}}}, absl::StatusCode::kInvalidArgument, "8 devices make at most as many stages");
+  ExpectError({.pins = {{"stage8", "n1"}}}, absl::StatusCode::kInvalidArgument, "there are at most as many stages as devices, 8");
 }
 
 TEST(Setting, MemoryReserveReplacesTheClustersPart) {
