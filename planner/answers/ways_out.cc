@@ -252,18 +252,24 @@ class Finder {
       if (ways->size() >= most) return;
       int node = 0;
       const Cluster larger = WithMoreCards(setting_.cluster, kind, count, &node);
-      std::optional<Tried> tried;
-      if (count <= kMostPlannedCards) tried = PlanOf(larger, setting_.workload, setting_.request, {setting_.request.strategy});
-      if (!tried) tried = Try(larger, setting_.workload, setting_.request);  // no time for more
+      std::optional<Tried> tried = count <= kMostPlannedCards ? Planned(larger) : std::nullopt;
+      if (!tried) tried = Try(larger, setting_.workload, setting_.request);  // too many, or no time for more
       if (!tried) continue;
-      if (count <= kMostPlannedCards && tried->runs_here_seconds == 0) {
-        const std::optional<Tried> quick = Try(larger, setting_.workload, setting_.request);
-        if (quick) tried->runs_here_seconds = quick->runs_here_seconds;
-      }
       ways->push_back(
           Way(absl::StrCat(count, " more ", KindText(setting_.cluster, kind), " on ", setting_.cluster.nodes[node].name.value()),
               *tried, setting_.workload));
     }
+  }
+
+  // As a file of the cluster would be; and as one that runs here, where that plan does not.
+  std::optional<Tried> Planned(const Cluster& cluster) const {
+    PlanRequest request = setting_.request;
+    std::optional<Tried> tried = PlanOf(cluster, setting_.workload, request, {request.strategy});
+    if (!tried || tried->runs_here_seconds > 0 || request.runnable || !StateRunsHere(setting_.workload).ok()) return tried;
+    request.runnable = true;
+    const std::optional<Tried> runs = PlanOf(cluster, setting_.workload, request, {request.strategy});
+    if (runs) tried->runs_here_seconds = runs->runs_here_seconds;
+    return tried;
   }
 
   std::optional<int> FewestCards(int kind) const {
