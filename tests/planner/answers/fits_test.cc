@@ -148,6 +148,39 @@ TEST(FitsTest, AnotherOptimizersStateIsCountedAndDoesNotRunHere) {
   EXPECT_THAT(std::string(report->runs_here.message()), HasSubstr("jobs keep AdamW in float32; this counts 6 bytes"));
 }
 
+// A small device that still computes has less room for state than one that no longer does.
+TEST(FitsTest, WhatFitsFrugallyWithASequenceFitsWithEveryShorterOne) {
+  const std::string toml =
+      "name = \"uneven\"\n[[node]]\nname = \"n\"\ngpus = [{card = \"A6000\", count = 1}, {card = \"T4\", count = 3}]\n";
+  int borders = 0;
+  for (double reserve = 0.1; reserve < 0.6; reserve += 0.01) {
+    bool before = true;
+    for (int64_t seq_len = 512; seq_len <= 32768; seq_len += 512) {
+      Workload workload = LargeWorkload(3);
+      workload.model.max_positions = 32768;
+      workload.seq_len = seq_len;
+      workload.dtype = DType::kFloat16;
+      PlanRequest request;
+      request.runnable = true;
+      request.memory_reserve = reserve;
+      const bool fits = FindFrugal(*MakeSetting(workload, request, toml)).fits.ok();
+      EXPECT_TRUE(before || !fits) << "with " << seq_len << " and not with 512 less, reserve " << reserve;
+      borders += before && !fits && seq_len > 512;
+      before = fits;
+    }
+  }
+  EXPECT_GT(borders, 5);
+}
+
+// As where no time is left for any strategy.
+TEST(FitsTest, WhereAutoFindsNoOtherPlanItTakesTheFrugalOne) {
+  PlanRequest request;
+  request.deadline = absl::Nanoseconds(1);
+  const auto evaluation = PlanAndEvaluate(*MakeSetting(LargeWorkload(2), request), *FindInCatalog("auto"));
+  ASSERT_TRUE(evaluation.ok()) << evaluation.status();
+  EXPECT_THAT(evaluation->plan.predicted.notes, testing::Contains(HasSubstr("found from frugal")));
+}
+
 TEST(FitsTest, UnknownStrategy) {
   PlanRequest request;
   request.strategy = "none";
