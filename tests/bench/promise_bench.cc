@@ -13,6 +13,8 @@
 namespace motley::planner {
 namespace {
 
+constexpr int kRowsALine = 20;
+
 int64_t Number(int argc, char** argv, const char* flag, int64_t otherwise) {
   const std::string text = bench::Report::Flag(argc, argv, flag);
   return text.empty() ? otherwise : std::atoll(text.c_str());
@@ -33,6 +35,7 @@ int Main(int argc, char** argv) {
     any += promise.any_batch;
     broken += !promise.broken.empty();
     for (const std::string& line : promise.broken) std::printf("%ld: %s: %s\n", i, row.name.c_str(), line.c_str());
+    if (asked % kRowsALine == 0) std::printf("%d settings, %d of them fit, %d differ\n", asked, fit, broken);
     std::fflush(stdout);
   }
   bench::Report report;

@@ -132,7 +132,7 @@ class PromiseCheck {
       return changed.ok() ? Planned(**changed) : changed.status();
     };
     // Where any batch fits, one that is no part of the search: programs of the limit would take minutes.
-    constexpr int64_t kSomeBatch = 777;
+    constexpr int64_t kSomeBatch = 130;
     const int64_t value = largest.any ? kSomeBatch : largest.value;
     if (const absl::Status status = planned(value); !status.ok()) Break(what, " ", value, ": ", status.message());
     if (largest.any || largest.at_least) return;
