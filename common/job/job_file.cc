@@ -150,7 +150,14 @@ std::vector<std::string> Loader::KeysOf(std::string_view section) const {
   return keys;
 }
 
+// Asked in planning alone.
+constexpr char kStateBytesKey[] = "state_bytes_per_parameter";
+constexpr char kNoStateBytes[] =
+    "; jobs keep AdamW in float32, 16 bytes a parameter: 'motley plan --state-bytes-per-parameter' asks what another optimizer "
+    "would change";
+
 std::string Loader::UnknownKey(const std::string& section, const std::string& key) const {
+  if (key == kStateBytesKey) return absl::StrCat("unknown key ", Quoted(key), " in [", section, "]", kNoStateBytes);
   for (const JobField& field : fields_) {
     if (field.key == key && !field.section.empty()) {
       return absl::StrCat("unknown key ", Quoted(key), " in [", section, "]; it belongs to [", std::string(field.section), "]");
@@ -242,7 +249,8 @@ void Loader::Override(const std::string& assignment) {
   if (field == nullptr) {
     std::vector<std::string> known;
     for (const JobField& f : fields_) known.push_back(f.Path());
-    return Problem(where, absl::StrCat("unknown key ", Quoted(path), DidYouMean(path, known)));
+    const bool state = path.ends_with(kStateBytesKey);
+    return Problem(where, absl::StrCat("unknown key ", Quoted(path), state ? kNoStateBytes : DidYouMean(path, known)));
   }
   const std::string digits = absl::StrReplaceAll(value, {{"_", ""}});
   int64_t whole = 0;  // the parsers write into their target even when they fail

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/clean_text.h"
+#include "coordinator/client/estimate_presets.h"
 #include "coordinator/client/format.h"
 #include "coordinator/client/offline_flags.h"
 #include "coordinator/client/plan_report.h"
@@ -21,9 +22,13 @@ namespace {
 using planner::FitReport;
 using planner::KindFit;
 
-// A sequence that every preset takes, where none is asked for.
-constexpr int64_t kUsualSequence = 2048;
 constexpr size_t kMostMissing = 8;  // lines; JSON has all
+
+Json RunsHereJson(const FitReport& report) {
+  Json json = {{"ok", report.runs_here.ok()}, {"why", nullptr}};
+  if (!report.runs_here.ok()) json["why"] = std::string(report.runs_here.message());
+  return json;
+}
 
 Json ReportJson(const planner::Setting& setting, const FitReport& report) {
   Json kinds = Json::array();
@@ -41,10 +46,15 @@ Json ReportJson(const planner::Setting& setting, const FitReport& report) {
   for (const DeviceId& device : report.fewest) fewest.push_back(device.value());
   Json ways = Json::array();
   for (const planner::WayOut& way : report.ways) {
-    ways.push_back({{"what", way.what}, {"step_seconds", way.step_seconds}, {"runs_here", way.runs_here_seconds > 0}});
+    ways.push_back({{"what", way.what},
+                    {"step_seconds", way.step_seconds},
+                    {"tokens_per_second", way.tokens_per_second()},
+                    {"runs_here", way.runs_here_seconds > 0}});
     if (way.runs_here_seconds > 0) ways.back()["runs_here_seconds"] = way.runs_here_seconds;
   }
-  const auto largest = [](const planner::Largest& l) { return Json{{"value", l.value}, {"at_least", l.at_least}}; };
+  const auto largest = [](const planner::Largest& l) {
+    return Json{{"value", l.value}, {"at_least", l.at_least}, {"any", l.any}};
+  };
   return {{"cluster", setting.cluster.name},
           {"model", setting.workload.model_name},
           {"global_batch", setting.workload.global_batch},
@@ -52,19 +62,29 @@ Json ReportJson(const planner::Setting& setting, const FitReport& report) {
           {"dtype", std::string(DTypeName(setting.workload.dtype))},
           {"fits", report.fits},
           {"strategy", report.plan.strategy},
+          {"lacking_bytes", report.lacking_bytes},
           {"missing", report.missing},
+          {"runs_here", RunsHereJson(report)},
+          {"host_bytes", report.host_bytes},
           {"state_bytes", report.state_bytes},
           {"usable_bytes", report.usable_bytes},
           {"kinds", std::move(kinds)},
           {"largest_global_batch", largest(report.batch)},
           {"longest_sequence", largest(report.sequence)},
           {"fewest_devices", std::move(fewest)},
+          {"fewest_host_bytes", report.fewest_host_bytes},
           {"ways", std::move(ways)}};
 }
 
 std::string LargestText(const planner::Largest& largest) {
   if (largest.value == 0) return "none";
+  if (largest.any) return "any (samples go one by one)";
   return absl::StrCat(largest.at_least ? "at least " : "", largest.value);
+}
+
+// " (with 75.0 GiB in the hosts' memory)".
+std::string WithHostsText(int64_t bytes) {
+  return bytes == 0 ? "" : absl::StrCat(" (with ", FormatBytes(bytes), " in the hosts' memory)");
 }
 
 // "2 of 8: A100-80GB n1/gpu0, L4 n2/gpu1".
@@ -83,7 +103,7 @@ std::string FewestText(const planner::Setting& setting, const std::vector<Device
 
 // Where the state has room and a strategy has no plan, its reason, on the lines below, may be another than memory.
 std::string Verdict(const FitReport& report) {
-  if (report.fits) return "fits";
+  if (report.fits) return absl::StrCat("fits", WithHostsText(report.host_bytes));
   return report.state_bytes > report.usable_bytes || !report.kinds.empty() ? "does not fit" : "no plan";
 }
 
@@ -95,6 +115,10 @@ void PrintText(std::ostream& out, const Screen& screen, const planner::Setting& 
       << FormatBytes(report.usable_bytes) << "\n";
   for (size_t i = 0; i < report.missing.size() && i < kMostMissing; ++i) out << "  " << CleanText(report.missing[i]) << "\n";
   if (report.missing.size() > kMostMissing) out << "  and " << report.missing.size() - kMostMissing << " devices more\n";
+  if (report.fits)
+    out << CleanText(
+               absl::StrCat("runs here: ", report.runs_here.ok() ? "yes" : absl::StrCat("no: ", report.runs_here.message())))
+        << "\n";
   if (!report.kinds.empty()) {
     out << "\nthe fullest device of each kind, " << report.plan.strategy << " plan:\n";
     Table table({"DEVICE", "", "RANKS", "PARAMETERS", "GRADIENTS", "OPTIMIZER", "GATHERED", "BOUNDARIES", "SAVED", "WORKSPACE",
@@ -112,10 +136,12 @@ void PrintText(std::ostream& out, const Screen& screen, const planner::Setting& 
   out << "\nlargest global batch: " << LargestText(report.batch) << "\n";
   out << "longest sequence: " << LargestText(report.sequence) << " (the model has " << w.model.max_positions << " positions)\n";
   if (!report.ways.empty()) out << "what would work, the cheapest first:\n" << CleanText(planner::ToText(setting, report.ways));
-  if (!report.fewest.empty()) out << "fewest cards that hold it: " << FewestText(setting, report.fewest) << "\n";
+  if (!report.fewest.empty())
+    out << "fewest cards that hold it: " << FewestText(setting, report.fewest) << WithHostsText(report.fewest_host_bytes) << "\n";
 }
 
 Exit Estimate(Context& context, const OfflineFlags& given) {
+  if (given.model.empty() && !given.cluster.empty()) return EstimatePresets(context, given);
   OfflineFlags flags = given;
   // A question about memory needs no batch: one sample a step, of a usual length.
   if (flags.global_batch == 0) flags.global_batch = 1;
@@ -146,9 +172,12 @@ Action AddEstimate(CLI::App& app) {
   AddSettingFlags(app, flags.get());
   AddRequestFlags(app, flags.get());
   app.footer(
-      "Without --global-batch one sample a step, without --seq-len 2048 tokens or the model's positions. Exit 65 when it does "
-      "not fit.\n"
-      "Example: motley estimate --cluster zorse-a --model llama-13b --dtype fp16");
+      "Without --global-batch one sample a step, without --seq-len 2048 tokens or the model's positions. Without --model a row "
+      "for "
+      "each preset, with 64 samples a step. Exit 65 when it does not fit, or no preset does.\n"
+      "Examples:\n"
+      "  motley estimate --cluster zorse-a --model llama-13b --dtype fp16\n"
+      "  motley estimate --cluster mine.toml --dtype bf16");
   return [flags](Context& context) { return Estimate(context, *flags); };
 }
 

@@ -103,6 +103,13 @@ std::string AtLeastOne(const std::string& text) {
                       thousands ? "; numbers are written out: 2048 or 2000 instead of 2k" : "");
 }
 
+std::string StateBytes(const std::string& text) {
+  int64_t value = 0;
+  if (absl::SimpleAtoi(text, &value) && value >= 1 && value <= planner::kMostStateBytes) return "";
+  return absl::StrCat("must be a whole number of bytes from 1 to ", planner::kMostStateBytes,
+                      " (16 is AdamW in float32, 6 has 8-bit moments), got ", text);
+}
+
 Exit LoadProfiles(const std::vector<std::string>& paths, std::unique_ptr<planner::LatencyBook>* book) {
   for (const std::string& path : paths) {
     std::string text;
@@ -179,6 +186,14 @@ void AddRunnableFlag(CLI::App& app, const std::string& what, OfflineFlags* flags
       "--runnable,!--no-runnable", [flags](int64_t count) { flags->runnable = count > 0; }, what);
 }
 
+void AddStateBytesFlag(CLI::App& app, OfflineFlags* flags) {
+  app.add_option("--state-bytes-per-parameter", flags->state_bytes_per_parameter,
+                 "of parameters, gradients and optimizer together, to ask what another optimizer would change: 6 for 8-bit "
+                 "moments in a half type; else 16, as jobs keep AdamW in float32")
+      ->type_name("N")
+      ->check(StateBytes);
+}
+
 void AddRequestFlags(CLI::App& app, OfflineFlags* flags) {
   std::string known;
   for (const planner::CatalogEntry& entry : planner::Catalog()) {
@@ -207,6 +222,7 @@ void AddRequestFlags(CLI::App& app, OfflineFlags* flags) {
       ->type_name("HOW")
       ->check(CLI::IsMember({"auto", "none", "full"}));
   AddRunnableFlag(app, "only plans that the engine runs today, priced as it runs them; of a JOB the default", flags);
+  AddStateBytesFlag(app, flags);
   app.add_option("--memory-reserve", flags->memory_reserve,
                  "part of each card that no plan uses, such as 10%; else the cluster's")
       ->type_name("PART");
@@ -234,6 +250,7 @@ Exit FinishOffline(const OfflineFlags& flags, OfflineBasis basis, OfflineInput* 
   if (Exit exit = ParseRequest(flags, &request); exit.code != 0) return exit;
   if (flags.global_batch > 0) basis.workload.global_batch = flags.global_batch;
   if (flags.seq_len > 0) basis.workload.seq_len = flags.seq_len;
+  basis.workload.state_bytes_per_parameter = flags.state_bytes_per_parameter;
   if (!flags.dtype.empty()) {
     const absl::StatusOr<DType> dtype = ParseDType(flags.dtype);
     if (!dtype.ok()) return WrongUsage("--dtype: ", std::string(dtype.status().message()));

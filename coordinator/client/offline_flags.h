@@ -24,14 +24,17 @@ struct OfflineFlags {
   std::vector<std::string> pins, exclude;
   int max_tp = planner::PlanRequest().max_tp;
   std::string memory_reserve, budget_nodes, deadline;
+  int64_t state_bytes_per_parameter = 0;  // 0 = not given
 };
 
 // --cluster, --model, --global-batch, --seq-len, --dtype, --profiles.
 void AddSettingFlags(CLI::App& app, OfflineFlags* flags);
-// --strategy, --fidelity, --zero-stage, --pin, --exclude, --max-tp, --recompute, --runnable, --memory-reserve, --budget-nodes,
-// --deadline.
+// --strategy, --fidelity, --zero-stage, --pin, --exclude, --max-tp, --recompute, --runnable, --state-bytes-per-parameter,
+// --memory-reserve, --budget-nodes, --deadline.
 void AddRequestFlags(CLI::App& app, OfflineFlags* flags);
 
+// --state-bytes-per-parameter alone.
+void AddStateBytesFlag(CLI::App& app, OfflineFlags* flags);
 // --runnable and its opposite alone.
 void AddRunnableFlag(CLI::App& app, const std::string& what, OfflineFlags* flags);
 

@@ -126,6 +126,9 @@ Json ToJson(const planner::Worth& worth) {
   } else if (!worth.not_runnable.ok()) {
     json["why_none_runs_here"] = std::string(worth.not_runnable.message());
   }
+  if (worth.half) {
+    json["half_batch"] = {{"global_batch", worth.half->global_batch}, {"step_seconds", worth.half->step_seconds}};
+  }
   return json;
 }
 
@@ -166,7 +169,7 @@ void PrintPlan(std::ostream& out, const Plan& plan, Json report) {
 }
 
 Json ToJson(const planner::RunsHere& runs) {
-  if (!runs.status.ok()) return {{"ok", false}, {"why", WhyNotHere(runs)}};
+  if (!runs.status.ok()) return {{"ok", false}, {"why", WhyNotHere(runs)}, {"another_runs", runs.another}};
   Json json = {{"ok", true}};
   if (runs.step_seconds > 0) json["step_seconds"] = runs.step_seconds;
   return json;

@@ -24,7 +24,7 @@ std::string SearchSentence(const std::string& note) {
 }
 
 std::string RunsHereText(const planner::Plan& plan, const planner::RunsHere& runs) {
-  if (!runs.status.ok()) return absl::StrCat("no (", WhyNotHere(runs), "); --runnable plans what does");
+  if (!runs.status.ok()) return absl::StrCat("no (", WhyNotHere(runs), runs.another ? "); --runnable plans what does" : ")");
   if (plan.predicted.as_run || runs.step_seconds == 0) return "yes";
   return absl::StrCat("yes, in ", planner::SecondsText(runs.step_seconds),
                       " a step; above it is idealised (--runnable plans what runs)");

@@ -135,6 +135,7 @@ Action AddSimulate(CLI::App& app) {
   app.add_option("--memory-reserve", flags->offline.memory_reserve, "part of each card that no plan uses, such as 10%")
       ->type_name("PART");
   AddRunnableFlag(app, "priced as the engine runs it, or idealised; else as the plan was", &flags->offline);
+  AddStateBytesFlag(app, &flags->offline);
   app.add_flag("--explain", flags->explain, "who does what, the lower bound, what the latencies rest on");
   app.add_option("--trace", flags->trace, "write the step's timeline to this file (Chrome trace format)")->type_name("FILE");
   app.add_option("--svg", flags->svg, "draw the step into this file")->type_name("FILE");

@@ -1,18 +1,17 @@
 // Does the model fit, and what is the most that does: `motley estimate`. About memory, not speed.
 //
-// A plan made for little memory answers most questions at once: ZeRO 3 over all devices, shards by what each has left,
-// microbatches of one sample one after the other, everything recomputed (and offloaded, where the host's memory is known). Only
-// where that does not fit, the requested strategy (tensor parallelism, stages) is asked. With another strategy than auto, that
-// strategy alone decides.
+// The frugal plan (planner/strategies/frugal_plan.h) answers most questions at once. Only where that does not fit, auto is asked
+// (tensor parallelism, stages), which itself falls back to the frugal plan: so `motley plan` finds a plan exactly where this
+// says that it fits. With another strategy than auto, that strategy alone decides.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "planner/answers/ways_out.h"
-#include "planner/costs/memory_model.h"
 #include "planner/plan/plan.h"
 #include "planner/setting/setting.h"
 
@@ -29,31 +28,39 @@ struct KindFit {
   int64_t largest_microbatch_keep = 0, largest_microbatch_recompute = 0;
 };
 
-// The largest value that fits. `at_least`: the search ended at its limit, more may fit.
+// The largest value that fits. `at_least`: the search ended at its limit, more may fit. `any`: at that limit samples still go
+// one by one, so no more of them will ever bind.
 struct Largest {
   int64_t value = 0;
-  bool at_least = false;
+  bool at_least = false, any = false;
 };
 
 struct FitReport {
   bool fits = false;
   Plan plan;                                  // the one that fits, or the frugal one that does not
-  std::vector<std::string> missing;           // by rank that lacks memory; or why the strategy has no plan
+  int64_t lacking_bytes = 0;                  // of the plan that comes nearest; 0: it fits, or memory is not the matter
+  std::vector<std::string> missing;           // what that plan lacks, as `motley plan` says it; then by rank of `plan`
+  int64_t host_bytes = 0;                     // of `plan`, in the memory of all hosts together
+  absl::Status runs_here;                     // with the state that the engine keeps; else what is lacking then
   int64_t state_bytes = 0, usable_bytes = 0;  // the whole training state, and what all cards together may use
   std::vector<KindFit> kinds;                 // in the cluster's order
   Largest batch, sequence;                    // with everything else as asked
   // The fewest cards that hold it, those with most memory first; empty where it does not fit or a strategy alone decides.
   std::vector<DeviceId> fewest;
-  std::vector<WayOut> ways;  // where it does not fit, what would
+  int64_t fewest_host_bytes = 0;  // what lies in the hosts' memory then
+  std::vector<WayOut> ways;       // where it does not fit, what would
 };
 
-// Errors of the evaluation; not fitting is none.
-absl::StatusOr<FitReport> FindFit(const Setting& setting, const LatencyBook* book);
+// Errors of the evaluation; not fitting is none. `with_ways`: of what does not fit, what would is looked for too, which takes
+// longest.
+absl::StatusOr<FitReport> FindFit(const Setting& setting, const LatencyBook* book, bool with_ways = true);
 
-// What a rank of the frugal plan does: samples one by one through all layers, a layer's parameters gathered for each.
-RankDuty FrugalDuty(const Setting& setting, int device, double share, bool offload);
-// Over every device that holds at least its context, with the bytes that each needs, whether they are there or not.
-// RESOURCE_EXHAUSTED: no device holds even one sample beside its context.
-absl::StatusOr<Plan> FrugalPlan(const Setting& setting, bool offload);
+// Without what takes many tries. Any error is a reason why it does not fit.
+struct QuickFit {
+  absl::Status why_not;  // OK: it fits
+  int64_t lacking_bytes = 0, host_bytes = 0;
+  absl::Status runs_here;
+};
+QuickFit FindQuickFit(const Setting& setting);
 
 }  // namespace motley::planner

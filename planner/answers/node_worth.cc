@@ -43,6 +43,8 @@ std::vector<std::vector<int>> RunsOfAlike(const Cluster& cluster) {
   return runs;
 }
 
+constexpr double kWorthHalving = 1.01;  // times as many tokens a second
+
 class WorthFinder {
  public:
   WorthFinder(const Setting& setting, const LatencyBook* book, const WorthProgress& progress)
@@ -51,8 +53,10 @@ class WorthFinder {
   Worth Find(const Plan& best) {
     const bool several = setting_.cluster.nodes.size() > 1;
     const bool asks_runnable = !setting_.request.runnable && !FindRunsHere(setting_, best).status.ok();
-    total_ = (several ? 2 * static_cast<int>(runs_.size()) : 0) + (asks_runnable ? 1 : 0);
+    const bool asks_half = setting_.workload.global_batch > 1;
+    total_ = (several ? 2 * static_cast<int>(runs_.size()) : 0) + (asks_runnable ? 1 : 0) + (asks_half ? 1 : 0);
     std::vector<std::function<void()>> questions;
+    if (asks_half) questions.push_back([this, &best] { Half(best); });
     if (asks_runnable) questions.push_back([this] { Runnable(); });
     if (several) {
       questions.push_back([this] { Machine(); });
@@ -92,6 +96,22 @@ class WorthFinder {
     absl::StatusOr<Plan> plan = Planned(setting_.AsRun());
     out_.not_runnable = plan.status();
     if (plan.ok()) out_.runnable = *std::move(plan);
+  }
+
+  void Half(const Plan& best) {
+    Asked("half the batch");
+    PlanRequest request = setting_.request;
+    request.exclude.clear();
+    Workload workload = setting_.workload;
+    workload.global_batch /= 2;
+    const double whole = static_cast<double>(setting_.workload.global_batch) / best.predicted.step_seconds;
+    const auto changed = Setting::Create(setting_.cluster, workload, std::move(request), book_);
+    if (!changed.ok()) return;
+    const absl::StatusOr<Plan> plan = Planned(**changed);
+    if (!plan.ok()) return;
+    const double seconds = plan->predicted.step_seconds;
+    if (static_cast<double>(workload.global_batch) / seconds < kWorthHalving * whole) return;
+    out_.half = HalfBatch{workload.global_batch, seconds};
   }
 
   void Without(const std::vector<int>& run, NodeWorth* worth) {
@@ -186,6 +206,13 @@ std::string ToText(const Worth& worth, const Plan& best) {
                     ChangeText(seconds / best.predicted.step_seconds - 1, "slower", "faster"), " (--runnable shows it)\n");
   } else if (!worth.not_runnable.ok()) {
     absl::StrAppend(&text, "  no plan runs here: ", FirstLine(worth.not_runnable), "\n");
+  }
+  if (worth.half) {
+    const double samples = static_cast<double>(worth.half->global_batch) / static_cast<double>(best.global_batch);
+    const double like_whole = worth.half->step_seconds / samples;  // seconds that as many samples take
+    absl::StrAppendFormat(&text, "  half the batch, %d: %s a step, %s, %.1f %% more\n", worth.half->global_batch,
+                          SecondsText(worth.half->step_seconds), RateText(best, like_whole),
+                          100 * (best.predicted.step_seconds / like_whole - 1));
   }
   for (const NodeWorth& node : worth.without) {
     absl::StrAppend(&text, "  without ", NamesText(node.alike), ": ",

@@ -7,16 +7,16 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "planner/pricing/price.h"
+#include "planner/strategies/frugal_plan.h"
 
 namespace motley::planner {
 namespace {
 
 constexpr int64_t kMostNodes = 1'000'000;  // about a second
 
-}  // namespace
-
-RunsHere FindRunsHere(const Setting& setting, const Plan& plan) {
+RunsHere AsIs(const Setting& setting, const Plan& plan) {
   if (plan.predicted.as_run) return {absl::OkStatus(), plan.predicted.step_seconds};
+  if (absl::Status runs = StateRunsHere(setting.workload); !runs.ok()) return {std::move(runs), 0};
   if (absl::Status runs = ValidateForEngine(plan, setting.workload.model); !runs.ok()) return {std::move(runs), 0};
   const Setting as_run = setting.AsRun();
   if (plan.global_batch != setting.workload.global_batch || PriceNodes(as_run, plan) > kMostNodes) return {};
@@ -28,6 +28,14 @@ RunsHere FindRunsHere(const Setting& setting, const Plan& plan) {
             0};
   }
   return {absl::OkStatus(), priced->plan.predicted.step_seconds};
+}
+
+}  // namespace
+
+RunsHere FindRunsHere(const Setting& setting, const Plan& plan) {
+  RunsHere runs = AsIs(setting, plan);
+  if (!runs.status.ok() && StateRunsHere(setting.workload).ok()) runs.another = FindFrugal(setting.AsRun()).fits.ok();
+  return runs;
 }
 
 }  // namespace motley::planner

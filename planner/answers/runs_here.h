@@ -13,6 +13,8 @@ struct RunsHere {
   absl::Status status;
   // Of the plan as it would run. The plan's own where that says so (`as_run`); 0: not known.
   double step_seconds = 0;
+  // Where it does not: whether another plan is known to, without a search (the frugal one, planner/strategies/frugal_plan.h).
+  bool another = false;
 };
 
 // `plan` has its predictions. Seconds of very long programs are not looked for.

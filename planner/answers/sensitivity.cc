@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "planner/answers/more_cards.h"
 #include "planner/plan/each_rank.h"
 #include "planner/pricing/price.h"
 #include "planner/search/polish.h"
@@ -23,12 +24,12 @@ constexpr double kProfileError = 0.10;
 constexpr int kTrials = 6;
 constexpr int64_t kNodesPerQuestion = 200'000;  // of search, so that twenty questions stay a matter of seconds
 
-// The step that the setting's strategy reaches on this cluster; 0 when nothing fits there. auto also climbs from the plan that
-// there is, so that a short search does not pass for a loss.
-double BestSeconds(const Setting& setting, Cluster cluster, const Plan& best, const LatencyBook* book) {
+// The step that the setting's strategy reaches on this cluster; 0 when nothing fits there. In a short search auto also climbs
+// from the plan that there is, so that it does not pass for a loss.
+double BestSeconds(const Setting& setting, Cluster cluster, bool as_file, const Plan& best, const LatencyBook* book) {
   PlanRequest request = setting.request;
   request.exclude.clear();  // they are gone from the cluster already
-  request.budget_nodes = std::min(request.budget_nodes, kNodesPerQuestion);
+  if (!as_file) request.budget_nodes = std::min(request.budget_nodes, kNodesPerQuestion);
   const auto changed = Setting::Create(std::move(cluster), setting.workload, std::move(request), book);
   const auto strategy = FindInCatalog(setting.request.strategy);
   if (!changed.ok() || !strategy.ok()) return 0;
@@ -39,40 +40,17 @@ double BestSeconds(const Setting& setting, Cluster cluster, const Plan& best, co
     seconds = seconds > 0 ? std::min(seconds, found) : found;
   };
   if (auto plan = strategy->plan(**changed); plan.ok()) consider(Price(**changed, *std::move(plan)));
-  if (strategy->name == "auto") {
+  if (strategy->name == "auto" && !as_file) {
     SearchBudget budget = BudgetOf((*changed)->request);
     if (auto climbed = Polish(**changed, best, &budget); climbed.ok()) consider(Price(**changed, std::move(climbed->plan)));
   }
   return seconds;
 }
 
-// A device of `kind` beside the last one of its kind, in the same node.
-Cluster WithOneMore(const Cluster& cluster, int kind) {
-  size_t last = 0;
-  for (size_t d = 0; d < cluster.devices.size(); ++d) {
-    if (cluster.devices[d].kind == kind) last = d;
-  }
-  Cluster out = cluster;
-  ClusterDevice device = cluster.devices[last];
-  device.id = DeviceId(absl::StrCat(device.id.value(), "-more"));
-  out.devices.insert(out.devices.begin() + static_cast<std::ptrdiff_t>(last) + 1, device);
-  for (ClusterNode& node : out.nodes) {
-    node.devices.clear();
-    node.pcie_roots.clear();  // indices moved; without roots every device has its own link
-    for (DevicePair& pair : node.slow_pairs) {
-      pair.a += pair.a > static_cast<int>(last);
-      pair.b += pair.b > static_cast<int>(last);
-    }
-  }
-  for (size_t d = 0; d < out.devices.size(); ++d) {
-    out.nodes[out.devices[d].node].devices.push_back(static_cast<int>(d));
-  }
-  return out;
-}
-
 struct Question {
   std::string what, resource;
   Cluster cluster;
+  bool as_file = false;  // planned as a cluster file that has it would be
 };
 
 // What the plan uses: nothing is said of other cards, and of links inside a node only where two of its cards work together.
@@ -100,7 +78,7 @@ std::vector<Question> Questions(const Cluster& cluster, const Used& used) {
     Cluster larger = cluster;
     larger.kinds[k].memory_bytes = static_cast<int64_t>(kMoreMemory * static_cast<double>(larger.kinds[k].memory_bytes));
     questions.push_back({absl::StrCat("25 % more memory on every ", card), absl::StrCat("memory of ", card), std::move(larger)});
-    questions.push_back({absl::StrCat("one more ", card), absl::StrCat("compute of ", card), WithOneMore(cluster, k)});
+    questions.push_back({absl::StrCat("one more ", card), absl::StrCat("compute of ", card), WithMoreCards(cluster, k, 1), true});
   }
   Cluster network = cluster, inside = cluster;
   for (ClusterNode& node : network.nodes) node.nic_bytes_per_second *= kMoreRate;
@@ -162,7 +140,7 @@ Sensitivity FindSensitivity(const Setting& setting, const Plan& best, const Late
   };
   for (Question& question : questions) {
     asked(question.what);
-    const double seconds = BestSeconds(setting, std::move(question.cluster), best, book);
+    const double seconds = BestSeconds(setting, std::move(question.cluster), question.as_file, best, book);
     if (seconds <= 0) continue;
     out.relaxations.push_back({std::move(question.what), std::move(question.resource), std::max(0.0, base / seconds - 1)});
   }

@@ -11,8 +11,8 @@
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "common/base/status_macros.h"
-#include "planner/answers/plan_answer.h"
-#include "planner/answers/runs_here.h"
+#include "planner/answers/more_cards.h"
+#include "planner/answers/quick_plan.h"
 #include "planner/strategies/catalog.h"
 #include "planner/util/lack_of_memory.h"
 #include "planner/util/quantity_text.h"
@@ -20,12 +20,7 @@
 namespace motley::planner {
 namespace {
 
-// Search nodes of one try: whether something fits shows early.
-constexpr int64_t kTryBudget = 20'000;
-// Stand for auto: they take milliseconds, and between them shard, offload, cut into stages and into tensor-parallel parts.
-constexpr const char* kQuickStrategies[] = {"cephalo", "poplar", "zorse", "hexiscale"};
-constexpr size_t kWithoutOffload = 1;  // of them: without offload and wide units the first fits nearly wherever others do
-constexpr int kMostExtraCards = 64;
+constexpr int kMostExtraCards = 64, kMostPlannedCards = 4;
 constexpr int kMostTries = 64;  // changed problems; enough for every kind of way on a usual cluster
 constexpr double kLeastReserve = 0.03;
 constexpr int64_t kShortestPart = 8;  // of the sequence: below it, it is another training
@@ -58,8 +53,7 @@ class Finder {
       if (ways.size() >= most) return ways;
       if (std::optional<WayOut> found = (this->*way)()) ways.push_back(*std::move(found));
     }
-    if (ways.size() < most) AddCards(&ways);
-    ways.resize(std::min(ways.size(), most));
+    AddCards(most, &ways);
     return ways;
   }
 
@@ -82,19 +76,18 @@ class Finder {
 
   // Who stands for auto: the quick strategies, or itself beside them, which alone offloads what none of them does.
   enum class Asked { kQuick, kAuto };
-  struct Tried {
-    double step_seconds = 0, runs_here_seconds = 0;  // as WayOut's
-  };
+  using Tried = QuickPlan;
 
-  static WayOut Way(std::string what, const Tried& tried) {
-    return {std::move(what), tried.step_seconds, tried.runs_here_seconds};
+  static WayOut Way(std::string what, const Tried& tried, const Workload& workload) {
+    const auto tokens = static_cast<double>(workload.global_batch * workload.seq_len);
+    return {std::move(what), tried.step_seconds, tried.runs_here_seconds, tokens};
   }
 
   // Where the tried plans do not run here, those that do are asked for, too.
   std::optional<Tried> Try(const Cluster& cluster, const Workload& workload, const PlanRequest& request,
                            Asked asked = Asked::kQuick) const {
     std::optional<Tried> tried = TryAs(cluster, workload, request, asked);
-    if (!tried || tried->runs_here_seconds > 0 || request.runnable) return tried;
+    if (!tried || tried->runs_here_seconds > 0 || request.runnable || !StateRunsHere(workload).ok()) return tried;
     PlanRequest runnable = request;
     runnable.runnable = true;
     if (const auto again = TryAs(cluster, workload, std::move(runnable))) tried->runs_here_seconds = again->runs_here_seconds;
@@ -105,31 +98,19 @@ class Finder {
   std::optional<Tried> TryAs(const Cluster& cluster, const Workload& workload, PlanRequest request,
                              Asked asked = Asked::kQuick) const {
     request.budget_nodes = std::min(request.budget_nodes, kTryBudget);
+    std::vector<std::string> strategies = QuickStrategies(request);
+    if (asked == Asked::kAuto && request.strategy == "auto") strategies.emplace_back("auto");
+    return PlanOf(cluster, workload, std::move(request), strategies);
+  }
+
+  std::optional<Tried> PlanOf(const Cluster& cluster, const Workload& workload, PlanRequest request,
+                              const std::vector<std::string>& strategies) const {
     request.exclude.clear();  // they are gone from the setting's cluster
-    std::vector<std::string> strategies(std::begin(kQuickStrategies), std::end(kQuickStrategies));
-    if (request.runnable && request.from_job) strategies.resize(kWithoutOffload);
-    if (asked == Asked::kAuto) strategies.emplace_back("auto");
-    if (request.strategy != "auto") strategies = {request.strategy};
     if (OutOfTime(&request)) return std::nullopt;
     const auto changed = Setting::Create(cluster, workload, std::move(request), book_);
     if (!changed.ok() || CannotFit(**changed) || tries_left_ == 0) return std::nullopt;
     --tries_left_;
-    std::optional<Tried> best;
-    for (const std::string& name : strategies) {
-      if (OutOfTime(&(*changed)->request)) break;
-      const absl::StatusOr<CatalogEntry> strategy = FindInCatalog(name);
-      if (!strategy.ok()) continue;
-      const absl::StatusOr<Evaluation> evaluation = PlanAndEvaluate(**changed, *strategy);
-      if (!evaluation.ok()) continue;
-      const double seconds = evaluation->plan.predicted.step_seconds;
-      const RunsHere runs = FindRunsHere(**changed, evaluation->plan);
-      if (!best) best = Tried{seconds, 0};
-      best->step_seconds = std::min(best->step_seconds, seconds);
-      if (runs.status.ok() && runs.step_seconds > 0 &&
-          (best->runs_here_seconds == 0 || runs.step_seconds < best->runs_here_seconds))
-        best->runs_here_seconds = runs.step_seconds;
-    }
-    return best;
+    return FindQuickPlan(**changed, strategies, [this](PlanRequest* of) { return OutOfTime(of); });
   }
 
   // Gives the request what is left of the time.
@@ -144,13 +125,14 @@ class Finder {
   std::optional<WayOut> Strategy() const {
     std::optional<WayOut> best;
     if (setting_.request.strategy == "auto") return best;  // it tried the others
-    for (const char* name : kQuickStrategies) {
+    PlanRequest quick;
+    for (const std::string& name : QuickStrategies(quick)) {
       if (name == setting_.request.strategy) continue;
       PlanRequest request = setting_.request;
       request.strategy = name;
       const std::optional<Tried> tried = Try(setting_.cluster, setting_.workload, request);
       if (!tried || (best && best->step_seconds <= tried->step_seconds)) continue;
-      best = Way(Set(kStrategy, request.strategy), *tried);
+      best = Way(Set(kStrategy, request.strategy), *tried, setting_.workload);
     }
     return best;
   }
@@ -174,7 +156,7 @@ class Finder {
     request.recompute = RecomputePolicy::kAuto;
     request.max_tp = std::max(request.max_tp, PlanRequest().max_tp);
     const std::optional<Tried> tried = Try(setting_.cluster, setting_.workload, request);
-    return tried ? std::optional(Way(what, *tried)) : std::nullopt;
+    return tried ? std::optional(Way(what, *tried, setting_.workload)) : std::nullopt;
   }
 
   // Down to what no allocator needs less of.
@@ -189,7 +171,7 @@ class Finder {
       const std::string value = absl::StrCat(reserve), percent = absl::StrCat(100 * reserve, "%");
       return Way(absl::StrCat(Set(kReserve, setting_.request.from_job ? value : percent), " instead of ",
                               setting_.request.from_job ? absl::StrCat(now) : absl::StrFormat("%.3g%%", 100 * now)),
-                 *tried);
+                 *tried, setting_.workload);
     }
     return std::nullopt;
   }
@@ -201,7 +183,7 @@ class Finder {
     workload.dtype = to_half ? DType::kFloat16 : DType::kFloat32;
     const std::optional<Tried> tried = Try(setting_.cluster, workload, setting_.request);
     if (!tried) return std::nullopt;
-    return Way(Set(to_half ? kHalfDtype : kDtype, std::string(DTypeName(workload.dtype))), *tried);
+    return Way(Set(to_half ? kHalfDtype : kDtype, std::string(DTypeName(workload.dtype))), *tried, workload);
   }
 
   // The largest value from `least` to below `now` that fits, to an eighth: the next digit is not worth the planning. What fits at
@@ -219,7 +201,7 @@ class Finder {
     }
     const std::optional<Tried> tried = Try(setting_.cluster, with(fits), setting_.request);
     if (!tried) return std::nullopt;  // the time or the tries are spent
-    return Way(absl::StrCat(Set(knob, fits), " instead of ", now), *tried);
+    return Way(absl::StrCat(Set(knob, fits), " instead of ", now), *tried, with(fits));
   }
 
   std::optional<WayOut> Batch() const {
@@ -252,32 +234,47 @@ class Finder {
     if (!changed) return std::nullopt;
     const std::optional<Tried> tried = Try(cluster, setting_.workload, setting_.request, Asked::kAuto);
     if (!tried) return std::nullopt;
-    return Way("offloading, with host_memory_gib = 512 in the cluster's file for every node without", *tried);
+    return Way("offloading, with host_memory_gib = 512 in the cluster's file for every node without", *tried, setting_.workload);
   }
 
-  // For each kind the fewest more cards; of equal numbers the one with the least memory first, which is the cheapest.
-  void AddCards(std::vector<WayOut>* ways) const {
+  // For each kind the fewest more cards; of equal numbers the one with the least memory first, which is the cheapest. Those
+  // that are shown, and not too many to buy, are planned as a file that has them would be.
+  void AddCards(size_t most, std::vector<WayOut>* ways) const {
     std::vector<int> kinds;
     for (int k = 0; k < static_cast<int>(setting_.cluster.kinds.size()); ++k) kinds.push_back(k);
     std::stable_sort(kinds.begin(), kinds.end(), [this](int a, int b) { return Kind(a).memory_bytes < Kind(b).memory_bytes; });
-    std::vector<std::pair<int, WayOut>> found;
+    std::vector<std::pair<int, int>> found;  // how many, of which kind
     for (const int kind : kinds) {
-      const std::optional<int> count = FewestCards(kind);
-      if (!count) continue;
-      std::string node;
-      const Cluster larger = WithMore(kind, *count, &node);
-      const std::optional<Tried> tried = Try(larger, setting_.workload, setting_.request);
-      if (tried)
-        found.emplace_back(*count, Way(absl::StrCat(*count, " more ", KindText(setting_.cluster, kind), " on ", node), *tried));
+      if (const std::optional<int> count = FewestCards(kind)) found.emplace_back(*count, kind);
     }
     std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-    for (auto& [count, way] : found) ways->push_back(std::move(way));
+    for (const auto& [count, kind] : found) {
+      if (ways->size() >= most) return;
+      int node = 0;
+      const Cluster larger = WithMoreCards(setting_.cluster, kind, count, &node);
+      std::optional<Tried> tried = count <= kMostPlannedCards ? Planned(larger) : std::nullopt;
+      if (!tried) tried = Try(larger, setting_.workload, setting_.request);  // too many, or no time for more
+      if (!tried) continue;
+      ways->push_back(
+          Way(absl::StrCat(count, " more ", KindText(setting_.cluster, kind), " on ", setting_.cluster.nodes[node].name.value()),
+              *tried, setting_.workload));
+    }
+  }
+
+  // As a file of the cluster would be; and as one that runs here, where that plan does not.
+  std::optional<Tried> Planned(const Cluster& cluster) const {
+    PlanRequest request = setting_.request;
+    std::optional<Tried> tried = PlanOf(cluster, setting_.workload, request, {request.strategy});
+    if (!tried || tried->runs_here_seconds > 0 || request.runnable || !StateRunsHere(setting_.workload).ok()) return tried;
+    request.runnable = true;
+    const std::optional<Tried> runs = PlanOf(cluster, setting_.workload, request, {request.strategy});
+    if (runs) tried->runs_here_seconds = runs->runs_here_seconds;
+    return tried;
   }
 
   std::optional<int> FewestCards(int kind) const {
     const auto holds = [&](int count) {
-      std::string node;
-      return TryAs(WithMore(kind, count, &node), setting_.workload, setting_.request).has_value();
+      return TryAs(WithMoreCards(setting_.cluster, kind, count), setting_.workload, setting_.request).has_value();
     };
     int enough = 1;
     while (enough <= kMostExtraCards && !holds(enough)) enough *= 2;
@@ -290,35 +287,6 @@ class Finder {
   }
 
   const CardKind& Kind(int kind) const { return setting_.cluster.kinds[kind]; }
-
-  // More cards of a kind on the first node that has it. Devices stay in the order of nodes.
-  Cluster WithMore(int kind, int count, std::string* node_name) const {
-    Cluster cluster = setting_.cluster;
-    int node = 0;
-    for (const ClusterDevice& device : setting_.cluster.devices) {
-      if (device.kind != kind) continue;
-      node = device.node;
-      break;
-    }
-    *node_name = cluster.nodes[node].name.value();
-    const int last = cluster.nodes[node].devices.back();
-    std::vector<ClusterDevice> more;
-    for (int i = 0; i < count; ++i) more.push_back({DeviceId(absl::StrCat(*node_name, "/more", i)), kind, node});
-    cluster.devices.insert(cluster.devices.begin() + last + 1, more.begin(), more.end());
-    for (size_t n = 0; n < cluster.nodes.size(); ++n) {
-      ClusterNode& own = cluster.nodes[n];
-      own.pcie_roots.clear();  // the new cards' slots are not known
-      for (DevicePair& pair : own.slow_pairs) {
-        pair.a += pair.a > last ? count : 0;
-        pair.b += pair.b > last ? count : 0;
-      }
-      own.devices.clear();
-      for (size_t d = 0; d < cluster.devices.size(); ++d) {
-        if (cluster.devices[d].node == static_cast<int>(n)) own.devices.push_back(static_cast<int>(d));
-      }
-    }
-    return cluster;
-  }
 
   const Setting& setting_;
   const LatencyBook* const book_;
@@ -343,9 +311,7 @@ absl::Status NothingFits(const Setting& setting, const LatencyBook* book, const 
                                         w.seq_len, ", ", std::string(DTypeName(w.dtype)));
   const std::string bytes =
       absl::StrCat("the training state is ", BytesText(state), ", the cards' usable memory ", BytesText(usable));
-  // Of auto it is the reason of whichever plan came nearest.
-  const bool nearest = setting.request.strategy == "auto" && LackingBytes(why).has_value();
-  const std::string reason = absl::StrCat(nearest ? "the nearest miss: " : "", why.message());
+  const std::string reason = ReasonText(setting, why);
   std::string message;
   if (state > usable) {
     message = absl::StrCat(what, " does not fit: ", bytes, "; ", BytesText(state - usable), " are missing\n", reason);
@@ -362,10 +328,16 @@ absl::Status NothingFits(const Setting& setting, const LatencyBook* book, const 
   return absl::ResourceExhaustedError(message);
 }
 
+std::string ReasonText(const Setting& setting, const absl::Status& why) {
+  const bool nearest = setting.request.strategy == "auto" && LackingBytes(why).has_value();
+  return absl::StrCat(nearest ? "the nearest miss: " : "", why.message());
+}
+
 std::string ToText(const Setting& setting, const std::vector<WayOut>& ways) {
   std::string text;
   for (const WayOut& way : ways) {
-    absl::StrAppend(&text, "  ", way.what, ": ", SecondsText(way.step_seconds), " a step");
+    absl::StrAppend(&text, "  ", way.what, ": ", SecondsText(way.step_seconds), " a step, ",
+                    absl::StrFormat("%.0f tokens/s", way.tokens_per_second()));
     const bool said = setting.request.runnable;  // then all of them run
     if (!said && way.runs_here_seconds == 0) absl::StrAppend(&text, ", does not run here");
     if (!said && way.runs_here_seconds > 0) absl::StrAppend(&text, "; runs here in ", SecondsText(way.runs_here_seconds));

@@ -12,10 +12,13 @@
 namespace motley::planner {
 
 struct WayOut {
-  std::string what;         // "--dtype float16", "--global-batch 128 instead of 512", "1 more A6000 on n1"
-  double step_seconds = 0;  // of the plan that was tried; auto may find a faster one
+  std::string what;  // "--dtype float16", "--global-batch 128 instead of 512", "1 more A6000 on n1"
+  // Of the plan that was tried; auto may find a faster one, but for a few more cards, which are planned as a file that has them.
+  double step_seconds = 0;
   // Of the fastest tried plan that the engine runs; 0: none of them runs.
   double runs_here_seconds = 0;
+  double tokens = 0;  // of a step
+  double tokens_per_second() const { return step_seconds > 0 ? tokens / step_seconds : 0; }
 };
 
 inline constexpr size_t kWaysShown = 6;
@@ -35,7 +38,10 @@ std::vector<WayOut> FindWaysOut(const Setting& setting, const LatencyBook* book,
 absl::Status NothingFits(const Setting& setting, const LatencyBook* book, const absl::Status& why,
                          std::optional<absl::Duration> left = std::nullopt);
 
-// For people, a line for each: "  --memory-reserve 3%: 5.47 s a step, does not run here".
+// Why there is no plan, in a line: of auto it is the reason of whichever plan came nearest.
+std::string ReasonText(const Setting& setting, const absl::Status& why);
+
+// For people, a line for each: "  --memory-reserve 3%: 5.47 s a step, 23951 tokens/s, does not run here".
 std::string ToText(const Setting& setting, const std::vector<WayOut>& ways);
 
 }  // namespace motley::planner

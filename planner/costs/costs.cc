@@ -231,6 +231,9 @@ double Costs::RingBytes(Collective collective) const {
 }
 
 int64_t Costs::optimizer_bytes_per_element() const {
+  if (workload_.state_bytes_per_parameter > 0) {
+    return workload_.state_bytes_per_parameter - (casts_gathered() ? 0 : element_bytes()) - gradient_bytes();
+  }
   switch (workload_.dtype) {
     case DType::kFloat64:
       return 16;

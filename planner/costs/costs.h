@@ -59,7 +59,10 @@ class Costs {
   // Every time of this kind becomes `factor` times as long: wrong profiles, for questions of the kind "what if".
   void ScaleSeconds(int kind, double factor);
   // The same seconds, with the bytes of the other way to keep state.
-  void KeepStateAs(StateKeeping state) { workload_.state = state; }
+  void KeepStateAs(StateKeeping state) {
+    workload_.state = state;
+    if (state == StateKeeping::kEngine) workload_.state_bytes_per_parameter = 0;
+  }
   const Provenance& provenance(int kind) const { return kinds_[kind].provenance; }
 
   // Bytes. Parameters in compute dtype; gradients as the workload keeps them; optimizer: master copy (for half types) and two
@@ -74,7 +77,7 @@ class Costs {
   double RingBytes(Collective collective) const;
   // A gathered array is cast from the master: where it is not resident, nobody keeps one in compute dtype.
   bool casts_gathered() const { return workload_.state == StateKeeping::kEngine && IsHalf(workload_.dtype); }
-  int64_t optimizer_bytes_per_element() const;  // 8 for float32, 12 for the half types, 16 for float64
+  int64_t optimizer_bytes_per_element() const;  // 8 for float32, 12 for the half types, 16 for float64, unless the workload says
   int64_t StateBytesPerElement() const {
     return (casts_gathered() ? 0 : element_bytes()) + gradient_bytes() + optimizer_bytes_per_element();
   }

@@ -93,6 +93,18 @@ absl::StatusOr<Workload> LoadModel(const std::string& preset_or_path) {
   return workload;
 }
 
+namespace {
+
+absl::Status ValidateStateBytes(const Workload& workload) {
+  const int64_t bytes = workload.state_bytes_per_parameter, least = 2 * SizeOfBytes(workload.dtype);
+  if (bytes == 0 || (bytes >= least && bytes <= kMostStateBytes)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("--state-bytes-per-parameter must be ", least, " to ", kMostStateBytes, " in ",
+                                                 std::string(DTypeName(workload.dtype)), ", whose parameters and gradients take ",
+                                                 least, ", got ", bytes));
+}
+
+}  // namespace
+
 absl::Status Validate(const Workload& workload) {
   const ModelShape& model = workload.model;
   const std::string name = workload.model_name.empty() ? "the model" : workload.model_name;
@@ -110,7 +122,13 @@ absl::Status Validate(const Workload& workload) {
     return absl::InvalidArgumentError(absl::StrCat("sequence length must be 1 to ", model.max_positions, ", the positions of ",
                                                    name, ", got ", workload.seq_len, "; give --seq-len"));
   }
-  return absl::OkStatus();
+  return ValidateStateBytes(workload);
+}
+
+absl::Status StateRunsHere(const Workload& workload) {
+  if (workload.state_bytes_per_parameter == 0) return absl::OkStatus();
+  return absl::UnimplementedError(absl::StrCat("jobs keep AdamW in float32; this counts ", workload.state_bytes_per_parameter,
+                                               " bytes of state a parameter, as asked"));
 }
 
 }  // namespace motley::planner

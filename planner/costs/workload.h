@@ -27,7 +27,10 @@ struct Workload {
   int64_t seq_len = 0;       // tokens (or patches) of a sample
   DType dtype = DType::kFloat32;
   StateKeeping state = StateKeeping::kPapers;  // Setting::Create: the engine's, where only plans that it runs are asked for
-  std::vector<std::string> notes;              // what the model has that `model` does not say, for people
+  // Of the whole training state, instead of AdamW's in float32: what another optimizer would change. 0 = AdamW. What is not
+  // parameters and gradients counts as the optimizer's. Jobs keep AdamW, so no plan that counts otherwise runs.
+  int64_t state_bytes_per_parameter = 0;
+  std::vector<std::string> notes;  // what the model has that `model` does not say, for people
 };
 
 struct ModelPreset {
@@ -39,11 +42,16 @@ struct ModelPreset {
 };
 const std::vector<ModelPreset>& ModelPresets();
 
+// Twice what AdamW takes in float64.
+inline constexpr int64_t kMostStateBytes = 64;
+
 // A preset's name or the path of a HuggingFace config.json. Fills model_name, profile_name, model, causal, notes. NOT_FOUND
 // names the nearest preset; config.json's errors name the keys.
 absl::StatusOr<Workload> LoadModel(const std::string& preset_or_path);
 
-// Batch, sequence within the model's positions, dtype. INVALID_ARGUMENT names field and remedy.
+// Batch, sequence within the model's positions, bytes of state. INVALID_ARGUMENT names field and remedy.
 absl::Status Validate(const Workload& workload);
+// UNIMPLEMENTED: the workload counts another training state than the engine keeps.
+absl::Status StateRunsHere(const Workload& workload);
 
 }  // namespace motley::planner

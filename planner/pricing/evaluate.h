@@ -25,7 +25,7 @@ struct Evaluation {
   std::vector<std::vector<int32_t>> task_of;
   // A sentence for ranks that lack the same memory: "n1/gpu0 (L4) and 3 more need ... lack ..."; empty: the plan fits.
   std::vector<std::string> does_not_fit;
-  int64_t lacking_bytes = 0;  // of those ranks and hosts together
+  int64_t lacking_bytes = 0;  // of the one of those ranks and hosts that lacks most
 };
 
 // The plan comes back without replicas where the setting keeps none (PlanRequest).

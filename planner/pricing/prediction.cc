@@ -83,7 +83,7 @@ void CountMemory(const Setting& setting, const PlanView& view, InFlightOfRank in
     host[setting.cluster.devices[rank.device].node] += plan.predicted.memory.host;
     const int64_t usable = setting.UsableBytes(rank.device);
     if (plan.predicted.peak_bytes <= usable) continue;
-    result->lacking_bytes += plan.predicted.peak_bytes - usable;
+    result->lacking_bytes = std::max(result->lacking_bytes, plan.predicted.peak_bytes - usable);
     const Lack lack{plan.device.value(), plan.device_model, plan.predicted.peak_bytes, usable, 1};
     const auto alike = std::find_if(lacks.begin(), lacks.end(), [&](const Lack& other) { return lack.SameAs(other); });
     alike == lacks.end() ? lacks.push_back(lack) : void(++alike->devices);
@@ -92,7 +92,7 @@ void CountMemory(const Setting& setting, const PlanView& view, InFlightOfRank in
   for (size_t n = 0; n < host.size(); ++n) {
     const ClusterNode& node = setting.cluster.nodes[n];
     if (host[n] <= node.host_memory_bytes) continue;
-    result->lacking_bytes += host[n] - node.host_memory_bytes;
+    result->lacking_bytes = std::max(result->lacking_bytes, host[n] - node.host_memory_bytes);
     const std::string has =
         node.host_memory_bytes > 0 ? absl::StrCat("has ", BytesText(node.host_memory_bytes)) : "gives none (host_memory)";
     result->does_not_fit.push_back(

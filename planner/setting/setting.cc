@@ -138,7 +138,14 @@ absl::StatusOr<std::unique_ptr<Setting>> Setting::Create(Cluster cluster, Worklo
   MOTLEY_RETURN_IF_ERROR(Validate(cluster));
   MOTLEY_RETURN_IF_ERROR(Validate(workload));
   MOTLEY_RETURN_IF_ERROR(ValidateRequest(request));
-  if (request.runnable) workload.state = StateKeeping::kEngine;
+  if (request.runnable) {
+    if (const absl::Status runs = StateRunsHere(workload); !runs.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat("--state-bytes-per-parameter asks about other optimizers, --runnable for ",
+                                                     "plans that run here, and ", runs.message(), ": leave one of them out",
+                                                     request.from_job ? " (of a job: --no-runnable)" : ""));
+    }
+    workload.state = StateKeeping::kEngine;
+  }
   if (request.zero_stage == 0 && !request.keeps_replicas()) request.zero_stage = 1;
   std::vector<UnusedDevice> excluded;
   MOTLEY_ASSIGN_OR_RETURN(Cluster rest, WithoutExcluded(cluster, request, &excluded));
@@ -153,6 +160,7 @@ Setting Setting::AsRun() const {
   Setting setting = *this;
   setting.request.runnable = true;
   setting.workload.state = StateKeeping::kEngine;
+  setting.workload.state_bytes_per_parameter = 0;
   setting.costs.KeepStateAs(StateKeeping::kEngine);
   return setting;
 }

@@ -64,7 +64,7 @@ struct Setting {
   static absl::StatusOr<std::unique_ptr<Setting>> Create(Cluster cluster, Workload workload, PlanRequest request,
                                                          const LatencyBook* book);
 
-  // The same asking for plans that the engine runs: they are then priced as it runs them.
+  // The same asking for plans that the engine runs, with the state that it keeps: they are then priced as it runs them.
   Setting AsRun() const;
   int64_t UsableBytes(int device) const;  // memory less reserve
   // What of the plan language strategies may use. With `runnable` each of them answers with a plan that the engine runs.

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "planner/costs/memory_model.h"
+#include "planner/setting/least_lack.h"
 #include "planner/split/cephalo_equation4.h"
 #include "planner/split/group_tables.h"
 #include "planner/split/option_table.h"
@@ -51,12 +52,13 @@ absl::Status DoesNotFit(const Setting& setting, const GroupQuestion& question, c
   }
   const std::string what = absl::StrCat("a group of ", question.devices.size(), " devices with ", question.layers, " layers and ",
                                         question.batch, " samples does not fit: ");
-  const std::string remedy = "; use more devices, a smaller batch or sequence, recomputation or a higher ZeRO stage";
   if (answer.missing_bytes > 0) {
-    return LackOfMemory(answer.missing_bytes,
-                        absl::StrCat(what, "beside the samples, ", BytesText(problem.state_bytes), " of state lack ",
-                                     BytesText(answer.missing_bytes), " on all of them together; ", NameOf(setting, roomiest),
-                                     " is the largest", remedy));
+    const auto devices = static_cast<int64_t>(question.devices.size());
+    return LackOfMemory(
+        AtLeast(setting, (answer.missing_bytes + devices - 1) / devices).bytes,
+        absl::StrCat(what, "beside the samples, ", BytesText(problem.state_bytes), " of state lack ",
+                     BytesText(answer.missing_bytes), " on all of them together; ", NameOf(setting, roomiest), " is the largest"),
+        LackIn::kOneDevice);
   }
   constexpr double kUnbounded = std::numeric_limits<double>::infinity();
   int64_t held = 0, missing = INT64_MAX;  // samples; for one more on the device that comes closest
@@ -71,8 +73,10 @@ absl::Status DoesNotFit(const Setting& setting, const GroupQuestion& question, c
     }
   }
   return LackOfMemory(
-      missing, absl::StrCat(what, "the devices hold the activations of ", std::min(held, problem.batch), " of ", problem.batch,
-                            " samples, at best; the one that comes closest lacks ", BytesText(missing), " for one more", remedy));
+      AtLeast(setting, missing).bytes,
+      absl::StrCat(what, "the devices hold the activations of ", std::min(held, problem.batch), " of ", problem.batch,
+                   " samples, at best; the one that comes closest lacks ", BytesText(missing), " for one more"),
+      LackIn::kOneDevice);
 }
 
 // Bytes of a member beside its part of the sharded state.

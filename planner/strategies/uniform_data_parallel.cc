@@ -54,8 +54,8 @@ class Search {
         least.bytes,
         absl::StrCat(search_.strategy, ": equal batches and shards do not fit: ", NameOf(least.device), " lacks ",
                      BytesText(least.bytes), " of its ", BytesText(setting_.UsableBytes(least.device)), " usable for ",
-                     BatchOf(least.device), " samples one by one and 1/", setting_.num_devices(),
-                     " of the sharded state; use strategy cephalo or auto, a smaller global batch, or devices with more memory"));
+                     BatchOf(least.device), BatchOf(least.device) == 1 ? " sample" : " samples one by one", " and 1/",
+                     setting_.num_devices(), " of the sharded state"));
   }
 
  private:

@@ -4,6 +4,7 @@
 //   2 pipelines in turn (auto_turns) and layered ones (auto_stages) over candidate groupings, everything uneven inside: plans
 //     that no strategy has
 //   3 the few best of 1 and 2 climb (polish): layers, microbatches, recomputation by operator, schedules, sharding, offload
+// Where none of them fits, the plan that needs least memory is tried, and climbs.
 // All of it within the setting's limits(): a job's plan is the best of what the engine runs. Search is by Evaluate; the answer
 // is chosen by Price, which is what answers show, and so is what climbs, as far as the budget goes.
 // Deterministic: the budget counts search nodes; a deadline is opt-in and marks the plan.
@@ -31,6 +32,7 @@
 #include "planner/strategies/auto/auto_stages.h"
 #include "planner/strategies/auto/auto_turns.h"
 #include "planner/strategies/catalog.h"
+#include "planner/strategies/frugal_plan.h"
 #include "planner/util/lack_of_memory.h"
 
 namespace motley::planner {
@@ -67,10 +69,13 @@ class AutoSearch {
     budget_.nodes += for_splits;
     TryGroupings(groupings);
     budget_.nodes += for_climbing;
-    if (candidates_.empty()) {
-      return why_not_.ok() ? absl::ResourceExhaustedError("no strategy found a plan that fits") : why_not_;
+    if (!candidates_.empty()) {
+      absl::StatusOr<Plan> best = Climb();
+      if (best.ok()) return best;
+      why_not_.Update(best.status());
     }
-    return Climb();
+    if (TakeFrugal()) return Climb();
+    return why_not_.ok() ? absl::ResourceExhaustedError("no strategy found a plan that fits") : why_not_;
   }
 
  private:
@@ -109,6 +114,24 @@ class AutoSearch {
       if (!one.why_not.ok() && (why_not_.ok() || IsNearerMiss(one.why_not, why_not_))) why_not_ = one.why_not;
       if (one.candidate) candidates_.push_back(*std::move(one.candidate));
     }
+  }
+
+  // Where nothing else fits: what `motley estimate` asks, so that the two agree. Else it says how much is lacking.
+  bool TakeFrugal() {
+    FrugalAnswer frugal = FindFrugal(setting_);
+    if (!frugal.fits.ok()) {
+      if (why_not_.ok() || IsNearerMiss(frugal.fits, why_not_)) why_not_ = std::move(frugal.fits);
+      return false;
+    }
+    Offered offered = Offer("frugal", std::move(frugal.plan));
+    if (!offered.candidate) {
+      why_not_.Update(offered.why_not);
+      return false;
+    }
+    offered.candidate->finalist = true;
+    candidates_.clear();
+    candidates_.push_back(*std::move(offered.candidate));
+    return true;
   }
 
   // Those that search longest stand at the catalog's end and begin first. With a deadline the quick ones do, and what has not

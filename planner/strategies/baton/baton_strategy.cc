@@ -23,6 +23,7 @@
 #include "planner/search/best_plan.h"
 #include "planner/search/pipeline_seconds.h"
 #include "planner/setting/blank_plan.h"
+#include "planner/setting/least_lack.h"
 #include "planner/strategies/baton/baton_lineup.h"
 #include "planner/strategies/baton/baton_unit.h"
 #include "planner/strategies/catalog.h"
@@ -361,9 +362,11 @@ absl::StatusOr<Plan> BatonSearch::Run() {
       return absl::ResourceExhaustedError(
           absl::StrCat("baton: no plan fits: ", units_.parts(), " partition units of a layer do not go round; lower --max-tp"));
     }
-    return LackOfMemory(least_lack_->bytes, absl::StrCat("baton: no plan fits: in the one that comes nearest ",
-                                                         setting_.cluster.devices[least_lack_->device].id.value(), " lacks ",
-                                                         BytesText(least_lack_->bytes)));
+    const OneDevicesLack lack = AtLeast(setting_, least_lack_->bytes);
+    return LackOfMemory(lack.bytes,
+                        absl::StrCat("baton: no plan fits: in the one that comes nearest ",
+                                     setting_.cluster.devices[least_lack_->device].id.value(), " ", lack.text),
+                        LackIn::kOneDevice);
   }
   std::vector<LikedPlan> plans;
   for (const Candidate& candidate : best_) plans.push_back({candidate.seconds, MakePlan(candidate)});

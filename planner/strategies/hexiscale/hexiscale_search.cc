@@ -11,6 +11,7 @@
 #include "absl/time/clock.h"
 #include "common/base/status_macros.h"
 #include "planner/groups/groupings.h"
+#include "planner/setting/least_lack.h"
 #include "planner/strategies/hexiscale/hexiscale_descent.h"
 #include "planner/strategies/proportional_layers.h"
 #include "planner/util/at.h"
@@ -339,11 +340,11 @@ absl::Status HexiscaleSearch::DoesNotFit() const {
                      "samples and as many stages as layers; pin fewer devices or raise the budget"));
   }
   const ClusterDevice& of = setting_.cluster.devices[At(device)];
-  return LackOfMemory(
-      designer_.least_missing_bytes(),
-      absl::StrCat("hexiscale: ", of.id.value(), " (", setting_.cluster.kinds[At(of.kind)].name, ") lacks ",
-                   BytesText(designer_.least_missing_bytes()), " in the layout that comes nearest; a higher --max-tp, ",
-                   "a shorter sequence or more devices would help"));
+  const OneDevicesLack lack = AtLeast(setting_, designer_.least_missing_bytes());
+  return LackOfMemory(lack.bytes,
+                      absl::StrCat("hexiscale: ", of.id.value(), " (", setting_.cluster.kinds[At(of.kind)].name, ") ", lack.text,
+                                   " in the layout that comes nearest"),
+                      LackIn::kOneDevice);
 }
 
 }  // namespace motley::planner

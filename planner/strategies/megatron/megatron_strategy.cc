@@ -19,6 +19,7 @@
 #include "planner/search/best_plan.h"
 #include "planner/search/pipeline_seconds.h"
 #include "planner/setting/blank_plan.h"
+#include "planner/setting/least_lack.h"
 #include "planner/strategies/catalog.h"
 #include "planner/strategies/megatron/megatron_cut.h"
 #include "planner/strategies/megatron/megatron_layers.h"
@@ -355,9 +356,11 @@ absl::StatusOr<Plan> MegatronSearch::Run() {
     return absl::InvalidArgumentError("megatron: no uniform layout puts the pinned devices into their stages; drop a pin");
   }
   if (best_.empty()) {
-    return LackOfMemory(least_lack_->bytes, absl::StrCat("megatron: no plan fits: in the one that comes nearest ",
-                                                         setting_.cluster.devices[least_lack_->device].id.value(), " lacks ",
-                                                         BytesText(least_lack_->bytes)));
+    const OneDevicesLack lack = AtLeast(setting_, least_lack_->bytes);
+    return LackOfMemory(lack.bytes,
+                        absl::StrCat("megatron: no plan fits: in the one that comes nearest ",
+                                     setting_.cluster.devices[least_lack_->device].id.value(), " ", lack.text),
+                        LackIn::kOneDevice);
   }
   std::vector<LikedPlan> plans;
   for (const Candidate& candidate : best_) plans.push_back({candidate.seconds, MakePlan(candidate)});

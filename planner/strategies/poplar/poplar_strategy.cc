@@ -19,6 +19,7 @@
 #include "planner/costs/memory_model.h"
 #include "planner/search/best_plan.h"
 #include "planner/setting/blank_plan.h"
+#include "planner/setting/least_lack.h"
 #include "planner/strategies/catalog.h"
 #include "planner/strategies/poplar/poplar_probe.h"
 #include "planner/strategies/poplar/poplar_problem.h"
@@ -277,10 +278,12 @@ absl::Status PoplarSearch::NothingFits() const {
     if (first || (lacks.first > 0 && (tuned_ ? lacks.first < binding->first : lacks.first > binding->first))) binding = lacks;
   }
   const char* const recomputation = ways_.back().all() ? "full" : "no";
-  return LackOfMemory(std::max<int64_t>(0, binding->first),
-                      absl::StrCat("poplar: no plan fits: with ZeRO stage ", zero_stage, ", even shards and ", recomputation,
-                                   " recomputation ", setting_.cluster.devices[binding->second].id.value(), " lacks ",
-                                   BytesText(std::max<int64_t>(0, binding->first)), " for one sample"));
+  const OneDevicesLack lack = AtLeast(setting_, std::max<int64_t>(0, binding->first));
+  return LackOfMemory(
+      lack.bytes,
+      absl::StrCat("poplar: no plan fits: with ZeRO stage ", zero_stage, ", even shards and ", recomputation, " recomputation ",
+                   setting_.cluster.devices[binding->second].id.value(), " ", lack.text, " for one sample"),
+      LackIn::kOneDevice);
 }
 
 absl::StatusOr<Plan> PoplarSearch::Published() {

@@ -25,6 +25,7 @@
 #include "planner/groups/split_cut.h"
 #include "planner/search/best_plan.h"
 #include "planner/search/plan_moves.h"
+#include "planner/setting/least_lack.h"
 #include "planner/strategies/catalog.h"
 #include "planner/strategies/zorse/zorse_model.h"
 #include "planner/strategies/zorse/zorse_plan.h"
@@ -278,18 +279,18 @@ absl::Status ZorseSearch::DoesNotFit() const {
     return absl::InvalidArgumentError(
         "zorse: no division into groups puts the pinned devices into their stages; pin fewer devices or lower stages");
   }
-  const std::string lacks = absl::StrCat(" lacks ", BytesText(nearest_.missing_bytes), " in the division that comes nearest");
-  const char* const recomputation = recompute_ == RecomputePolicy::kNone ? "recomputation, " : "";
   if (nearest_.device < 0) {
     return LackOfMemory(nearest_.missing_bytes,
-                        absl::StrCat("zorse: host memory of ", setting_.cluster.nodes[nearest_.node].name.value(), lacks, "; ",
-                                     recomputation, "a smaller batch or more devices would help"));
+                        absl::StrCat("zorse: host memory of ", setting_.cluster.nodes[nearest_.node].name.value(), " lacks ",
+                                     BytesText(nearest_.missing_bytes), " in the division that comes nearest"),
+                        LackIn::kOneDevice);
   }
   const ClusterDevice& device = setting_.cluster.devices[nearest_.device];
-  return LackOfMemory(nearest_.missing_bytes,
-                      absl::StrCat("zorse: ", device.id.value(), " (", setting_.cluster.kinds[device.kind].name, ")", lacks, "; ",
-                                   recomputation, "a shorter sequence, more devices",
-                                   setting_.limits().offload ? " or known host memory for offload" : "", " would help"));
+  const OneDevicesLack lack = AtLeast(setting_, nearest_.missing_bytes);
+  return LackOfMemory(lack.bytes,
+                      absl::StrCat("zorse: ", device.id.value(), " (", setting_.cluster.kinds[device.kind].name, ") ", lack.text,
+                                   " in the division that comes nearest"),
+                      LackIn::kOneDevice);
 }
 
 }  // namespace

@@ -48,6 +48,12 @@ TEST(JobFileTest, UnknownNamesGiveLineAndNearest) {
   EXPECT_EQ(Error("[training]\nstesp = 3\n"), "job.toml:2: unknown key 'stesp' in [training]; did you mean 'steps'?");
   EXPECT_EQ(Error("\n[trainig]\nsteps = 3\n"), "job.toml:2: unknown section [trainig]; did you mean 'training'?");
   EXPECT_EQ(Error("[training]\nlr = 3\n"), "job.toml:2: unknown key 'lr' in [training]; it belongs to [optimizer]");
+  EXPECT_EQ(Error("[planner]\nstate_bytes_per_parameter = 6\n"),
+            "job.toml:2: unknown key 'state_bytes_per_parameter' in [planner]; jobs keep AdamW in float32, 16 bytes a parameter: "
+            "'motley plan --state-bytes-per-parameter' asks what another optimizer would change");
+  EXPECT_EQ(Error("", {"optimizer.state_bytes_per_parameter=6"}),
+            "--set optimizer.state_bytes_per_parameter=6: unknown key 'optimizer.state_bytes_per_parameter'; jobs keep AdamW in "
+            "float32, 16 bytes a parameter: 'motley plan --state-bytes-per-parameter' asks what another optimizer would change");
   EXPECT_EQ(Error("nmae = \"x\"\n"), "job.toml:1: unknown key 'nmae' outside a section; did you mean 'name'?");
   EXPECT_EQ(Error("", {"training.step=1"}), "--set training.step=1: unknown key 'training.step'; did you mean 'training.steps'?");
   EXPECT_NE(Error("[metrics]\nzzzzzzzzzzzz = 1\n").find("known are log_freq"), std::string::npos);

@@ -283,6 +283,86 @@ TEST_F(OfflineTest, EstimateSaysWhereTheBytesGo) {
   EXPECT_EQ(json::parse(Run(With("estimate", {"--strategy", "even", "-o", "json"})).out)["fits"], true);
 }
 
+TEST_F(OfflineTest, EstimateSaysWhatRunsHereAndWhatLiesInTheHosts) {
+  const std::string one =
+      folder_.Write("one.toml", "name = \"one\"\n[[node]]\nname = \"ada\"\ngpus = [\"4090\"]\nhost_memory_gib = 64\n");
+  const std::vector<std::string> asked = {"estimate", "--cluster", one, "--model", "llama-3b", "--dtype", "bf16"};
+  const auto with = [&asked](std::vector<std::string> more) {
+    std::vector<std::string> all = asked;
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  const Ran ran = Run(with({}));
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr(": fits (with "));
+  EXPECT_THAT(ran.out, HasSubstr(" in the hosts' memory)\n"));
+  EXPECT_THAT(ran.out, testing::ContainsRegex("runs here: no: the nearest miss: .*ada/gpu0 .*lacks "));
+  EXPECT_THAT(ran.out, HasSubstr("largest global batch: any"));
+  EXPECT_THAT(ran.out,
+              testing::ContainsRegex("fewest cards that hold it: 1 of 1: RTX-4090 ada/gpu0 .with .* in the hosts' memory"));
+  const json parsed = json::parse(Run(with({"-o", "json"})).out);
+  EXPECT_EQ(parsed["runs_here"]["ok"], false);
+  EXPECT_GT(parsed["host_bytes"], 0);
+  EXPECT_EQ(parsed["largest_global_batch"]["any"], true);
+  const Ran runnable = Run(with({"--runnable"}));
+  EXPECT_EQ(runnable.code, 65);
+  const Ran plan = Run({"plan", "--cluster", one, "--model", "llama-3b", "--dtype", "bf16", "--global-batch", "1", "--seq-len",
+                        "2048", "--runnable"});
+  EXPECT_EQ(plan.code, 65);
+  const std::string miss = runnable.out.substr(runnable.out.find("the nearest miss"));
+  EXPECT_THAT(plan.err, HasSubstr(miss.substr(0, miss.find('\n')))) << "one sentence";
+}
+
+TEST_F(OfflineTest, EstimateWithoutAModelHasARowForEachPreset) {
+  const Ran ran = Run({"estimate", "--cluster", cluster_, "--dtype", "fp16", "--global-batch", "8"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  for (const char* part : {"on mixed, batch 8, sequence 2048", "MODEL", "RUNS HERE", "TOKENS/S", "llama2-70b", "lacks "}) {
+    EXPECT_THAT(ran.out, HasSubstr(part)) << ran.out;
+  }
+  const json parsed = json::parse(Run({"estimate", "--cluster", cluster_, "--dtype", "fp16", "-o", "json"}).out);
+  EXPECT_EQ(parsed["global_batch"], 64);
+  ASSERT_EQ(parsed["models"].size(), json::parse(Run({"models", "-o", "json"}).out)["models"].size());
+  const json &first = parsed["models"].front(), &last = parsed["models"].back();
+  EXPECT_EQ(first["runs_here"]["ok"], true);
+  EXPECT_GT(first["tokens_per_second"], 0);
+  EXPECT_EQ(last["fits"], false);
+  EXPECT_TRUE(last["tokens_per_second"].is_null());
+  EXPECT_EQ(Run({"estimate", "--cluster", "nowhere"}).code, 66);
+  EXPECT_EQ(Run({"estimate"}).code, 64);
+  EXPECT_EQ(Run({"estimate", "--cluster", cluster_, "--strategy", "none"}).code, 64);
+}
+
+TEST_F(OfflineTest, StateBytesAskWhatAnotherOptimizerWouldChange) {
+  const auto state = [this](const std::string& bytes, std::vector<std::string> more) {
+    more.insert(more.end(), {"--state-bytes-per-parameter", bytes});
+    return Plan(more);
+  };
+  for (const char* wrong : {"0", "-3", "1e9", "1000000000", "65", "many"}) {
+    const Ran ran = state(wrong, {"--dtype", "fp16"});
+    EXPECT_EQ(ran.code, 64) << wrong;
+    EXPECT_THAT(ran.err, HasSubstr("must be a whole number of bytes from 1 to 64 (16 is AdamW in float32")) << ran.err;
+  }
+  EXPECT_THAT(state("6", {}).err, HasSubstr("must be 8 to 64 in float32, whose parameters and gradients take 8, got 6"));
+  const Ran both = state("6", {"--dtype", "fp16", "--runnable"});
+  EXPECT_NE(both.code, 0);
+  EXPECT_THAT(both.err, HasSubstr("jobs keep AdamW in float32"));
+  const auto optimizer = [](const Ran& ran) {
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    int64_t bytes = 0;
+    const json parsed = json::parse(ran.out);
+    for (const json& rank : parsed["report"]["ranks"]) bytes += rank["memory"]["optimizer"].get<int64_t>();
+    return bytes;
+  };
+  const std::vector<std::string> asked = {"--dtype", "fp16", "--strategy", "cephalo", "-o", "json"};
+  const Ran six = state("6", asked);
+  EXPECT_NEAR(static_cast<double>(optimizer(six)) / static_cast<double>(optimizer(Plan(asked))), 2.0 / 12, 0.01);
+  const json runs = json::parse(six.out)["report"]["runnable"];
+  EXPECT_EQ(runs["ok"], false);
+  EXPECT_THAT(runs["why"].get<std::string>(), HasSubstr("jobs keep AdamW in float32"));
+  EXPECT_THAT(Run(With("estimate", {"--dtype", "fp16", "--state-bytes-per-parameter", "6"})).out,
+              HasSubstr("runs here: no: jobs keep AdamW in float32"));
+}
+
 TEST_F(OfflineTest, PresetsAreListedAndPrinted) {
   const Ran clusters = Run({"clusters"});
   EXPECT_EQ(clusters.code, 0) << clusters.err;

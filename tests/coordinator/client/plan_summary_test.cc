@@ -30,11 +30,13 @@ TEST(PlanSummary, SaysWhatItRestsOnAndWhyItDoesNotRun) {
   plan.predicted.low_seconds = 1;
   plan.predicted.high_seconds = 3;
   plan.predicted.mfu = plan.predicted.hfu = 0.5;
-  const std::string text = SummaryText(plan, {}, {absl::UnimplementedError("plan: zero_stage 2 given, the engine runs 3"), 0});
-  EXPECT_EQ(text,
+  planner::RunsHere runs{absl::UnimplementedError("plan: zero_stage 2 given, the engine runs 3"), 0, true};
+  EXPECT_EQ(SummaryText(plan, {}, runs),
             "2.00 s a step, 1000 tokens/s; between 1.00 s and 3.00 s in nine cases of ten, as it rests on estimates\n"
             "bound by compute of n1/gpu0; MFU 50.0 %, HFU 50.0 %, idle 0.0 %\nruns here: no (zero_stage 2 given, the engine runs "
             "3); --runnable plans what does\n");
+  runs.another = false;
+  EXPECT_THAT(SummaryText(plan, {}, runs), HasSubstr("the engine runs 3)\n")) << "nobody knows of one that does";
 }
 
 TEST(PlanSummary, ThePriceOfAPlanAsItWouldRunStandsBesideTheIdealisedOne) {

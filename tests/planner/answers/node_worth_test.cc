@@ -161,5 +161,28 @@ TEST(NodeWorthTest, TheBestThatRunsHereIsThatOfRunnable) {
   EXPECT_NEAR(worth.runnable->predicted.step_seconds, Answered(*SettingOf(kLab, request)).predicted.step_seconds, 1e-9);
 }
 
+// Layered plans keep every sample: twice as many leave no room to keep activations, so two smaller steps are faster.
+TEST(NodeWorthTest, HalfTheBatchIsNamedWhereItMakesMoreTokensASecond) {
+  const std::string toml = "name = \"two\"\n[[node]]\nname = \"n1\"\ngpus = [{card = \"RTX-3090\", count = 2}]\n";
+  const auto setting_of = [&toml](int64_t batch) {
+    Workload workload = *LoadModel("gpt2-774m");
+    workload.global_batch = batch;
+    workload.seq_len = 1024;
+    workload.dtype = DType::kFloat16;
+    PlanRequest request;
+    request.strategy = "cephalo";
+    return *Setting::Create(*ParseCluster(toml, "test"), workload, request, nullptr);
+  };
+  const auto setting = setting_of(32), half = setting_of(16);
+  const Plan best = Answered(*setting);
+  const Worth worth = FindWorth(*setting, best, nullptr);
+  ASSERT_TRUE(worth.half.has_value());
+  EXPECT_EQ(worth.half->global_batch, 16);
+  EXPECT_EQ(worth.half->step_seconds, Answered(*half).predicted.step_seconds);
+  EXPECT_LT(2 * worth.half->step_seconds, best.predicted.step_seconds);
+  EXPECT_THAT(ToText(worth, best), testing::ContainsRegex("  half the batch, 16: .* a step, .* tokens/s, .* % more\n"));
+  EXPECT_FALSE(FindWorth(*half, Answered(*half), nullptr).half.has_value()) << "nothing is gained by 8";
+}
+
 }  // namespace
 }  // namespace motley::planner

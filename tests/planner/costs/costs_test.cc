@@ -99,6 +99,29 @@ TEST(Costs, StateBytesByDType) {
   EXPECT_EQ(MakeCosts("llama-7b", DType::kFloat64).StateBytesPerElement(), 32);
 }
 
+TEST(Costs, AnotherOptimizersStateIsAsAskedAndTheEnginesIsAdamW) {
+  Workload workload = *LoadModel("llama-7b");
+  workload.global_batch = workload.seq_len = 128;
+  workload.dtype = DType::kBFloat16;
+  workload.state_bytes_per_parameter = 6;
+  Costs costs = *Costs::Create(ClusterOf({"A6000"}), workload, nullptr);
+  EXPECT_EQ(costs.StateBytesPerElement(), 6);
+  EXPECT_EQ(costs.optimizer_bytes_per_element(), 2) << "beside 2 of the parameter and 2 of its gradient";
+  costs.KeepStateAs(StateKeeping::kEngine);
+  EXPECT_EQ(costs.StateBytesPerElement(), 16);
+  for (const auto& [dtype, bytes] :
+       {std::pair{DType::kBFloat16, int64_t{3}}, std::pair{DType::kFloat32, int64_t{6}}, std::pair{DType::kFloat32, int64_t{-1}},
+        std::pair{DType::kFloat32, int64_t{1'000'000'000}}}) {
+    workload.dtype = dtype;
+    workload.state_bytes_per_parameter = bytes;
+    const absl::Status status = Validate(workload);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << bytes;
+    EXPECT_NE(std::string(status.message()).find(dtype == DType::kFloat32 ? "must be 8 to 64 in float32" : "must be 4 to 64"),
+              std::string::npos)
+        << status;
+  }
+}
+
 TEST(Costs, ElementsAreTheLayouts) {
   const Costs costs = MakeCosts("gpt2-1.5b", DType::kFloat32);
   EXPECT_EQ(costs.TotalElements(), NumParameters(costs.workload().model));

@@ -1,0 +1,51 @@
+#include "planner/setting/least_lack.h"
+
+#include <gtest/gtest.h>
+
+#include "planner/answers/plan_answer.h"
+#include "planner/strategies/catalog.h"
+#include "planner/util/lack_of_memory.h"
+#include "tests/planner/offline_fixture.h"
+
+namespace motley::planner {
+namespace {
+
+// What all cards together lack, the fullest lacks a card's part of.
+TEST(LeastLackTest, NoStrategySaysLessThanThePlainDifference) {
+  const std::string toml = "name = \"rig\"\n[[node]]\nname = \"rig\"\ngpus = [{card = \"RTX-3090\", count = 3}]\n";
+  Workload workload = *LoadModel("llama2-13b");
+  workload.global_batch = 24;
+  workload.seq_len = 2048;
+  workload.dtype = DType::kBFloat16;
+  for (const CatalogEntry& strategy : Catalog()) {
+    for (const bool runnable : {false, true}) {
+      PlanRequest request;
+      request.runnable = runnable;
+      request.strategy = std::string(strategy.name);
+      request.budget_nodes = 20'000;
+      const auto setting = MakeSetting(workload, request, toml);
+      const int64_t plain = setting->costs.TotalElements() * 16 - 3 * setting->UsableBytes(0);
+      EXPECT_EQ(LeastLack(*setting), (plain + 2) / 3);
+      const absl::Status status = PlanAndEvaluate(*setting, strategy).status();
+      ASSERT_TRUE(LackingBytes(status).has_value()) << strategy.name << ": " << status;
+      EXPECT_GE(*LackingBytes(status), LeastLack(*setting)) << strategy.name << ": " << status;
+      EXPECT_EQ(std::string(status.message()).find("would help"), std::string::npos) << status << ": nobody tried it";
+    }
+  }
+}
+
+TEST(LeastLackTest, HostsTakeStateWherePlansMayOffload) {
+  std::string toml = kMixedToml;
+  const Workload workload = LargeWorkload(12);
+  EXPECT_GT(LeastLack(*MakeSetting(workload)), 0);
+  toml.replace(toml.find("nic_gbit"), 0, "host_memory_gib = 512\n");
+  EXPECT_EQ(LeastLack(*MakeSetting(workload, {}, toml)), 0);
+  PlanRequest request;
+  request.runnable = true;
+  EXPECT_GT(LeastLack(*MakeSetting(workload, request, toml)), 0) << "the engine does not offload";
+  EXPECT_EQ(LeastLack(*MakeSetting(SmallWorkload())), 0);
+  EXPECT_EQ(AtLeast(*MakeSetting(SmallWorkload()), 3 << 20).text, "lacks 3.0 MiB");
+}
+
+}  // namespace
+}  // namespace motley::planner
