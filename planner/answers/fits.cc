@@ -227,7 +227,9 @@ absl::StatusOr<FitReport> FindFit(const Setting& setting, const LatencyBook* boo
   report.state_bytes = setting.costs.TotalElements() * setting.costs.StateBytesPerElement();
   for (int d = 0; d < setting.num_devices(); ++d) report.usable_bytes += setting.UsableBytes(d);
   Workload workload = setting.workload;
-  const int64_t limit = setting.request.strategy == "auto" ? kMostBatch : kMostPlannedBatch;
+  // Of the frugal plan a batch costs nothing to try; a search takes the longer the more samples there are.
+  const bool frugal = setting.request.strategy == "auto" && FindFrugal(setting).fits.ok();
+  const int64_t limit = frugal ? kMostBatch : kMostPlannedBatch;
   report.batch = FindLargest(workload.global_batch, report.fits, std::max(limit, workload.global_batch), [&](int64_t batch) {
     workload.global_batch = batch;
     return FitsWith(setting, book, setting.cluster, workload).has_value();
