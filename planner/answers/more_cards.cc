@@ -1,6 +1,7 @@
 #include "planner/answers/more_cards.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -35,6 +36,9 @@ Cluster WithMoreCards(const Cluster& cluster, int kind, int count, int* node) {
     if (cluster.devices[d].kind == kind) last = d;
   }
   Cluster larger = cluster;
+  if (const std::optional<CardLinks> links = std::exchange(larger.nodes[where].beside_another, std::nullopt); links) {
+    SetCardLinks(*links, &larger.nodes[where]);
+  }
   std::vector<ClusterDevice> cards = NewCards(cluster, where, kind, count);
   larger.devices.insert(larger.devices.begin() + last + 1, cards.begin(), cards.end());
   for (ClusterNode& own : larger.nodes) {

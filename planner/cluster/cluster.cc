@@ -196,6 +196,12 @@ std::vector<int> Renumber(const std::vector<bool>& used, std::vector<int>* kept)
 
 }  // namespace
 
+void SetCardLinks(const CardLinks& links, ClusterNode* node) {
+  node->device_link_bytes_per_second = links.bytes_per_second;
+  node->collective_part = links.collective_part;
+  node->hidden_part = links.hidden_part;
+}
+
 double Cluster::FlopsPerSecond(int kind, DType dtype) const {
   const CardKind& card = kinds[kind];
   double flops = card.fp32_flops;

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,11 @@ struct DevicePair {
   friend bool operator==(const DevicePair&, const DevicePair&) = default;
 };
 
+// What a node's cards reach each other by.
+struct CardLinks {
+  double bytes_per_second = 0, collective_part = 1, hidden_part = 1;  // as ClusterNode has them
+};
+
 struct ClusterNode {
   NodeName name;
   int region = 0;                           // into Cluster::regions
@@ -62,7 +68,8 @@ struct ClusterNode {
   // Of the device links: the part that a collective reaches, and of a collective's time the part that costs compute beside it
   // nothing. Below 1 where the link is the data sheet's.
   double collective_part = 1, hidden_part = 1;
-  double nic_bytes_per_second = 0;  // each direction, shared by the node's devices; 0 = the node has no network
+  std::optional<CardLinks> beside_another;  // of a card that is alone: the links that it would have with a second one, if others
+  double nic_bytes_per_second = 0;          // each direction, shared by the node's devices; 0 = the node has no network
   double nic_latency_seconds = 0;
   int64_t host_memory_bytes = 0;          // for offload; 0 = not known, offload is not planned
   double host_link_bytes_per_second = 0;  // a device to host memory (PCIe), each direction
@@ -71,6 +78,8 @@ struct ClusterNode {
   std::vector<DevicePair> slow_pairs;  // ascending
   double price_per_hour = 0;           // of the whole node; 0 = not known
 };
+
+void SetCardLinks(const CardLinks& links, ClusterNode* node);
 
 // How the devices of a job are called, with its id behind it.
 inline constexpr char kClusterOfJob[] = "cluster-of-";

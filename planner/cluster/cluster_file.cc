@@ -237,21 +237,25 @@ void ClusterReader::ReadNode(const toml::table& toml) {
 // The links between a node's devices: as the file has them, else the slowest card's, of which collectives reach a part.
 void ClusterReader::SetLinks(const NodeNumbers& own, const std::vector<NodeCards>& cards, ClusterNode* node) const {
   const ClusterCard* slowest = nullptr;
-  const bool alone = cards.size() == 1 && cards.front().count == 1;  // it reaches the network as its PCIe does
-  const auto rate = [alone](const ClusterCard& card) {
-    return alone || card.peer_access || card.link > card.pcie ? card.link : kThroughHostPart * card.link;
+  const auto rate = [](const ClusterCard& card) {
+    return card.peer_access || card.link > card.pcie ? card.link : kThroughHostPart * card.link;
   };
   for (const NodeCards& entry : cards) {
     if (slowest == nullptr || rate(cards_[entry.kind]) < rate(*slowest)) slowest = &cards_[entry.kind];
   }
   const std::optional<double> given = own.device_link ? own.device_link : defaults_.device_link;
-  node->device_link_bytes_per_second = given.value_or(rate(*slowest));
-  const bool nvlink = slowest->link > slowest->pcie && slowest->kind.parts.compared(),
-             through_host = rate(*slowest) < slowest->link;
-  const double part = nvlink ? kNvlinkPart : 1, hidden = nvlink || through_host ? kHiddenPart : 1;
-  node->collective_part =
-      own.collective_part.value_or(defaults_.collective_part.value_or(given || gives_collectives_ ? 1 : part));
-  node->hidden_part = own.hidden_part.value_or(defaults_.hidden_part.value_or(given || gives_overlap_ ? 1 : hidden));
+  const bool nvlink = slowest->link > slowest->pcie && slowest->kind.parts.compared();
+  const auto links = [&](double of_card, bool through_host) {
+    const double part = nvlink ? kNvlinkPart : 1, hidden = nvlink || through_host ? kHiddenPart : 1;
+    return CardLinks{given.value_or(of_card),
+                     own.collective_part.value_or(defaults_.collective_part.value_or(given || gives_collectives_ ? 1 : part)),
+                     own.hidden_part.value_or(defaults_.hidden_part.value_or(given || gives_overlap_ ? 1 : hidden))};
+  };
+  const bool through_host = rate(*slowest) < slowest->link;
+  const CardLinks joined = links(rate(*slowest), through_host);
+  const bool alone = cards.size() == 1 && cards.front().count == 1;  // it reaches the network as its PCIe does
+  SetCardLinks(alone ? links(slowest->link, false) : joined, node);
+  if (alone && through_host && !given) node->beside_another = joined;
 }
 
 void ClusterReader::AddNode(const std::string& name, const ClusterNode& pattern, const std::vector<NodeCards>& cards,
