@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "planner/lowering/class_seconds.h"
+
 namespace motley::planner {
 namespace {
 
@@ -93,6 +95,33 @@ Flow AcrossFlow(const Links& links, const std::vector<std::vector<int>>& sets, C
     flows.push_back(links.Ring(collective, devices, bytes / static_cast<double>(rings)));
   }
   return Links::Together(flows);
+}
+
+Flow TiedFlow(const Setting& setting, const PlanView& view, int embedding_stage, int head_stage, Collective collective,
+              double bytes) {
+  struct Member {
+    int node, device;
+    double share;
+  };
+  std::vector<Member> members;
+  double owned = 0;
+  for (const int s : {embedding_stage, head_stage}) {
+    const StageView& stage = view.stages[s];
+    for (int r = stage.first_rank; r < stage.first_rank + stage.num_ranks; ++r) {
+      const int device = view.ranks[r].device;
+      members.push_back(
+          {setting.cluster.devices[device].node, device, s == embedding_stage ? OwnedPart(view, view.ranks[r]) : 0.0});
+      owned += members.back().share;
+    }
+  }
+  std::stable_sort(members.begin(), members.end(), [](const Member& a, const Member& b) { return a.node < b.node; });
+  std::vector<int> devices;
+  std::vector<double> shares;
+  for (const Member& member : members) {
+    devices.push_back(member.device);
+    if (owned > 0) shares.push_back(member.share / owned);
+  }
+  return setting.links.Ring(collective, devices, bytes, shares);
 }
 
 template <typename Cache, typename Make>

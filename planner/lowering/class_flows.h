@@ -23,6 +23,11 @@ Flow GroupFlow(const Links& links, const PlanView& view, const StageView& stage,
 // smallest set has ranks, each through one rank of every set, each with its part of the bytes.
 Flow AcrossFlow(const Links& links, const std::vector<std::vector<int>>& sets, Collective collective, double bytes);
 
+// A tied embedding whose ends are two stages, where the engine runs the plan: the ranks of both in one ring, the owners' shares
+// all at the embedding's end. `bytes`: of the table.
+Flow TiedFlow(const Setting& setting, const PlanView& view, int embedding_stage, int head_stage, Collective collective,
+              double bytes);
+
 std::vector<int> DevicesOf(const PlanView& view, const StageView& stage);
 
 class ClassFlows {

@@ -20,7 +20,7 @@ void AddReplicas(const WrittenPass& pass, const StageView& stage, StageTraits* t
   const bool across = pass.view.pipelines.size() > 1;
   const auto whole = [&](const StageView& s) { return ShardsNothing(pass.view, s); };
   traits->gathers_homes = across ? !std::all_of(stages.begin(), stages.end(), whole) : stage.shared() && !whole(stage);
-  traits->gathers_tied = false;
+  traits->gathers_tied = pass.setting.request.runnable && !across;
   traits->joins = true;
   traits->streams = traits->gathers_in_turn && !traits->by_block;
   traits->whole_ministages =

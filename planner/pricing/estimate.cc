@@ -24,12 +24,14 @@ class Estimator {
 
   QuickPrice Price() {
     for (size_t s = 0; s < view_.stages.size(); ++s) stages_.push_back(EstimateStage(setting_, view_, static_cast<int>(s)));
+    AddTied();
     borders_ = BordersOf(setting_, view_);
     QuickPrice price;
     const bool passes = TraitsOf(view_.schedule).keeps_all;
     for (const PipelineView& pipeline : view_.pipelines) {
       price.step_seconds =
-          std::max(price.step_seconds, passes ? EndOfPasses(setting_, view_, pipeline, stages_, borders_) : InTurn(pipeline));
+          std::max(price.step_seconds,
+                   passes ? EndOfPasses(setting_, view_, pipeline, stages_, borders_) + tied_sum_seconds_ : InTurn(pipeline));
     }
     // No step is shorter than its fullest link, which idles until the first microbatch has come through.
     if (borders_.fullest_seconds > 0) price.step_seconds = std::max(price.step_seconds, borders_.fullest_seconds + FillSeconds());
@@ -60,11 +62,13 @@ class Estimator {
         links_.PointToPoint(device(from), device(to), static_cast<double>(setting_.costs.BoundaryBytes(samples))));
   }
 
+  void AddTied();
   double FillSeconds() const;
   double InTurn(const PipelineView& pipeline);
   TurnStage TurnOf(size_t index) const;
   double LongestStage(const PipelineView& pipeline) const;
   double FilledStage(const PipelineView& pipeline) const;
+  std::vector<std::vector<int>> ByNode(std::vector<std::vector<int>> sets) const;
   void AddSets(const StageView& stage, bool shards, std::vector<std::vector<int>>* sets) const;
   double AcrossSeconds(int s, Collective collective, int zero_stage) const;
   double AcrossSeconds() const;
@@ -74,10 +78,45 @@ class Estimator {
   const PlanView& view_;
   const Links& links_;
   std::vector<StageEstimate> stages_;
+  double tied_sum_seconds_ = 0;  // behind both ends of a pipeline that is alone: the table's gradients
   Borders borders_;
   std::vector<TurnStage> turns_;  // of the last pipeline, and their ends: pipelines that are alike follow each other
   std::vector<double> ends_;
 };
+
+// The two ends of a pipeline exchange a table that both compute with: before the first forward of either and behind the last
+// backward of both. What pipelines have in common they sum together (AcrossSeconds).
+void Estimator::AddTied() {
+  const PipelineView& pipeline = view_.pipelines[0];
+  const int first = pipeline.embedding_stage(), last = pipeline.head_stage();
+  if (!setting_.workload.model.tie_embeddings || first == last || view_.pipelines.size() > 1) return;
+  const Costs& costs = setting_.costs;
+  const auto elements = static_cast<double>(costs.UnitElements(UnitKind::kEmbedding));
+  const auto seconds = [&](Collective collective) {
+    const double bytes = elements * costs.RingBytes(collective);
+    if (setting_.request.runnable) return links_.SecondsAlone(TiedFlow(setting_, view_, first, last, collective, bytes));
+    std::vector<std::vector<int>> sets;
+    for (const int s : {first, last}) AddSets(view_.stages[s], false, &sets);
+    return links_.SecondsAlone(AcrossFlow(links_, ByNode(std::move(sets)), collective, bytes));
+  };
+  if (!setting_.request.runnable) {
+    tied_sum_seconds_ = seconds(Collective::kAllReduce);
+    return;
+  }
+  tied_sum_seconds_ = seconds(Collective::kReduceScatter);
+  for (const int s : {first, last}) {
+    double& start = stages_[static_cast<size_t>(s)].start_seconds;
+    start = std::max(start, seconds(Collective::kAllGather));
+  }
+}
+
+// Sets of a node together.
+std::vector<std::vector<int>> Estimator::ByNode(std::vector<std::vector<int>> sets) const {
+  std::stable_sort(sets.begin(), sets.end(), [this](const auto& a, const auto& b) {
+    return setting_.cluster.devices[a.front()].node < setting_.cluster.devices[b.front()].node;
+  });
+  return sets;
+}
 
 // The first microbatch's way forward through the quickest pipeline.
 double Estimator::FillSeconds() const {
@@ -96,8 +135,8 @@ double Estimator::FillSeconds() const {
 
 // The stage that ends last, with what follows its last backward.
 double Estimator::InTurn(const PipelineView& pipeline) {
-  if (TraitsOf(view_.schedule).fixed_order && pipeline.num_stages > 1) return FilledStage(pipeline);
-  if (pipeline.elements.size() > static_cast<size_t>(pipeline.num_stages)) return LongestStage(pipeline);
+  if (TraitsOf(view_.schedule).fixed_order && pipeline.num_stages > 1) return FilledStage(pipeline) + tied_sum_seconds_;
+  if (pipeline.elements.size() > static_cast<size_t>(pipeline.num_stages)) return LongestStage(pipeline) + tied_sum_seconds_;
   std::vector<TurnStage> turns;
   for (int s = 0; s < pipeline.num_stages; ++s) turns.push_back(TurnOf(static_cast<size_t>(pipeline.first_stage + s)));
   if (turns != turns_) ends_ = EndsOfTurns(turns);
@@ -106,6 +145,7 @@ double Estimator::InTurn(const PipelineView& pipeline) {
   for (size_t s = 0; s < ends_.size(); ++s) {
     const StageEstimate& stage = stages_[static_cast<size_t>(pipeline.first_stage) + s];
     longest = std::max(longest, ends_[s] + Unhidden(stage.reduce_all, stage.backward.back().last));
+    if (s == 0 || s + 1 == ends_.size()) longest = std::max(longest, ends_[s] + tied_sum_seconds_);
   }
   return longest;
 }
@@ -203,18 +243,15 @@ void Estimator::AddSets(const StageView& stage, bool shards, std::vector<std::ve
 double Estimator::AcrossSeconds(int s, Collective collective, int zero_stage) const {
   const PipelineView& first = view_.pipelines[0];
   const StageView& stage = view_.stages[first.first_stage + s];
-  std::vector<std::vector<int>> sets;  // those of a node together
+  std::vector<std::vector<int>> sets;
   for (const PipelineView& pipeline : view_.pipelines) {
     const StageView& other = view_.stages[pipeline.first_stage + s * pipeline.num_stages / first.num_stages];
     AddSets(other, ZeroAsRun(view_, other) >= zero_stage, &sets);
   }
-  std::stable_sort(sets.begin(), sets.end(), [this](const auto& a, const auto& b) {
-    return setting_.cluster.devices[a.front()].node < setting_.cluster.devices[b.front()].node;
-  });
   const Costs& costs = setting_.costs;
   const double elements =
       PartBytes(setting_, stage, {stage.embedding, 0, stage.layers, stage.head}) / static_cast<double>(costs.element_bytes());
-  return links_.SecondsAlone(AcrossFlow(links_, sets, collective, elements * costs.RingBytes(collective)));
+  return links_.SecondsAlone(AcrossFlow(links_, ByNode(std::move(sets)), collective, elements * costs.RingBytes(collective)));
 }
 
 double Estimator::AcrossSeconds() const {

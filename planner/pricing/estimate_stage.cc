@@ -92,6 +92,17 @@ class StageEstimator {
     if (!activations.empty()) copy_ = LineOf(setting_.links, Links::Together(activations), kProbeBytes);
   }
 
+  // What the stage's own ranks gather and sum: not a tied table whose ends are two stages, which both ends exchange
+  // (estimate.cc).
+  double MovedBytes(const Part& part) const {
+    const PipelineView& pipeline = view_.pipelines[stage_.pipeline];
+    const bool apart = setting_.workload.model.tie_embeddings && view_.pipelines.size() == 1 &&
+                       pipeline.embedding_stage() != pipeline.head_stage();
+    const bool has_table = part.embedding || (part.head && stage_.tied_copy);
+    const int64_t table = setting_.costs.UnitElements(UnitKind::kEmbedding) * setting_.costs.element_bytes();
+    return PartBytes(setting_, stage_, part) - (apart && has_table ? static_cast<double>(table) : 0);
+  }
+
   void AddTransfers() {
     TransferLine gather, reduce;
     const Collective sum = zero() == 0 ? Collective::kAllReduce : Collective::kReduceScatter;
@@ -105,13 +116,13 @@ class StageEstimator {
     if (stage_.shared() && zero() >= (across ? 3 : 1)) gather = line_of(Collective::kAllGather);
     if (stage_.shared() && zero() >= (across ? 2 : 0)) reduce = line_of(sum);
     for (const Chunk& chunk : estimate_.work.chunks) {
-      const double bytes = PartBytes(setting_, stage_, chunk.part);
+      const double bytes = MovedBytes(chunk.part);
       estimate_.gather_seconds.push_back(gather.At(bytes));
       estimate_.reduce_seconds.push_back(reduce.At(to_reduce * bytes));
-      estimate_.fetch_seconds.push_back(stage_.offload_parameters ? fetch_.At(bytes) : 0);
+      estimate_.fetch_seconds.push_back(stage_.offload_parameters ? fetch_.At(PartBytes(setting_, stage_, chunk.part)) : 0);
     }
     const double bytes = PartBytes(setting_, stage_, Whole());
-    estimate_.reduce_all = reduce.At(to_reduce * bytes);
+    estimate_.reduce_all = reduce.At(to_reduce * MovedBytes(Whole()));
     // Offloaded parameters go back to the host. Layered, ministages of a pipeline alone step one by one.
     estimate_.optimizer += fetch_.At(bytes);
     if (estimate_.work.residency != Residency::kInTurn || !stage_.offload_parameters) return;

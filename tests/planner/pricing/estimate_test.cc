@@ -5,6 +5,7 @@
 
 #include "gtest/gtest.h"
 #include "planner/pricing/evaluate.h"
+#include "planner/pricing/price.h"
 #include "planner/pricing/worst_memory.h"
 #include "tests/planner/lowering/lowering_fixture.h"
 
@@ -52,7 +53,7 @@ std::map<std::string, Distance> Distances(bool calm) {
 
 TEST(EstimateTest, StaysCloseToTheSimulatorWhereLinksAreNotContended) {
   const std::map<std::string, double> worst = {
-      {"one stage", 0.045},   {"layered", 0.175},         {"gpipe", 0.17}, {"1f1b", 0.055}, {"interleaved", 0.135},
+      {"one stage", 0.045},   {"layered", 0.175},         {"gpipe", 0.17}, {"1f1b", 0.058}, {"interleaved", 0.135},
       {"zero_bubble", 0.085}, {"several pipelines", 0.22}};
   for (const auto& [kind, distance] : Distances(true)) {
     EXPECT_LT(distance.mean(), 0.016) << kind;
@@ -172,6 +173,27 @@ TEST(EstimateTest, FollowsPipelinesInTurnOverASlowBorder) {
 TEST(EstimateTest, StaysNearPipelinesInTurnWhoseStagesShareCards) {
   EXPECT_LT(InTurn({{{"T4"}, {"A10G"}, {"T4"}}, {{"T4"}, {"A10G"}, {"V100-16GB"}, {"T4"}}}, 0.03, "all borders slow").mean(),
             0.001);
+}
+
+// A tied table is on the way before the first forward of either end and behind the last backward of both, over a network that
+// takes as long for it as the cards for all else. The engine moves more of it than an ideal exchange does.
+TEST(EstimateTest, EndsOfATiedModelExchangeItsTable) {
+  for (const DType dtype : {DType::kFloat32, DType::kFloat16}) {
+    const auto setting =
+        MakeSetting(Nodes({{"T4"}, {"A10G", "A10G"}, {"T4"}}, 12e9, 2e8), WorkOf(MediumModel(8, true), 8, dtype));
+    const StagePlan first = StageOf(*setting, 0, {{2, 2, 2, 2}}, {{0, 2}}, 0);
+    const StagePlan middle = StageOf(*setting, 1, {{1, 1, 1, 1}, {1, 1, 1, 1}}, {{3, 5}}, 1);
+    const StagePlan last = StageOf(*setting, 3, {{2, 2, 2, 2}}, {{6, 7}}, 0);
+    const Plan plan = PlanOf(*setting, ScheduleFamily::k1F1B, {{{first, middle, last}}});
+    ExpectWithin(0.05, *setting, plan);
+    const Setting runs = setting->AsRun();
+    ExpectWithin(0.05, runs, plan);
+    const auto merged = Evaluate(runs, plan), as_run = Price(runs, plan);
+    ASSERT_TRUE(merged.ok() && as_run.ok()) << merged.status() << as_run.status();
+    EXPECT_TRUE(as_run->plan.predicted.as_run);
+    EXPECT_NEAR(merged->plan.predicted.step_seconds / as_run->plan.predicted.step_seconds, 1, 0.03);
+    EXPECT_GT(as_run->plan.predicted.step_seconds, 1.2 * Evaluate(*setting, plan)->plan.predicted.step_seconds);
+  }
 }
 
 // The engine gathers a half job's parameters in two bytes and sums its gradients in four.
