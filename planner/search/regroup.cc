@@ -8,6 +8,7 @@
 
 #include "planner/groups/megatron_layout.h"
 #include "planner/search/plan_moves.h"
+#include "planner/search/tied_ends.h"
 
 namespace motley::planner {
 namespace {
@@ -28,6 +29,7 @@ class RegroupingGenerator {
       Neighbours();
       Moves();
       TakeIn();
+      for (TurnChoice& together : WithEndsTogether(setting_, choice_)) found_.push_back(std::move(together));
     }
     Degrees();
     Numbers();

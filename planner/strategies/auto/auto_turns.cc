@@ -11,17 +11,21 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/in_parallel.h"
+#include "planner/groups/alike_devices.h"
 #include "planner/groups/megatron_layout.h"
 #include "planner/pricing/evaluate.h"
 #include "planner/search/plan_moves.h"
 #include "planner/search/regroup.h"
+#include "planner/search/tied_ends.h"
 #include "planner/search/turn_stages.h"
+#include "planner/util/infinity.h"
 
 namespace motley::planner {
 namespace {
 
-constexpr size_t kVaried = 24;  // groupings with a degree whose microbatches, order and schedule are varied
-constexpr size_t kClimbed = 6;  // of the varied ones, whose groups are changed too
+constexpr size_t kVaried = 24;    // groupings with a degree whose microbatches, order and schedule are varied
+constexpr size_t kClimbed = 6;    // of the varied ones, whose groups are changed too
+constexpr size_t kEndsTried = 4;  // ways to have both ends on one node, of a grouping in the first round
 constexpr double kWorthIt = 0.999;
 constexpr int64_t kMostRounds = 256;
 constexpr int64_t kVariations = 64;   // of one candidate, about
@@ -40,7 +44,17 @@ size_t Affordable(size_t pieces, int64_t cost, SearchBudget* budget) {
 class TurnSearch {
  public:
   TurnSearch(const Setting& setting, SearchBudget* budget)
-      : setting_(setting), budget_(*budget), may_offload_(setting.MayOffload()) {}
+      : setting_(setting), budget_(*budget), may_offload_(setting.MayOffload()), first_alike_(FirstAlike(setting)) {}
+
+  // What every grouping comes to at once, and the best ones varied: the seconds of the best.
+  double Look(const std::vector<Grouping>& groupings, size_t varied) {
+    std::vector<Candidate> first = FirstRound(groupings);
+    double best = first.empty() ? kInfinity : first[0].found.seconds;
+    varied = Affordable(std::min(first.size(), varied), kVariations * TurnNodes(setting_), &budget_);
+    InParallel(varied, [&](size_t i) { first[i] = Vary(std::move(first[i])); });
+    for (size_t i = 0; i < varied; ++i) best = std::min(best, first[i].found.seconds);
+    return best;
+  }
 
   std::vector<TurnPlan> Run(const std::vector<Grouping>& groupings, size_t count) {
     const int64_t for_climbing = budget_.nodes / 2;
@@ -52,6 +66,7 @@ class TurnSearch {
     const size_t varied = Affordable(std::min(first.size(), kVaried), kVariations * TurnNodes(setting_), &budget_);
     InParallel(varied, [&](size_t i) { first[i] = Vary(std::move(first[i])); });
     std::stable_sort(first.begin(), first.end());
+    KeepUnlike(&first);
     budget_.nodes += for_climbing;
     // Beside those that they came from: the estimator, by which they climb, is not the last word.
     for (Candidate& climbed : ClimbAll(first)) first.push_back(std::move(climbed));
@@ -72,33 +87,45 @@ class TurnSearch {
     bool operator<(const Candidate& other) const { return found.seconds < other.found.seconds; }
   };
 
+  // One of those that the variations made the same, but for the names of devices.
+  void KeepUnlike(std::vector<Candidate>* sorted) const {
+    std::set<std::tuple<double, std::vector<std::vector<int>>, std::vector<int>>> seen;
+    std::erase_if(*sorted, [&](const Candidate& c) {
+      return !seen.insert({c.found.seconds, LookOf(first_alike_, c.choice.groups), c.choice.tp}).second;
+    });
+  }
+
   // Every grouping and degree at the best of some numbers of microbatches, best first.
   std::vector<Candidate> FirstRound(const std::vector<Grouping>& groupings) {
     struct Piece {
-      const Grouping* grouping;
-      int tp;
+      TurnChoice choice;
+      const std::string* from;
       std::vector<int64_t> rounds;
       std::optional<Candidate> best;
     };
     std::vector<Piece> pieces;
+    std::set<std::pair<std::vector<std::vector<int>>, std::vector<int>>> seen;
     int64_t most = 1;
     for (const Grouping& grouping : groupings) {
       for (const int tp : TensorParallelDegrees(setting_.workload.model, setting_.request.max_tp)) {
         if (!Meaningful(grouping.groups, tp)) continue;
-        pieces.push_back({&grouping, tp, EveryOther(Rounds(grouping.groups, tp)), std::nullopt});
-        most = std::max(most, static_cast<int64_t>(pieces.back().rounds.size()));
+        for (TurnChoice& choice : Begun(grouping.groups, tp)) {
+          if (!seen.insert({LookOf(first_alike_, choice.groups), choice.tp}).second) continue;
+          std::vector<int64_t> rounds = EveryOther(Rounds(choice.groups, tp));
+          most = std::max(most, static_cast<int64_t>(rounds.size()));
+          pieces.push_back({std::move(choice), &grouping.from, std::move(rounds), std::nullopt});
+        }
       }
     }
     pieces.resize(Affordable(pieces.size(), most * TurnNodes(setting_), &budget_));
     InParallel(pieces.size(), [&](size_t i) {
       for (const int64_t rounds : pieces[i].rounds) {
-        const std::vector<std::vector<int>>& groups = pieces[i].grouping->groups;
-        TurnChoice choice{groups, std::vector<int>(groups.size(), pieces[i].tp), rounds, 2};
-        if (setting_.request.zero_stage) choice.zero_stage = *setting_.request.zero_stage;
-        auto found = Try(choice, pieces[i].grouping->from);
+        TurnChoice choice = pieces[i].choice;
+        choice.rounds = rounds;
+        auto found = Try(choice, *pieces[i].from);
         if (!found && may_offload_) {
           choice.offload_optimizer = true;
-          found = Try(choice, pieces[i].grouping->from);
+          found = Try(choice, *pieces[i].from);
         }
         if (found && (!pieces[i].best || *found < *pieces[i].best)) pieces[i].best = std::move(found);
       }
@@ -109,6 +136,21 @@ class TurnSearch {
     }
     std::stable_sort(found.begin(), found.end());
     return found;
+  }
+
+  // The groups as they come; and some ways to have a tied model's ends on one node, without which most of its divisions look far
+  // slower than they can be.
+  std::vector<TurnChoice> Begun(const std::vector<std::vector<int>>& groups, int tp) const {
+    std::vector<TurnChoice> begun = {{groups, std::vector<int>(groups.size(), tp)}};
+    begun[0].zero_stage = setting_.request.zero_stage.value_or(2);
+    std::vector<TurnChoice> together = WithEndsTogether(setting_, begun[0]);
+    for (size_t i = 0; i < std::min(together.size(), kEndsTried); ++i) begun.push_back(std::move(together[i]));
+    for (TurnChoice& choice : begun) {
+      for (size_t g = 0; g < choice.groups.size(); ++g) {
+        while (static_cast<size_t>(choice.tp[g]) > choice.groups[g].size()) choice.tp[g] /= 2;
+      }
+    }
+    return begun;
   }
 
   size_t NodeSize(int device) const { return setting_.cluster.nodes[setting_.cluster.devices[device].node].devices.size(); }
@@ -175,6 +217,7 @@ class TurnSearch {
     if (setting_.request.pins.empty()) {
       for (const std::vector<size_t>& order : Orders(best.choice.groups.size())) consider(Reordered(best.choice, order));
     }
+    for (TurnChoice& together : WithEndsTogether(setting_, best.choice)) consider(std::move(together));
     for (size_t g = 0; g < std::min(best.choice.groups.size(), kDegreesVaried); ++g) {
       for (const int tp : TensorParallelDegrees(setting_.workload.model, setting_.request.max_tp)) {
         choice = best.choice;
@@ -208,7 +251,9 @@ class TurnSearch {
   std::vector<Candidate> ClimbAll(const std::vector<Candidate>& found) {
     std::vector<Candidate> climbed;
     for (const Candidate& candidate : found) {
-      const auto same = [&](const Candidate& other) { return other.choice.groups == candidate.choice.groups; };
+      const auto same = [&](const Candidate& other) {
+        return LookOf(first_alike_, other.choice.groups) == LookOf(first_alike_, candidate.choice.groups);
+      };
       if (climbed.size() < kClimbed && std::none_of(climbed.begin(), climbed.end(), same)) climbed.push_back(candidate);
     }
     if (climbed.empty()) return climbed;
@@ -275,9 +320,15 @@ class TurnSearch {
   const Setting& setting_;
   SearchBudget& budget_;
   const bool may_offload_;
+  const std::vector<int> first_alike_;
 };
 
 }  // namespace
+
+double LookAtTurns(const Setting& setting, const std::vector<Grouping>& groupings, size_t varied) {
+  SearchBudget budget = BudgetOf(setting.request);
+  return TurnSearch(setting, &budget).Look(groupings, varied);
+}
 
 std::vector<TurnPlan> FindTurnPlans(const Setting& setting, const std::vector<Grouping>& groupings, size_t count,
                                     SearchBudget* budget) {

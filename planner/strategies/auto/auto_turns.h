@@ -24,4 +24,8 @@ struct TurnPlan {
 std::vector<TurnPlan> FindTurnPlans(const Setting& setting, const std::vector<Grouping>& groupings, size_t count,
                                     SearchBudget* budget);
 
+// Seconds by the estimator of the best that the first round finds, the best `varied` of it varied as in the second one: a look at
+// what these groupings can come to. Infinite: nothing fits.
+double LookAtTurns(const Setting& setting, const std::vector<Grouping>& groupings, size_t varied);
+
 }  // namespace motley::planner
