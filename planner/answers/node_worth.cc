@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <tuple>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -13,31 +12,17 @@
 #include "common/base/in_parallel.h"
 #include "planner/answers/plan_answer.h"
 #include "planner/answers/runs_here.h"
+#include "planner/cluster/alike_nodes.h"
 #include "planner/util/quantity_text.h"
 
 namespace motley::planner {
 namespace {
 
-bool IsAlike(const Cluster& cluster, const ClusterNode& a, const ClusterNode& b) {
-  if (!cluster.node_bytes_per_second.empty() || !cluster.node_latency_seconds.empty()) return false;
-  if (a.devices.size() != b.devices.size()) return false;
-  for (size_t i = 0; i < a.devices.size(); ++i) {
-    if (cluster.devices[a.devices[i]].kind != cluster.devices[b.devices[i]].kind) return false;
-  }
-  // Roots and pairs name devices by their place in the cluster: nodes that have them are asked one by one.
-  const bool plain = a.pcie_roots.empty() && b.pcie_roots.empty() && a.slow_pairs.empty() && b.slow_pairs.empty();
-  const auto values = [](const ClusterNode& n) {
-    return std::tuple(n.region, n.device_link_bytes_per_second, n.device_link_latency_seconds, n.nic_bytes_per_second,
-                      n.nic_latency_seconds, n.host_memory_bytes, n.host_link_bytes_per_second, n.price_per_hour);
-  };
-  return plain && values(a) == values(b);
-}
-
 // Runs of nodes that are alike: leaving out any one of a run leaves the same cluster, in the same order.
 std::vector<std::vector<int>> RunsOfAlike(const Cluster& cluster) {
   std::vector<std::vector<int>> runs;
   for (int n = 0; n < static_cast<int>(cluster.nodes.size()); ++n) {
-    if (runs.empty() || !IsAlike(cluster, cluster.nodes[runs.back().front()], cluster.nodes[n])) runs.emplace_back();
+    if (runs.empty() || !AreAlike(cluster, cluster.nodes[runs.back().front()], cluster.nodes[n])) runs.emplace_back();
     runs.back().push_back(n);
   }
   return runs;

@@ -73,6 +73,14 @@ absl::StatusOr<Costs> Costs::Create(const Cluster& cluster, const Workload& work
   return costs;
 }
 
+Costs Costs::OfKinds(const std::vector<int>& kinds, const Cluster& cluster) const {
+  Costs costs = *this;
+  costs.kinds_.clear();
+  for (const int kind : kinds) costs.kinds_.push_back(kinds_[kind]);
+  for (int k = 0; k < costs.num_kinds(); ++k) costs.kinds_[k].nccl = SiteOf(cluster, k);
+  return costs;
+}
+
 void Costs::CountBytesAndFlops() {
   const ModelShape& model = workload_.model;
   for (const UnitKind unit : kUnitKinds) {

@@ -39,6 +39,9 @@ class Costs {
   // `book` may be nullptr. INVALID_ARGUMENT: a workload or cluster that does not pass its Validate.
   static absl::StatusOr<Costs> Create(const Cluster& cluster, const Workload& workload, const LatencyBook* book);
 
+  // The same costs of some of the kinds, in this order: those of `cluster`, a part of the one that these are of.
+  Costs OfKinds(const std::vector<int>& kinds, const Cluster& cluster) const;
+
   const Workload& workload() const { return workload_; }
   const std::vector<UnitSpec>& layout() const { return layout_; }
   int num_kinds() const { return static_cast<int>(kinds_.size()); }

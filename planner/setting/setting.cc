@@ -165,6 +165,19 @@ Setting Setting::AsRun() const {
   return setting;
 }
 
+Setting Setting::Part(const std::vector<int>& devices) const {
+  std::set<int> kinds;
+  std::vector<int> pinned;
+  for (const int device : devices) {
+    kinds.insert(KindOf(device));
+    pinned.push_back(pinned_stage[device]);
+  }
+  Cluster part = Restrict(cluster, devices);
+  Costs part_costs = costs.OfKinds({kinds.begin(), kinds.end()}, part);
+  Links part_links(part);
+  return {std::move(part), workload, request, excluded, std::move(part_links), std::move(part_costs), std::move(pinned)};
+}
+
 int Setting::FindDevice(const DeviceId& device) const {
   for (int d = 0; d < num_devices(); ++d) {
     if (cluster.devices[d].id == device) return d;

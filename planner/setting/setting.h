@@ -66,6 +66,8 @@ struct Setting {
 
   // The same asking for plans that the engine runs, with the state that it keeps: they are then priced as it runs them.
   Setting AsRun() const;
+  // The same request on some of the devices (ascending), as if the others had been excluded; these are not listed.
+  Setting Part(const std::vector<int>& devices) const;
   int64_t UsableBytes(int device) const;  // memory less reserve
   // What of the plan language strategies may use. With `runnable` each of them answers with a plan that the engine runs.
   const PlanLimits& limits() const { return request.runnable ? kEngineLimits : kWholeLanguage; }

@@ -1,327 +1,87 @@
-// auto: the best plan of the whole language that a bounded search finds. docs/inside/strategies/auto.md.
-//
-//   1 every strategy's own plan (tuned): auto is never worse than the best of them
-//   2 pipelines in turn (auto_turns) and layered ones (auto_stages) over candidate groupings, everything uneven inside: plans
-//     that no strategy has
-//   3 the few best of 1 and 2 climb (polish): layers, microbatches, recomputation by operator, schedules, sharding, offload
-// Where none of them fits, the plan that needs least memory is tried, and climbs.
-// All of it within the setting's limits(): a job's plan is the best of what the engine runs. Search is by Evaluate; the answer
-// is chosen by Price, which is what answers show, and so is what climbs, as far as the budget goes.
-// Deterministic: the budget counts search nodes; a deadline is opt-in and marks the plan.
+// auto: the best plan of the whole language that a bounded search (auto_search.h) finds, of the whole cluster or of a part of it
+// (auto_parts.h). docs/inside/strategies/auto.md.
 #include <algorithm>
-#include <atomic>
-#include <numeric>
-#include <optional>
 #include <set>
-#include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/in_parallel.h"
+#include "absl/time/clock.h"
 #include "common/base/status_macros.h"
-#include "planner/groups/grouping_seconds.h"
-#include "planner/groups/groupings.h"
-#include "planner/groups/left_out.h"
-#include "planner/pricing/evaluate.h"
 #include "planner/pricing/price.h"
-#include "planner/search/plan_moves.h"
-#include "planner/search/polish.h"
-#include "planner/setting/request_check.h"
-#include "planner/strategies/auto/auto_stages.h"
-#include "planner/strategies/auto/auto_turns.h"
+#include "planner/strategies/auto/auto_parts.h"
+#include "planner/strategies/auto/auto_search.h"
 #include "planner/strategies/catalog.h"
-#include "planner/strategies/frugal_plan.h"
-#include "planner/util/lack_of_memory.h"
+#include "planner/util/infinity.h"
 
 namespace motley::planner {
 namespace {
 
-constexpr size_t kClimbers = 6;           // plans that are polished
-constexpr size_t kStagesOffered = 8;      // pipelines over groups that are simulated
-constexpr size_t kTurnsOffered = 12;      // of those that run forward and backward in turn
-constexpr size_t kGroupingsTurned = 128;  // by the rough bound; tried as such pipelines
-constexpr size_t kGroupingsSplit = 8;     // by the rough bound; their stages are split exactly
-constexpr size_t kGroupingsVaried = 3;    // whose ministages, sharding and order are varied
+constexpr double kFaster = 0.999;  // of a known plan; less is noise of the model
 
-constexpr int64_t kPartForPrices = 4;  // of the nodes that are left for climbing, for pricing what it begins with
-
-struct Candidate {
-  std::string origin;  // "zorse", "groups by node"
-  Plan plan;
-  double seconds = 0;     // Evaluate's
-  double price = 0;       // Price's; 0: not known
-  bool finalist = false;  // a strategy's own plan, or climbed: priced before the choice in any case
-  bool fits = true;       // by its price
-};
-
-class AutoSearch {
+// The whole cluster's plan, or the one of a part that is faster.
+class PartSearch {
  public:
-  explicit AutoSearch(const Setting& setting) : setting_(setting), budget_(BudgetOf(setting.request)) {}
+  explicit PartSearch(const Setting& setting) : setting_(setting), begun_(absl::Now()), best_(SearchWhole(setting)) {}
 
   absl::StatusOr<Plan> Run() {
-    AskStrategies();
-    const int64_t all = budget_.nodes, for_climbing = all * 2 / 5, for_splits = all / 10;
-    budget_.nodes -= for_climbing + for_splits;
-    const std::vector<Grouping> groupings = RoughlyBest(kGroupingsTurned);
-    TryTurns(groupings);
-    budget_.nodes += for_splits;
-    TryGroupings(groupings);
-    budget_.nodes += for_climbing;
-    if (!candidates_.empty()) {
-      absl::StatusOr<Plan> best = Climb();
-      if (best.ok()) return best;
-      why_not_.Update(best.status());
+    const std::vector<ClusterPart> parts = PartsOf(setting_);
+    // The whole is one of its parts: so what a part finds, whoever asks for that part alone finds too.
+    if (!parts.empty()) Keep(SearchPart(setting_, Known()));
+    for (const ClusterPart& part : parts) {
+      if (stopped_ || part.bound_seconds >= Known()) break;  // so are all that follow
+      Try(part, [this](const Setting& alone) { return SearchPart(alone, Known()); });
     }
-    if (TakeFrugal()) return Climb();
-    return why_not_.ok() ? absl::ResourceExhaustedError("no strategy found a plan that fits") : why_not_;
+    if (!parts.empty() && best_.ok() && !stopped_) TryWhatIsUsed();
+    MOTLEY_RETURN_IF_ERROR(best_.status());
+    if (stopped_) best_->plan.predicted.notes.push_back("not all parts of the cluster were searched before the deadline");
+    return std::move(best_->plan);
   }
 
  private:
-  static bool Faster(const Candidate& a, const Candidate& b) {
-    return std::tie(a.seconds, a.origin) < std::tie(b.seconds, b.origin);
+  double Known() const { return best_.ok() ? best_->seconds * kFaster : kInfinity; }
+
+  // Whoever excludes what the plan leaves unused shall get no other plan.
+  void TryWhatIsUsed() {
+    const std::set<int> used = NodesOf(setting_, best_->plan);
+    if (used.size() < setting_.cluster.nodes.size()) Try(PartOf(setting_, used), SearchWhole);
   }
 
-  // By price, where there is one.
-  static bool Cheaper(const Candidate& a, const Candidate& b) {
-    const double a_seconds = a.price > 0 ? a.price : a.seconds, b_seconds = b.price > 0 ? b.price : b.seconds;
-    return std::tie(a_seconds, a.origin) < std::tie(b_seconds, b.origin);
-  }
-
-  // What became of a plan.
-  struct Offered {
-    absl::Status why_not;
-    std::optional<Candidate> candidate;
-  };
-
-  // Simulated; a candidate when it fits and follows the request.
-  Offered Offer(std::string origin, Plan plan) const {
-    if (absl::Status follows = FollowsRequest(setting_, plan, true); !follows.ok()) return {std::move(follows), std::nullopt};
-    auto priced = Evaluate(setting_, std::move(plan));
-    if (!priced.ok()) return {};
-    if (!priced->does_not_fit.empty()) return {LackOfMemory(priced->lacking_bytes, priced->does_not_fit[0]), std::nullopt};
-    const double seconds = priced->plan.predicted.step_seconds;
-    return {absl::OkStatus(), Candidate{std::move(origin), std::move(priced->plan), seconds, 0, false}};
-  }
-
-  // `offer(i)` for all i on several threads; taken together in order, so that the outcome is the same on any number of them.
-  template <typename Function>
-  void OfferAll(size_t count, Function offer) {
-    std::vector<Offered> offered(count);
-    InParallel(count, [&](size_t i) { offered[count - 1 - i] = offer(count - 1 - i); });
-    for (Offered& one : offered) {
-      if (!one.why_not.ok() && (why_not_.ok() || IsNearerMiss(one.why_not, why_not_))) why_not_ = one.why_not;
-      if (one.candidate) candidates_.push_back(*std::move(one.candidate));
+  template <typename Search>
+  void Try(const ClusterPart& part, Search search) {
+    Setting alone = setting_.Part(part.devices);
+    if (alone.request.deadline) *alone.request.deadline -= absl::Now() - begun_;
+    stopped_ = alone.request.deadline && *alone.request.deadline <= absl::ZeroDuration();
+    if (stopped_) return;
+    absl::StatusOr<FoundPlan> found = search(alone);
+    if (!IsFaster(found) || !FitsTheWhole(found->plan)) return;
+    found->plan.predicted.notes.push_back(absl::StrCat("the best of ", part.nodes, " alone; all nodes together take longer"));
+    for (int d = 0; d < setting_.num_devices(); ++d) {
+      if (std::binary_search(part.devices.begin(), part.devices.end(), d)) continue;
+      found->plan.unused.push_back({setting_.cluster.devices[d].id, "the step is shorter without its node"});
     }
+    best_ = std::move(found);
   }
 
-  // Where nothing else fits: what `motley estimate` asks, so that the two agree. Else it says how much is lacking.
-  bool TakeFrugal() {
-    FrugalAnswer frugal = FindFrugal(setting_);
-    if (!frugal.fits.ok()) {
-      if (why_not_.ok() || IsNearerMiss(frugal.fits, why_not_)) why_not_ = std::move(frugal.fits);
-      return false;
-    }
-    Offered offered = Offer("frugal", std::move(frugal.plan));
-    if (!offered.candidate) {
-      why_not_.Update(offered.why_not);
-      return false;
-    }
-    offered.candidate->finalist = true;
-    candidates_.clear();
-    candidates_.push_back(*std::move(offered.candidate));
-    return true;
+  // NCCL's buffers depend on all the cards of a cluster, also on those that a plan leaves out.
+  bool FitsTheWhole(const Plan& plan) const {
+    const absl::StatusOr<Evaluation> priced = Price(setting_, plan);
+    return priced.ok() && priced->does_not_fit.empty();
   }
 
-  // Those that search longest stand at the catalog's end and begin first. With a deadline the quick ones do, and what has not
-  // begun by then is not asked.
-  void AskStrategies() {
-    std::vector<CatalogEntry> strategies = Catalog();
-    std::erase_if(strategies, [](const CatalogEntry& entry) { return entry.name == "auto"; });
-    const bool timed = setting_.request.deadline.has_value();
-    if (timed) std::reverse(strategies.begin(), strategies.end());
-    std::atomic<bool> late = false;
-    OfferAll(strategies.size(), [&](size_t i) -> Offered {
-      if (timed && absl::Now() >= budget_.deadline) {
-        late = true;
-        return {};
-      }
-      const std::string name(strategies[i].name);
-      auto plan = strategies[i].plan(setting_);
-      if (!plan.ok()) return {plan.status(), std::nullopt};
-      // Most strategies simulate their answer and say what came out.
-      if (const double seconds = plan->predicted.step_seconds; seconds > 0 && FollowsRequest(setting_, *plan, true).ok()) {
-        return {absl::OkStatus(), Candidate{name, *std::move(plan), seconds, 0, true}};
-      }
-      Offered offered = Offer(name, *std::move(plan));
-      if (offered.candidate) offered.candidate->finalist = true;
-      return offered;
-    });
-    budget_.stopped_by_clock |= late;
-  }
-
-  // The estimator's seconds; nothing where it does not fit.
-  void Consider(const std::string& origin, const StagesChoice& choice, std::vector<std::pair<Candidate, StagesChoice>>* found) {
-    auto plan = PlanStages(setting_, choice, &budget_);
-    if (!plan.ok() || !budget_.Spend(EstimateNodes(setting_))) return;
-    const auto price = EstimatePlan(setting_, *plan);
-    if (!price.ok() || price->worst_memory > 1) return;
-    found->push_back({{origin, *std::move(plan), price->step_seconds, 0, false}, choice});
-  }
-
-  std::vector<Grouping> RoughlyBest(size_t count) const {
-    std::vector<std::pair<double, Grouping>> rough;
-    for (const Grouping& candidate : WithSlowLeftOut(setting_, CandidateGroupings(setting_))) {
-      Grouping grouping = WithPins(candidate, setting_.pinned_stage);
-      std::vector<int> order(grouping.groups.size());
-      std::iota(order.begin(), order.end(), 0);
-      order = OrderWithPins(grouping, setting_.pinned_stage, order);
-      if (order.empty()) continue;  // fewer groups than the pins name stages
-      Grouping ordered{{}, grouping.from};
-      for (const int group : order) ordered.groups.push_back(std::move(grouping.groups[group]));
-      const double seconds = RoughSeconds(setting_, ordered.groups);
-      rough.emplace_back(seconds, std::move(ordered));
-    }
-    std::stable_sort(rough.begin(), rough.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-    std::vector<Grouping> best;
-    for (size_t i = 0; i < std::min(count, rough.size()); ++i) best.push_back(std::move(rough[i].second));
-    return best;
-  }
-
-  static std::vector<std::pair<std::string, StagesChoice>> Variations(const StagesChoice& choice) {
-    std::vector<std::pair<std::string, StagesChoice>> out;
-    for (const int64_t ministages : {1, 3, 4, 6, 8}) {
-      out.emplace_back(absl::StrCat(", ", ministages, " ministages"), choice).second.ministages = ministages;
-    }
-    if (choice.zero_stage != 2) out.emplace_back(", ZeRO 2", choice).second.zero_stage = 2;
-    return out;
-  }
-
-  void TryTurns(const std::vector<Grouping>& groupings) {
-    std::vector<TurnPlan> found = FindTurnPlans(setting_, groupings, kTurnsOffered, &budget_);
-    OfferAll(found.size(), [&](size_t i) { return Offer(found[i].origin, std::move(found[i].plan)); });
-  }
-
-  void TryGroupings(const std::vector<Grouping>& groupings) {
-    using Found = std::vector<std::pair<Candidate, StagesChoice>>;
-    const auto by_seconds = [](const auto& a, const auto& b) { return Faster(a.first, b.first); };
-    const bool offload = setting_.MayOffload();
-    Found first;
-    for (size_t i = 0; i < std::min(kGroupingsSplit, groupings.size()); ++i) {
-      const Grouping& grouping = groupings[i];
-      StagesChoice layered{grouping.groups, 2, 3};
-      Consider(absl::StrCat("groups ", grouping.from), layered, &first);
-      layered.offload = true;
-      if (offload) Consider(absl::StrCat("groups ", grouping.from, ", offloaded"), layered, &first);
-    }
-    std::stable_sort(first.begin(), first.end(), by_seconds);
-    if (first.size() > kGroupingsVaried) first.resize(kGroupingsVaried);
-    Found all = first;
-    for (const auto& [candidate, choice] : first) {
-      if (choice.groups.size() == 1) continue;  // one group has a ministage for each layer
-      for (const auto& [what, other] : Variations(choice)) Consider(absl::StrCat(candidate.origin, what), other, &all);
-      StagesChoice reversed = choice;
-      std::reverse(reversed.groups.begin(), reversed.groups.end());
-      Consider(absl::StrCat(candidate.origin, ", reversed"), reversed, &all);
-    }
-    std::stable_sort(all.begin(), all.end(), by_seconds);
-    all.resize(std::min(all.size(), kStagesOffered));
-    OfferAll(all.size(), [&](size_t i) { return Offer(all[i].first.origin, std::move(all[i].first.plan)); });
-  }
-
-  // The best, then the best of every schedule and number of pipelines: different ends of the language have different summits.
-  std::vector<size_t> Starts() const {
-    std::vector<size_t> starts;
-    std::set<std::pair<ScheduleFamily, bool>> seen;
-    for (const bool distinct : {true, false}) {
-      for (size_t i = 0; i < candidates_.size() && starts.size() < kClimbers; ++i) {
-        const Plan& plan = candidates_[i].plan;
-        if (std::find(starts.begin(), starts.end(), i) != starts.end()) continue;
-        if (distinct && !seen.insert({plan.schedule, plan.pipelines.size() > 1}).second) continue;
-        starts.push_back(i);
-      }
-    }
-    return starts;
-  }
-
-  // The candidate with the least price, of those that have one, every strategy's and the climbed.
-  absl::StatusOr<size_t> Fastest() {
-    std::vector<Contender> contenders;
-    std::vector<size_t> which;
-    for (size_t i = 0; i < candidates_.size(); ++i) {
-      if (!candidates_[i].finalist && candidates_[i].price == 0) continue;
-      contenders.push_back({&candidates_[i].plan, candidates_[i].price});
-      which.push_back(i);
-    }
-    MOTLEY_ASSIGN_OR_RETURN(const size_t fastest, FindFastest(setting_, &contenders));
-    return which[fastest];
-  }
-
-  // Prices as many as the budget allows, the fastest by simulation first: what climbs shall be fast as it runs.
-  void PriceCandidates() {
-    std::stable_sort(candidates_.begin(), candidates_.end(), Faster);
-    std::vector<Candidate*> asked;
-    int64_t left = budget_.nodes / kPartForPrices;
-    for (Candidate& candidate : candidates_) {
-      const int64_t nodes = PriceNodes(setting_, candidate.plan);
-      if (nodes == 0) candidate.price = candidate.seconds;
-      if (nodes == 0 || nodes > left) continue;
-      left -= nodes;
-      budget_.nodes -= nodes;
-      asked.push_back(&candidate);
-    }
-    InParallel(asked.size(), [&](size_t i) {
-      const auto priced = Price(setting_, asked[i]->plan);
-      if (!priced.ok()) return;
-      asked[i]->fits = priced->does_not_fit.empty();
-      asked[i]->price = priced->plan.predicted.step_seconds;
-    });
-    const bool any = std::any_of(candidates_.begin(), candidates_.end(), [](const Candidate& c) { return c.fits; });
-    if (any) std::erase_if(candidates_, [](const Candidate& candidate) { return !candidate.fits; });
-    std::stable_sort(candidates_.begin(), candidates_.end(), Cheaper);
-  }
-
-  absl::StatusOr<Plan> Climb() {
-    PriceCandidates();
-    const std::vector<size_t> starts = Starts();
-    struct Climbed {
-      SearchBudget budget;
-      absl::StatusOr<Evaluation> end = absl::UnknownError("not run");
-    };
-    std::vector<Climbed> climbed(starts.size());
-    InParallel(starts.size(), [&](size_t i) {
-      climbed[i].budget = budget_;
-      climbed[i].budget.nodes = kClimbersAtOnce * budget_.nodes / static_cast<int64_t>(starts.size());
-      climbed[i].end = Polish(setting_, candidates_[starts[i]].plan, &climbed[i].budget);
-    });
-    const std::string start = candidates_[0].origin;
-    for (size_t i = 0; i < starts.size(); ++i) {
-      budget_.stopped_by_clock |= climbed[i].budget.stopped_by_clock;
-      if (!climbed[i].end.ok() || !climbed[i].end->does_not_fit.empty()) continue;
-      Plan& plan = climbed[i].end->plan;
-      if (!FollowsRequest(setting_, plan, false).ok()) continue;
-      const double seconds = plan.predicted.step_seconds;
-      candidates_.push_back({candidates_[starts[i]].origin, std::move(plan), seconds, 0, true});
-    }
-    MOTLEY_ASSIGN_OR_RETURN(const size_t fastest, Fastest());
-    Candidate& best = candidates_[fastest];
-    best.plan.strategy = "auto";
-    best.plan.predicted.notes.push_back(
-        absl::StrCat("found from ", best.origin, best.origin == start ? "" : absl::StrCat(" (before climbing ", start, " led)")));
-    if (budget_.stopped_by_clock)
-      best.plan.predicted.notes.push_back("the search stopped at the deadline: another run may answer otherwise");
-    return best.plan;
+  bool IsFaster(const absl::StatusOr<FoundPlan>& found) const { return found.ok() && found->seconds < Known(); }
+  void Keep(absl::StatusOr<FoundPlan> found) {
+    if (IsFaster(found)) best_ = std::move(found);
   }
 
   const Setting& setting_;
-  SearchBudget budget_;
-  std::vector<Candidate> candidates_;
-  absl::Status why_not_;  // of what was offered, the nearest miss
+  const absl::Time begun_;
+  absl::StatusOr<FoundPlan> best_;
+  bool stopped_ = false;  // by the deadline
 };
 
 }  // namespace
 
-absl::StatusOr<Plan> PlanAuto(const Setting& setting) { return AutoSearch(setting).Run(); }
+absl::StatusOr<Plan> PlanAuto(const Setting& setting) { return PartSearch(setting).Run(); }
 
 }  // namespace motley::planner
