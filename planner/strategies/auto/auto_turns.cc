@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -23,9 +24,10 @@
 namespace motley::planner {
 namespace {
 
-constexpr size_t kVaried = 24;    // groupings with a degree whose microbatches, order and schedule are varied
-constexpr size_t kClimbed = 6;    // of the varied ones, whose groups are changed too
-constexpr size_t kEndsTried = 4;  // ways to have both ends on one node, of a grouping in the first round
+constexpr size_t kVaried = 24;        // groupings with a degree whose microbatches, order and schedule are varied
+constexpr size_t kClimbed = 6;        // of the varied ones, whose groups are changed too
+constexpr double kBegunInFlight = 2;  // times the schedule's own number, before that is varied
+constexpr size_t kEndsTried = 4;      // ways to have both ends on one node, of a grouping in the first round
 constexpr double kWorthIt = 0.999;
 constexpr int64_t kMostRounds = 256;
 constexpr int64_t kVariations = 64;   // of one candidate, about
@@ -99,24 +101,30 @@ class TurnSearch {
   std::vector<Candidate> FirstRound(const std::vector<Grouping>& groupings) {
     struct Piece {
       TurnChoice choice;
+      size_t division = 0;  // groups and degree as they came, of which only the best way to begin goes on
       const std::string* from;
       std::vector<int64_t> rounds;
       std::optional<Candidate> best;
     };
-    std::vector<Piece> pieces;
+    std::vector<Piece> pieces, with_ends_together;  // these as far as the budget goes
+    size_t divisions = 0;
     std::set<std::pair<std::vector<std::vector<int>>, std::vector<int>>> seen;
     int64_t most = 1;
     for (const Grouping& grouping : groupings) {
       for (const int tp : TensorParallelDegrees(setting_.workload.model, setting_.request.max_tp)) {
         if (!Meaningful(grouping.groups, tp)) continue;
+        std::vector<Piece>* into = &pieces;
         for (TurnChoice& choice : Begun(grouping.groups, tp)) {
           if (!seen.insert({LookOf(first_alike_, choice.groups), choice.tp}).second) continue;
           std::vector<int64_t> rounds = EveryOther(Rounds(choice.groups, tp));
           most = std::max(most, static_cast<int64_t>(rounds.size()));
-          pieces.push_back({std::move(choice), &grouping.from, std::move(rounds), std::nullopt});
+          into->push_back({std::move(choice), divisions, &grouping.from, std::move(rounds), std::nullopt});
+          into = &with_ends_together;
         }
+        ++divisions;
       }
     }
+    std::move(with_ends_together.begin(), with_ends_together.end(), std::back_inserter(pieces));
     pieces.resize(Affordable(pieces.size(), most * TurnNodes(setting_), &budget_));
     InParallel(pieces.size(), [&](size_t i) {
       for (const int64_t rounds : pieces[i].rounds) {
@@ -130,9 +138,14 @@ class TurnSearch {
         if (found && (!pieces[i].best || *found < *pieces[i].best)) pieces[i].best = std::move(found);
       }
     });
-    std::vector<Candidate> found;
+    std::vector<std::optional<Candidate>> best(divisions);
     for (Piece& piece : pieces) {
-      if (piece.best) found.push_back(*std::move(piece.best));
+      std::optional<Candidate>& of_division = best[piece.division];
+      if (piece.best && (!of_division || *piece.best < *of_division)) of_division = std::move(piece.best);
+    }
+    std::vector<Candidate> found;
+    for (std::optional<Candidate>& of_division : best) {
+      if (of_division) found.push_back(*std::move(of_division));
     }
     std::stable_sort(found.begin(), found.end());
     return found;
@@ -142,7 +155,8 @@ class TurnSearch {
   // slower than they can be.
   std::vector<TurnChoice> Begun(const std::vector<std::vector<int>>& groups, int tp) const {
     std::vector<TurnChoice> begun = {{groups, std::vector<int>(groups.size(), tp)}};
-    begun[0].zero_stage = setting_.request.zero_stage.value_or(2);
+    begun[0].in_flight_factor = kBegunInFlight;
+    if (setting_.request.zero_stage) begun[0].zero_stage = *setting_.request.zero_stage;
     std::vector<TurnChoice> together = WithEndsTogether(setting_, begun[0]);
     for (size_t i = 0; i < std::min(together.size(), kEndsTried); ++i) begun.push_back(std::move(together[i]));
     for (TurnChoice& choice : begun) {
