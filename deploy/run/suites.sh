@@ -89,7 +89,7 @@ declare_suites() {
   for version in "${TORCH_VERSIONS[@]:1}"; do
     suite "libtorch-$version" compute "all" "engine with libtorch $version, and ranks of both" second_engine "$version"
   done
-  suite parts compute all "no part of a lab plans faster than it" "$BIN_DIR/parts_bench" --labs 10 --large 1 --seed 2
+  suite parts compute all "no part of a lab plans faster than it" "$BIN_DIR/parts_bench" --labs 10 --large 0 --seed 2 --check yes
   suite prometheus compute "- promtool" "Prometheus rules" $check/check_rules.sh
   suite install compute all "installed tree" $check/check_install.sh
   suite oracle compute "all oracle" "same numbers as PyTorch" "$oracle" tests/oracle/check_plans.py
