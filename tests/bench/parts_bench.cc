@@ -5,7 +5,7 @@
 //
 // N labs of 2 to 6 nodes (200 where it is not given) and N of 7 and 8 (40), for which there is no goal. A part whose lower bound
 // is no better than the whole's answer needs no plan. Planning is in seconds of a processor, of all threads together: `--only
-// wholes` plans no part, for the ratio of two builds. With `--check yes` a missed goal ends it with 1. Where a lab is planned
+// wholes` plans no part, for the ratio of two builds. With `--check yes` each lab is a test. Where a lab is planned
 // `--runnable`, its plan is priced without it, too.
 #include <algorithm>
 #include <cmath>
@@ -83,6 +83,7 @@ std::string NodesText(uint32_t part, size_t nodes) {
 struct Totals {
   int labs = 0, planned = 0, same = 0, beaten = 0, parts = 0, open_faster = 0;
   double worst = 1, sum = 0, planning = 0, longest = 0;
+  bool check = false;  // each lab is a test: "ok" or "FAIL" before its line
 };
 
 absl::Status AddLab(int number, const DrawnLab& lab, const std::vector<uint32_t>& parts, Totals* totals) {
@@ -128,6 +129,7 @@ absl::Status AddLab(int number, const DrawnLab& lab, const std::vector<uint32_t>
       absl::StrAppend(&note, "  RUNNABLE is faster without the flag: ", seconds, " s, found ", idealised.seconds, " s");
     }
   }
+  if (totals->check) std::printf("%s parts of lab ", note.empty() ? "ok" : "FAIL");
   std::printf("%d: %s; %s B%lld S%lld %s%s: %.4g s, %d parts, planning %.2f s (parts %.2f s), ratio %.4f%s\n", number,
               lab.what.c_str(), lab.model.c_str(), static_cast<long long>(lab.global_batch), static_cast<long long>(lab.seq_len),
               lab.dtype.c_str(), lab.runnable ? " runnable" : "", whole.seconds, asked, whole.planning, parts_planning, ratio,
@@ -168,10 +170,6 @@ void Summarise(const std::string& what, bool goals, const Totals& totals, Report
   }
 }
 
-bool MeetsGoals(const Totals& totals) {
-  return totals.same >= 0.99 * totals.labs && totals.worst <= kWorst && totals.open_faster == 0;
-}
-
 int Main(int argc, char** argv) {
   int labs = 200, large = 40;
   uint64_t seed = 1;
@@ -182,6 +180,7 @@ int Main(int argc, char** argv) {
   const bool wholes = Report::Flag(argc, argv, "--only") == "wholes";
   LabDrawer drawer(seed);
   Totals small_labs, large_labs;
+  small_labs.check = Report::Flag(argc, argv, "--check") == "yes";
   absl::Status status = AddLabs(&drawer, wholes, labs, 2, 6, &small_labs);
   if (status.ok()) status = AddLabs(&drawer, wholes, large, 7, 8, &large_labs);
   if (!status.ok()) {
@@ -192,8 +191,8 @@ int Main(int argc, char** argv) {
   Summarise("labs of 2 to 6 nodes", true, small_labs, &report);
   if (large > 0) Summarise("labs of 7 and 8 nodes", false, large_labs, &report);
   const int status_of_report = report.Finish(argc, argv);
-  const bool check = Report::Flag(argc, argv, "--check") == "yes";
-  return check && !MeetsGoals(small_labs) ? 1 : status_of_report;
+  const bool fails = small_labs.beaten + small_labs.open_faster > 0;
+  return small_labs.check && fails ? 1 : status_of_report;
 }
 
 }  // namespace
