@@ -66,7 +66,10 @@ class AutoSearch {
     absl::StatusOr<FoundPlan> best = Finish(groupings, TryTurns(groupings), kInfinity);
     if (best.ok()) return best;
     why_not_.Update(best.status());
-    if (TakeFrugal()) return Climb(kInfinity);
+    if (TakeFrugal()) {
+      absl::StatusOr<FoundPlan> frugal = Climb(kInfinity);
+      if (frugal.ok()) return frugal;  // some fit that cannot be scheduled
+    }
     return why_not_;
   }
 

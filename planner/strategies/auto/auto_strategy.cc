@@ -30,7 +30,8 @@ class PartSearch {
     if (!parts.empty()) Keep(SearchPart(setting_, Known()));
     for (const ClusterPart& part : parts) {
       if (stopped_ || part.bound_seconds >= Known()) break;  // so are all that follow
-      Try(part, [this](const Setting& alone) { return SearchPart(alone, Known()); });
+      // Where nothing fits on all nodes, something may on fewer: no rank for which there are too few samples holds activations.
+      Try(part, [this](const Setting& alone) { return best_.ok() ? SearchPart(alone, Known()) : SearchWhole(alone); });
     }
     if (!parts.empty() && best_.ok() && !stopped_) TryWhatIsUsed();
     MOTLEY_RETURN_IF_ERROR(best_.status());
