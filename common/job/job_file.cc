@@ -14,11 +14,11 @@
 #include "absl/strings/strip.h"
 #include "common/base/clean_text.h"
 #include "common/base/files.h"
-#include "common/base/nearest.h"
 #include "common/base/status_macros.h"
 #include "common/base/written_path.h"
 #include "common/job/initial_model.h"
 #include "common/job/job_fields.h"
+#include "common/job/unknown_key.h"
 
 namespace motley {
 namespace {
@@ -33,12 +33,6 @@ constexpr char kUnseen[] =
     " is not here, and the job says no model, so that it is gpt2's debug; correct the path, or say the model (model.config: a "
     "copy "
     "of its config.json)";
-
-std::string DidYouMean(std::string_view word, const std::vector<std::string>& known) {
-  const std::string nearest = NearestWord(word, known);
-  if (!nearest.empty()) return absl::StrCat("; did you mean '", nearest, "'?");
-  return absl::StrCat("; known are ", absl::StrJoin(known, ", "));
-}
 
 // Whole: "name" is not found in "model.name", nor "model.config" in "model.config_json".
 size_t FindPath(std::string_view sentence, std::string_view path) {
@@ -150,14 +144,10 @@ std::vector<std::string> Loader::KeysOf(std::string_view section) const {
   return keys;
 }
 
-// Asked in planning alone.
-constexpr char kStateBytesKey[] = "state_bytes_per_parameter";
-constexpr char kNoStateBytes[] =
-    "; jobs keep AdamW in float32, 16 bytes a parameter: 'motley plan --state-bytes-per-parameter' asks what another optimizer "
-    "would change";
-
 std::string Loader::UnknownKey(const std::string& section, const std::string& key) const {
-  if (key == kStateBytesKey) return absl::StrCat("unknown key ", Quoted(key), " in [", section, "]", kNoStateBytes);
+  if (const std::string where = AskedInPlanning(key); !where.empty()) {
+    return absl::StrCat("unknown key ", Quoted(key), " in [", section, "]", where);
+  }
   for (const JobField& field : fields_) {
     if (field.key == key && !field.section.empty()) {
       return absl::StrCat("unknown key ", Quoted(key), " in [", section, "]; it belongs to [", std::string(field.section), "]");
@@ -249,8 +239,8 @@ void Loader::Override(const std::string& assignment) {
   if (field == nullptr) {
     std::vector<std::string> known;
     for (const JobField& f : fields_) known.push_back(f.Path());
-    const bool state = path.ends_with(kStateBytesKey);
-    return Problem(where, absl::StrCat("unknown key ", Quoted(path), state ? kNoStateBytes : DidYouMean(path, known)));
+    const std::string asked = AskedInPlanning(path);
+    return Problem(where, absl::StrCat("unknown key ", Quoted(path), asked.empty() ? DidYouMean(path, known) : asked));
   }
   const std::string digits = absl::StrReplaceAll(value, {{"_", ""}});
   int64_t whole = 0;  // the parsers write into their target even when they fail

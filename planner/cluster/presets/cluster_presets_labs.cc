@@ -11,7 +11,8 @@ name = "two-4090"
 [[node]]
 name = "desk"
 gpus = [{card = "RTX-4090", count = 2}]
-device_link_gb_per_second = 3.9   # two slots share the lanes (PCIe 4.0 x8 each), and what passes the host's memory reaches a quarter
+# Two slots share the lanes (PCIe 4.0 x8 each), and what passes the host's memory reaches a quarter.
+device_link_gb_per_second = 3.9
 host_memory_gib = 128
 host_link_gb_per_second = 15.75
 )toml"},
