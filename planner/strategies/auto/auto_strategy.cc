@@ -56,7 +56,8 @@ class PartSearch {
     if (stopped_) return;
     absl::StatusOr<FoundPlan> found = search(alone);
     if (!IsFaster(found) || !FitsTheWhole(found->plan)) return;
-    found->plan.predicted.notes.push_back(absl::StrCat("the best of ", part.nodes, " alone; all nodes together take longer"));
+    found->plan.predicted.notes.push_back(absl::StrCat("the best of ", part.nodes, " alone; all nodes together ",
+                                                       best_.ok() ? "take longer" : "have no plan that fits"));
     for (int d = 0; d < setting_.num_devices(); ++d) {
       if (std::binary_search(part.devices.begin(), part.devices.end(), d)) continue;
       found->plan.unused.push_back({setting_.cluster.devices[d].id, "the step is shorter without its node"});
