@@ -96,6 +96,19 @@ void Costs::CountBytesAndFlops() {
       (work.divided ? largest_divided : largest_whole) =
           std::max(work.divided ? largest_divided : largest_whole, work.activation_bytes);
     }
+    // A few columns are there once for all samples.
+    const auto of = [&](int64_t n) { return motley::WaitingBytes(model, unit, n, workload_.seq_len, workload_.dtype); };
+    Waiting& waiting = waiting_[Index(unit)];
+    waiting.whole = static_cast<double>(of(2) - of(1));
+    const auto add_divided = [&](LayerValue value) {
+      if (IsDivided(value))
+        waiting.divided += static_cast<double>(ValueBytes(model, value, 1, workload_.seq_len, workload_.dtype));
+    };
+    if (unit == UnitKind::kLayer) {
+      const std::span<const LayerOperator> rows = LayerOperatorsOf(TraitsOf(model.family));
+      WaitingValues(rows).ForEach(add_divided);
+      WaitingGradients(rows).ForEach(add_divided);
+    }
     workspace_divided_[Index(unit)] = largest_divided;
     workspace_whole_[Index(unit)] = largest_whole;
     const double units = unit == UnitKind::kLayer ? static_cast<double>(model.num_layers) : 1;
@@ -282,18 +295,8 @@ int64_t Costs::SavedBytes(int kind, UnitKind unit, OpSet recomputed, double samp
 }
 
 int64_t Costs::WaitingBytes(int kind, UnitKind unit, double samples, double share) const {
-  // A few columns are there once for all samples.
-  const auto of = [&](int64_t n) { return motley::WaitingBytes(workload_.model, unit, n, workload_.seq_len, workload_.dtype); };
-  auto bytes = static_cast<double>(of(2) - of(1));
-  const auto keep_share = [&](LayerValue value) {
-    const int64_t whole = ValueBytes(workload_.model, value, 1, workload_.seq_len, workload_.dtype);
-    if (IsDivided(value)) bytes -= (1 - share) * static_cast<double>(whole);
-  };
-  if (share < 1 && unit == UnitKind::kLayer) {
-    const std::span<const LayerOperator> rows = LayerOperatorsOf(TraitsOf(workload_.model.family));
-    WaitingValues(rows).ForEach(keep_share);
-    WaitingGradients(rows).ForEach(keep_share);
-  }
+  const Waiting& waiting = waiting_[Index(unit)];
+  const double bytes = waiting.whole - (share < 1 ? (1 - share) * waiting.divided : 0);
   return ToBytes(At(kind).saved_factor[Index(unit)] * samples * bytes);
 }
 

@@ -158,7 +158,11 @@ class Costs {
     bool divided = true;
   };
   std::vector<OperatorFlops> layer_flops_;
-  std::array<std::vector<OperatorCost>, 3> saved_;                 // by UnitKind: bytes and what tensor parallelism divides
+  std::array<std::vector<OperatorCost>, 3> saved_;  // by UnitKind: bytes and what tensor parallelism divides
+  struct Waiting {
+    double whole = 0, divided = 0;  // bytes of a sample; what of them tensor parallelism divides
+  };
+  std::array<Waiting, 3> waiting_;
   std::array<double, 3> workspace_divided_{}, workspace_whole_{};  // bytes of a sample
   std::vector<Kind> kinds_;
 };

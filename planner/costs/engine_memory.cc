@@ -111,9 +111,11 @@ class EngineState {
 };
 
 // Where the pass of a microbatch begins: of the rank's samples those of microbatches whose backward is done, those that were
-// forward and still have theirs before them, the microbatch's own; what neighbours have handed over for later ones.
+// forward and still have theirs before them, the microbatch's own; what neighbours have handed over for later ones. Where a
+// backward comes in halves it is the first one, and for the second one wait so many samples x layers.
 struct Turn {
   int64_t done = 0, left = 0, own = 0;
+  int64_t waiting = 0;
   int64_t inputs = 0, gradients = 0;
 };
 
@@ -131,6 +133,7 @@ class EngineActivations {
         duty_(duty),
         recompute_(duty.tp_share < 1 ? duty.recompute.Without(kSummed) : duty.recompute),
         by_unit_(TraitsOf(duty.schedule).by_ministage && SharesState(duty) && ZeroOf(duty) == 3),
+        splits_(TraitsOf(duty.schedule).splits_backward),
         keeps_all_(TraitsOf(duty.schedule).keeps_all) {}
 
   At Peak(const Turn& turn, int64_t most_layer_samples) const {
@@ -147,27 +150,38 @@ class EngineActivations {
     // Between units of one stage lie the gradients of those that are through.
     const bool gradients_stay = by_unit_ || (keeps_all_ && duty_.ministages > 1 && duty_.num_stages == 1);
     const int64_t gradients = gradients_stay ? turn.done : 0;
+    const int64_t put_off = Waiting(turn.waiting);
     if (duty_.head) {
       const int64_t layers = by_unit_ ? passed : passed - freed;
-      take({Boundary(layers + turn.left + gradients + turn.own + turn.inputs), Layers(layers) + Saved(kHeadUnit, at_head),
-            Workspace(kHeadUnit, turn.own)});
+      take({Boundary(layers + turn.left + gradients + turn.own + turn.inputs),
+            Layers(layers) + Saved(kHeadUnit, at_head) + put_off, Workspace(kHeadUnit, turn.own)});
     }
     if (duty_.layers > 0) {
       const int64_t layers = passed - freed;
       const int64_t waiting = by_unit_ ? turn.left - turn.own : duty_.head ? turn.left - turn.own : turn.gradients;
       const int64_t again = Saved(kLayerUnit, turn.own) - Layers(turn.own);
       const int64_t head_saved = by_unit_ || !duty_.head ? 0 : Saved(kHeadUnit, turn.left - turn.own);
-      take({Boundary(layers + gradients + waiting + 2 * turn.own + turn.inputs), Layers(layers) + again + head_saved,
+      take({Boundary(layers + gradients + waiting + 2 * turn.own + turn.inputs), Layers(layers) + again + head_saved + put_off,
             Workspace(kLayerUnit, turn.own)});
+      // At the first layer, where all the others of the microbatch wait already.
+      if (splits_) {
+        const int64_t through = (last_ministage - 1) * turn.own, first = std::max<int64_t>(0, layers - through);
+        take({Boundary(first + waiting + 2 * turn.own + turn.inputs),
+              Layers(first) + again + head_saved + Waiting(turn.waiting + through), Workspace(kLayerUnit, turn.own)});
+      }
     }
-    if (duty_.embedding) take(AtEmbedding(turn, passed));
+    if (duty_.embedding) {
+      At end = AtEmbedding(turn, passed);
+      if (splits_) end.saved += Waiting(turn.waiting + last_ministage * turn.own);
+      take(end);
+    }
     peak.boundaries += Leaving(turn);
     return peak;
   }
   // The head's forward: its logits are the largest temporary of a forward. `left`: with the microbatch's own.
   At Forward(const Turn& turn, int64_t all) const {
     const int64_t layers = duty_.layers * (by_unit_ ? all : turn.left), inputs = by_unit_ ? all : turn.left;
-    return {Boundary(layers + inputs) + Leaving(turn), Layers(layers) + Saved(kHeadUnit, turn.left),
+    return {Boundary(layers + inputs) + Leaving(turn), Layers(layers) + Saved(kHeadUnit, turn.left) + Waiting(turn.waiting),
             Workspace(kHeadUnit, turn.own)};
   }
 
@@ -191,6 +205,10 @@ class EngineActivations {
     const int64_t rows = unit == kHeadUnit && duty_.tp_share < 1 ? costs_.RowBytes(kept) : 0;
     return costs_.SavedBytes(duty_.kind, unit, OpSet::None(), kept, duty_.tp_share) + rows;
   }
+  // What stays of a layer between the halves of its backward.
+  int64_t Waiting(int64_t samples) const {
+    return samples > 0 ? costs_.WaitingBytes(duty_.kind, kLayerUnit, static_cast<double>(samples), duty_.tp_share) : 0;
+  }
   int64_t Workspace(UnitKind unit, int64_t samples) const {
     return costs_.WorkspaceBytes(duty_.kind, unit, static_cast<double>(samples), duty_.tp_share);
   }
@@ -199,6 +217,7 @@ class EngineActivations {
   const RankDuty& duty_;
   const OpSet recompute_;  // of what frees something
   const bool by_unit_;     // all microbatches pass a unit before the next
+  const bool splits_;      // a backward comes in halves
   const bool keeps_all_;   // all forwards come before the first backward
 };
 
@@ -206,14 +225,15 @@ class EngineActivations {
 class Candidates {
  public:
   bool Take(const Turn& turn) {
-    if (turn.left <= most_left_ && turn.own <= most_own_) return false;
+    if (turn.left <= most_left_ && turn.own <= most_own_ && turn.waiting <= most_waiting_) return false;
     most_left_ = std::max(most_left_, turn.left);
+    most_waiting_ = std::max(most_waiting_, turn.waiting);
     most_own_ = std::max(most_own_, turn.own);
     return true;
   }
 
  private:
-  int64_t most_left_ = -1, most_own_ = -1;
+  int64_t most_left_ = -1, most_own_ = -1, most_waiting_ = -1;
 };
 
 // What the neighbours may have handed over at a backward: what is computed in one piece there comes at once. `next`: the first
@@ -224,25 +244,47 @@ void AddHandedOver(const RankDuty& duty, const MicrobatchSizes& microbatches, in
   turn->gradients = std::clamp<int64_t>(duty.from_next - 1, 0, turn->left - turn->own);
 }
 
+// ZB-V puts weights off at its end alone (family_order.cc): stage s runs the last s input gradients of each way before them. Of
+// fewer than 2 S - 1 rounds the others are left out.
+At PeakOfPutOff(const RankDuty& duty, const MicrobatchSizes& microbatches, const Flight& flight,
+                const EngineActivations& activations) {
+  const ScheduleTraits& traits = TraitsOf(duty.schedule);
+  if (!traits.splits_backward || !traits.fixed_order || duty.stage == 0) return {};
+  const int64_t stages = duty.num_stages, before = duty.stage, rounds = microbatches.count();
+  const int64_t down = std::max(2 * stages - 1, rounds) - stages, up = down + stages - before;  // rounds that are through then
+  const auto left = [&](int64_t through) { return std::max<int64_t>(0, rounds - through); };
+  const int64_t waiting = std::min(before, left(down)) + std::min(before, left(up));
+  if (waiting == 0) return {};
+  const int64_t chunk = microbatches[0] * duty.largest_ministage;
+  Turn turn;
+  turn.own = microbatches[0];
+  turn.left = microbatches.Sum(flight.microbatches);
+  turn.waiting = waiting * chunk;
+  return activations.Peak(turn, std::max<int64_t>(1, left(down + before) + left(up + before)) * chunk);
+}
+
 At PeakOfBackwards(const Costs& costs, const RankDuty& duty, const MicrobatchSizes& microbatches) {
   const int64_t count = microbatches.count();
   const Flight flight = FlightOf(duty, count);
   const EngineActivations activations(costs, duty);
   const bool in_chunks = duty.ministages > 1 && flight.chunks < flight.microbatches * duty.ministages;
+  // What waits for its second half is in flight, too.
+  const int64_t put_off = WeightsPutOff(duty.schedule, duty.stage), kept = std::max<int64_t>(1, flight.microbatches - put_off);
   Turn turn;
-  turn.left = microbatches.Sum(flight.microbatches);
-  At peak;
+  turn.left = microbatches.Sum(kept);
+  At peak = PeakOfPutOff(duty, microbatches, flight, activations);
   Candidates candidates;
-  for (int64_t i = 0; i < (microbatches.AreKnownToFall() ? std::min<int64_t>(count, 1) : count); ++i) {
+  for (int64_t i = 0; i < (microbatches.AreKnownToFall() ? std::min<int64_t>(count, 1 + put_off) : count); ++i) {
     turn.own = microbatches[i];
     if (candidates.Take(turn)) {
-      AddHandedOver(duty, microbatches, i + flight.microbatches, &turn);
+      AddHandedOver(duty, microbatches, i + kept, &turn);
       const At moment = activations.Peak(turn, in_chunks ? flight.chunks * turn.own * duty.largest_ministage : kNoBound);
       if (moment.total() > peak.total()) peak = moment;
     }
     turn.done += turn.own;
     turn.left -= turn.own;
-    if (i + flight.microbatches < count) turn.left += microbatches[i + flight.microbatches];
+    if (i + kept < count) turn.left += microbatches[i + kept];
+    if (put_off > 0) turn.waiting += duty.layers * (turn.own - (i >= put_off ? microbatches[i - put_off] : 0));
   }
   return peak;
 }
@@ -251,13 +293,19 @@ At PeakOfForwards(const Costs& costs, const RankDuty& duty, const MicrobatchSize
   At peak;
   // Where the first is the largest, its backward holds as much at the head as any forward; over ministages the head comes last.
   if (!duty.head || microbatches.AreKnownToFall() || duty.ministages > 1) return peak;
-  const int64_t count = microbatches.count(), flight = FlightOf(duty, count).microbatches, all = microbatches.Sum(count);
+  const int64_t count = microbatches.count(), all = microbatches.Sum(count);
+  const int64_t put_off = WeightsPutOff(duty.schedule, duty.stage);
+  const int64_t flight = std::max<int64_t>(1, FlightOf(duty, count).microbatches - put_off);
   const EngineActivations activations(costs, duty);
   Turn turn;
   Candidates candidates;
   for (int64_t i = 0; i < count; ++i) {
     turn.own = microbatches[i];
-    turn.left += turn.own - (i >= flight ? microbatches[i - flight] : 0);
+    const int64_t through = i - flight;  // the last whose backward is over, or its first half
+    turn.left += turn.own - (through >= 0 ? microbatches[through] : 0);
+    if (put_off > 0 && through >= 0) {
+      turn.waiting += duty.layers * (microbatches[through] - (through >= put_off ? microbatches[through - put_off] : 0));
+    }
     if (!candidates.Take(turn)) continue;
     const At moment = activations.Forward(turn, all);
     if (moment.total() > peak.total()) peak = moment;
