@@ -53,7 +53,7 @@ struct Candidate {
   double seconds = 0;     // Evaluate's
   double price = 0;       // Price's; 0: not known
   bool finalist = false;  // a strategy's own plan, or climbed: priced before the choice in any case
-  bool fits = true;       // by its price
+  absl::Status fits;      // by its price
 };
 
 class AutoSearch {
@@ -65,7 +65,7 @@ class AutoSearch {
     const std::vector<Grouping> groupings = RoughlyBest(kGroupingsTurned);
     absl::StatusOr<FoundPlan> best = Finish(groupings, TryTurns(groupings), kInfinity);
     if (best.ok()) return best;
-    why_not_.Update(best.status());
+    NoteMiss(best.status());
     if (TakeFrugal()) {
       absl::StatusOr<FoundPlan> frugal = Climb(kInfinity);
       if (frugal.ok()) return frugal;  // some fit that cannot be scheduled
@@ -136,16 +136,20 @@ class AutoSearch {
     std::vector<Offered> offered(count);
     InParallel(count, [&](size_t i) { offered[count - 1 - i] = offer(count - 1 - i); });
     for (Offered& one : offered) {
-      if (!one.why_not.ok() && (why_not_.ok() || IsNearerMiss(one.why_not, why_not_))) why_not_ = one.why_not;
+      NoteMiss(one.why_not);
       if (one.candidate) candidates_.push_back(*std::move(one.candidate));
     }
+  }
+
+  void NoteMiss(const absl::Status& why_not) {
+    if (!why_not.ok() && (why_not_.ok() || IsNearerMiss(why_not, why_not_))) why_not_ = why_not;
   }
 
   // Where nothing else fits: what `motley estimate` asks, so that the two agree. Else it says how much is lacking.
   bool TakeFrugal() {
     FrugalAnswer frugal = FindFrugal(setting_);
     if (!frugal.fits.ok()) {
-      if (why_not_.ok() || IsNearerMiss(frugal.fits, why_not_)) why_not_ = std::move(frugal.fits);
+      NoteMiss(frugal.fits);
       return false;
     }
     Offered offered = Offer("frugal", std::move(frugal.plan));
@@ -317,17 +321,18 @@ class AutoSearch {
     InParallel(asked.size(), [&](size_t i) {
       const auto priced = Price(setting_, asked[i]->plan);
       if (!priced.ok()) return;
-      asked[i]->fits = priced->does_not_fit.empty();
+      if (!priced->does_not_fit.empty()) asked[i]->fits = LackOfMemory(priced->lacking_bytes, priced->does_not_fit[0]);
       asked[i]->price = priced->plan.predicted.step_seconds;
     });
-    const bool any = std::any_of(candidates_.begin(), candidates_.end(), [](const Candidate& c) { return c.fits; });
-    if (any) std::erase_if(candidates_, [](const Candidate& candidate) { return !candidate.fits; });
+    for (const Candidate& candidate : candidates_) NoteMiss(candidate.fits);
+    std::erase_if(candidates_, [](const Candidate& candidate) { return !candidate.fits.ok(); });
     std::stable_sort(candidates_.begin(), candidates_.end(), Cheaper);
   }
 
   absl::StatusOr<FoundPlan> Climb(double known) {
     PriceCandidates();
-    if (candidates_.empty() || BestKnown(candidates_[0]) > kNear * known) return NothingNear();
+    if (candidates_.empty()) return why_not_;
+    if (BestKnown(candidates_[0]) > kNear * known) return NothingNear();
     const std::vector<size_t> starts = Starts();
     struct Climbed {
       SearchBudget budget;

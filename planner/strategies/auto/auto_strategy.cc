@@ -9,6 +9,7 @@
 #include "absl/time/clock.h"
 #include "common/base/status_macros.h"
 #include "planner/pricing/price.h"
+#include "planner/setting/least_lack.h"
 #include "planner/strategies/auto/auto_parts.h"
 #include "planner/strategies/auto/auto_search.h"
 #include "planner/strategies/catalog.h"
@@ -53,7 +54,7 @@ class PartSearch {
     Setting alone = setting_.Part(part.devices);
     if (alone.request.deadline) *alone.request.deadline -= absl::Now() - begun_;
     stopped_ = alone.request.deadline && *alone.request.deadline <= absl::ZeroDuration();
-    if (stopped_) return;
+    if (stopped_ || LeastLack(alone) > 0) return;
     absl::StatusOr<FoundPlan> found = search(alone);
     if (!IsFaster(found) || !FitsTheWhole(found->plan)) return;
     found->plan.predicted.notes.push_back(absl::StrCat("the best of ", part.nodes, " alone; all nodes together ",

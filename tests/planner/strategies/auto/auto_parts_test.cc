@@ -73,6 +73,13 @@ TEST(AutoParts, IsTheSameQuestionWithTheOthersExcluded) {
   EXPECT_EQ(one->plan.predicted.step_seconds, other->plan.predicted.step_seconds);
 }
 
+// Infinite: there is no plan.
+double PlannedSeconds(const Workload& workload, const std::string& toml, std::vector<std::string> exclude) {
+  const auto setting = MakeSetting(workload, {.exclude = std::move(exclude), .runnable = true}, toml);
+  const auto priced = PlanAndEvaluate(*setting, *FindInCatalog("auto"));
+  return priced.ok() ? priced->plan.predicted.step_seconds : kInfinity;
+}
+
 // Where both ends of a pipeline hold a large tied table, they want to be near each other: most divisions of the whole have them
 // on two nodes.
 TEST(AutoParts, NoPartBeatsTheWhole) {
@@ -96,17 +103,28 @@ gpus = ["RTX-4090"]
 name = "d"
 gpus = [{card = "P40", count = 2}]
 )";
-  const CatalogEntry automatic = *FindInCatalog("auto");
-  const auto planned = [&](std::vector<std::string> exclude) {
-    const auto setting = MakeSetting(tied, {.exclude = std::move(exclude), .runnable = true}, toml);
-    const auto priced = PlanAndEvaluate(*setting, automatic);
-    return priced.ok() ? priced->plan.predicted.step_seconds : kInfinity;
-  };
-  const double whole = planned({});
+  const double whole = PlannedSeconds(tied, toml, {});
   for (const std::vector<std::string>& exclude :
        std::vector<std::vector<std::string>>{{"a", "d"}, {"d"}, {"a"}, {"a", "c", "d"}, {"a", "b", "d"}, {"c", "d"}}) {
-    EXPECT_LE(whole, planned(exclude) * 1.002) << exclude.front();
+    EXPECT_LE(whole, PlannedSeconds(tied, toml, exclude) * 1.002) << exclude.front();
   }
+}
+
+// The state leaves little for activations: what fits as it is searched must fit as it runs.
+TEST(AutoParts, NoPartBeatsTheWholeWhereMemoryIsShort) {
+  Workload large = *LoadModel("llama-3b");
+  large.global_batch = 4;
+  large.seq_len = 2048;
+  large.dtype = DType::kFloat32;
+  std::string toml = "name = \"lab\"\n[defaults]\nnic_gbit_per_second = 3\n";
+  char name = 'a';
+  for (const char* gpus : {"{card = \"T4\", count = 4}", "\"A10\"", "{card = \"V100-16GB\", count = 2}", "\"RTX-3080\"",
+                           "\"RTX-3080\"", "\"P100\""}) {
+    toml += std::string("[[node]]\nname = \"") + name++ + "\"\ngpus = [" + gpus + "]\n";
+  }
+  const double whole = PlannedSeconds(large, toml, {});
+  ASSERT_LT(whole, kInfinity);
+  EXPECT_LE(whole, PlannedSeconds(large, toml, {"d", "f"}) * 1.002);
 }
 
 }  // namespace
