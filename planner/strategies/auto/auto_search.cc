@@ -223,11 +223,14 @@ class AutoSearch {
       for (const int group : order) ordered.groups.push_back(std::move(grouping.groups[group]));
       if (!seen.insert(LookOf(first_alike, ordered.groups)).second) continue;
       const double seconds = RoughSeconds(setting_, ordered.groups);
-      if (seconds < limit) rough.emplace_back(seconds, std::move(ordered));
+      rough.emplace_back(seconds, std::move(ordered));
     }
     std::stable_sort(rough.begin(), rough.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     std::vector<Grouping> best;
-    for (size_t i = 0; i < std::min(count, rough.size()); ++i) best.push_back(std::move(rough[i].second));
+    if (rough.empty() || rough[0].first >= limit) return best;
+    for (size_t i = 0; i < std::min(count, rough.size()); ++i) {
+      if (rough[i].first < limit || i < kGroupingsLookedAt) best.push_back(std::move(rough[i].second));
+    }
     return best;
   }
 
