@@ -28,12 +28,12 @@ inline bool IsHalf(DType dtype) { return dtype == DType::kFloat16 || dtype == DT
 // The one table of spellings, for files and flags alike; what Motley writes has the long ones.
 struct DTypeSpelling {
   DType dtype;
-  std::string_view name, abbreviation;
+  std::string_view name, abbreviation, alias;  // PyTorch's alias; of those that have none the name
 };
-inline constexpr DTypeSpelling kDTypeSpellings[] = {{DType::kFloat32, "float32", "fp32"},
-                                                    {DType::kFloat64, "float64", "fp64"},
-                                                    {DType::kFloat16, "float16", "fp16"},
-                                                    {DType::kBFloat16, "bfloat16", "bf16"}};
+inline constexpr DTypeSpelling kDTypeSpellings[] = {{DType::kFloat32, "float32", "fp32", "float"},
+                                                    {DType::kFloat64, "float64", "fp64", "double"},
+                                                    {DType::kFloat16, "float16", "fp16", "half"},
+                                                    {DType::kBFloat16, "bfloat16", "bf16", "bfloat16"}};
 inline std::string_view DTypeName(DType dtype) {
   for (const DTypeSpelling& spelling : kDTypeSpellings) {
     if (spelling.dtype == dtype) return spelling.name;
@@ -42,7 +42,7 @@ inline std::string_view DTypeName(DType dtype) {
 }
 inline absl::StatusOr<DType> ParseDType(std::string_view name) {
   for (const DTypeSpelling& spelling : kDTypeSpellings) {
-    if (name == spelling.name || name == spelling.abbreviation) return spelling.dtype;
+    if (name == spelling.name || name == spelling.abbreviation || name == spelling.alias) return spelling.dtype;
   }
   return absl::InvalidArgumentError("dtype '" + std::string(name) + "' is not known; use float32, float16, bfloat16 or float64");
 }

@@ -12,6 +12,7 @@
 #include "coordinator/client/format.h"
 #include "coordinator/client/offline_flags.h"
 #include "coordinator/client/plan_report.h"
+#include "coordinator/client/say_while.h"
 #include "coordinator/client/table.h"
 #include "planner/answers/fits.h"
 #include "planner/costs/workload.h"
@@ -140,6 +141,11 @@ void PrintText(std::ostream& out, const Screen& screen, const planner::Setting& 
     out << "fewest cards that hold it: " << FewestText(setting, report.fewest) << WithHostsText(report.fewest_host_bytes) << "\n";
 }
 
+absl::StatusOr<FitReport> Tried(Context& context, const OfflineInput& input) {
+  const SayWhile say(context.err, "it is tried what fits, and what else would");
+  return planner::FindFit(*input.setting, input.book.get());
+}
+
 Exit Estimate(Context& context, const OfflineFlags& given) {
   if (given.model.empty() && !given.cluster.empty()) return EstimatePresets(context, given);
   OfflineFlags flags = given;
@@ -153,7 +159,7 @@ Exit Estimate(Context& context, const OfflineFlags& given) {
   OfflineInput input;
   if (Exit exit = LoadOffline(flags, &input); exit.code != 0) return exit;
   Warn(context.err, input.warnings);
-  absl::StatusOr<FitReport> report = planner::FindFit(*input.setting, input.book.get());
+  absl::StatusOr<FitReport> report = Tried(context, input);
   if (!report.ok()) return FromPlanner(report.status());
   if (context.json) {
     auto document = ReportJson(*input.setting, *report);

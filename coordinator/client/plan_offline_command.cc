@@ -15,6 +15,7 @@
 #include "coordinator/client/format.h"
 #include "coordinator/client/plan_report.h"
 #include "coordinator/client/plan_summary.h"
+#include "coordinator/client/say_while.h"
 #include "planner/answers/explain_plan.h"
 #include "planner/answers/node_worth.h"
 #include "planner/answers/plan_answer.h"
@@ -47,6 +48,11 @@ std::function<void(const std::string&, int, int)> PlanningAgain(Context& context
     context.err << absl::StrFormat("planning again: %s (%d of %d, about %.0f s left)\n", question, done + 1, total,
                                    absl::ToDoubleSeconds(spent) * (total - done) / done);
   };
+}
+
+absl::StatusOr<planner::PlanAnswer> Searched(Context& context, const OfflineInput& input) {
+  const SayWhile say(context.err, "the plan is searched; --deadline or --budget-nodes would end that sooner");
+  return planner::AnswerPlan(*input.setting, input.book.get());
 }
 
 // A row for each strategy; on a large cluster some take minutes.
@@ -161,7 +167,7 @@ Exit PlanOffline(Context& context, const PlanOfflineFlags& flags) {
 Exit PlanWith(Context& context, const PlanOfflineFlags& flags, const OfflineInput& input, bool of_job) {
   Warn(context.err, input.warnings);
   if (Exit exit = CheckOutputs(flags); exit.code != 0) return exit;
-  absl::StatusOr<planner::PlanAnswer> result = planner::AnswerPlan(*input.setting, input.book.get());
+  absl::StatusOr<planner::PlanAnswer> result = Searched(context, input);
   if (!result.ok()) {
     // The other strategies' rows may show the way.
     if (flags.compare && !context.json) PrintComparison(context.out, context.screen, CompareAll(context, *input.setting));

@@ -187,7 +187,7 @@ void PrintComparison(std::ostream& out, const Screen& screen, const std::vector<
       {"HFU", [&](const Plan& plan) { return utilization(plan.predicted.hfu); }},
       {"TOKENS/$",
        [](const Plan& plan) {
-         return plan.predicted.tokens_per_dollar > 0 ? absl::StrFormat("%.3g", plan.predicted.tokens_per_dollar) : "-";
+         return plan.predicted.tokens_per_dollar > 0 ? planner::CountText(plan.predicted.tokens_per_dollar) : "-";
        }},
       {"IDLE", [&](const Plan& plan) { return percent(plan.predicted.idle_share); }},
       {"GAP", [&](const Plan& plan) { return plan.predicted.lower_bound_seconds > 0 ? percent(plan.predicted.gap()) : "-"; }},

@@ -35,7 +35,7 @@ std::string RunsHereText(const planner::Plan& plan, const planner::RunsHere& run
 std::string SummaryText(const planner::Plan& plan, const planner::LowerBound& bound, const planner::RunsHere& runs) {
   const planner::PlanPrediction& p = plan.predicted;
   std::string out = absl::StrFormat("%s a step, %.0f tokens/s", planner::SecondsText(p.step_seconds), p.tokens_per_second);
-  if (p.tokens_per_dollar > 0) absl::StrAppendFormat(&out, ", %.3g tokens/$", p.tokens_per_dollar);
+  if (p.tokens_per_dollar > 0) absl::StrAppend(&out, ", ", planner::CountText(p.tokens_per_dollar), " tokens/$");
   if (p.low_seconds > 0 && p.high_seconds > p.low_seconds) {
     absl::StrAppend(&out, "; between ", planner::SecondsText(p.low_seconds), " and ", planner::SecondsText(p.high_seconds),
                     p.estimated ? " in nine cases of ten, as it rests on estimates" : "");

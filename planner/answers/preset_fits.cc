@@ -40,8 +40,8 @@ void Find(const Setting& setting, PresetFit* row) {
   const QuickFit quick = FindQuickFit(setting);
   row->fits = quick.why_not;
   row->lacking_bytes = quick.lacking_bytes;
-  row->host_bytes = quick.host_bytes;
   row->runs_here = quick.runs_here;
+  row->host_bytes = row->runs_here.ok() ? 0 : quick.host_bytes;
   if (row->runs_here.ok()) row->step_seconds = QuickSeconds(setting.AsRun(), true);
   if (row->fits.ok() && row->step_seconds == 0) row->step_seconds = QuickSeconds(setting, false);
 }

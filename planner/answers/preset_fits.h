@@ -22,7 +22,7 @@ struct PresetFit {
   int64_t seq_len = 0;        // as asked, or the model's positions where those are fewer
   absl::Status fits;          // OK, or what the plan lacks that comes nearest
   int64_t lacking_bytes = 0;  // of its fullest device; 0: it fits, or memory is not the matter
-  int64_t host_bytes = 0;     // of a plan that fits, in the hosts' memory
+  int64_t host_bytes = 0;     // of a plan that fits, in the hosts' memory; 0 where one runs here
   absl::Status runs_here;     // with the state that the engine keeps
   double step_seconds = 0;    // of the quick search's fastest plan that runs here, else of any; 0: it found none
   double tokens_per_second() const { return step_seconds > 0 ? tokens / step_seconds : 0; }

@@ -170,7 +170,7 @@ void AppendPrediction(const PlanPrediction& p, std::string* out) {
   absl::StrAppendFormat(out, "predicted %s a step, %.0f tokens/s", SecondsText(p.step_seconds), p.tokens_per_second);
   if (p.mfu > 0) absl::StrAppendFormat(out, ", MFU %.1f %%, HFU %.1f %%", 100 * p.mfu, 100 * p.hfu);
   absl::StrAppendFormat(out, ", idle %.1f %%", 100 * p.idle_share);
-  if (p.tokens_per_dollar > 0) absl::StrAppendFormat(out, ", %.3g tokens/$", p.tokens_per_dollar);
+  if (p.tokens_per_dollar > 0) absl::StrAppend(out, ", ", CountText(p.tokens_per_dollar), " tokens/$");
   absl::StrAppend(out, "\n");
   if (p.low_seconds > 0 && p.high_seconds > p.low_seconds) {
     absl::StrAppend(out, "between ", SecondsText(p.low_seconds), " and ", SecondsText(p.high_seconds),

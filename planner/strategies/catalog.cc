@@ -1,9 +1,36 @@
 #include "planner/strategies/catalog.h"
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/nearest.h"
 
 namespace motley::planner {
+namespace {
+
+// What others call what is here.
+struct OtherName {
+  std::string_view name, here;
+};
+constexpr OtherName kOtherNames[] = {{"ddp", "fsdp --zero-stage 0"},
+                                     {"zero1", "fsdp --zero-stage 1"},
+                                     {"zero2", "fsdp --zero-stage 2"},
+                                     {"zero3", "fsdp --zero-stage 3"},
+                                     {"zero", "fsdp --zero-stage 3"},
+                                     {"deepspeed", "fsdp --zero-stage 3"},
+                                     {"tp", "megatron"},
+                                     {"pp", "megatron"}};
+
+// Empty: nothing is near.
+std::string WhatWasMeant(std::string_view name, const std::vector<std::string>& known) {
+  std::string word = absl::AsciiStrToLower(std::string(name));
+  std::erase_if(word, [](char c) { return c == '-' || c == '_'; });
+  for (const OtherName& other : kOtherNames) {
+    if (other.name == word) return std::string(other.here);
+  }
+  return NearestWord(name, known);
+}
+
+}  // namespace
 
 const std::vector<CatalogEntry>& Catalog() {
   // Order: even, fsdp, megatron, cephalo, zorse, poplar, hexiscale, baton, auto.
@@ -29,7 +56,7 @@ absl::StatusOr<CatalogEntry> FindInCatalog(std::string_view name) {
     known.emplace_back(entry.name);
     absl::StrAppend(&list, list.empty() ? "" : ", ", known.back());
   }
-  const std::string nearest = NearestWord(name, known);
+  const std::string nearest = WhatWasMeant(name, known);
   return absl::NotFoundError(absl::StrCat("strategy '", std::string(name), "' is not known; ",
                                           nearest.empty() ? "" : absl::StrCat("did you mean '", nearest, "'? "), "known are ",
                                           list));

@@ -21,6 +21,11 @@ std::string BytesText(int64_t bytes) {
   return absl::StrFormat("%d B", bytes);
 }
 
+std::string CountText(double count) {
+  if (count >= 99.95e6) return absl::StrFormat("%.0f M", count / 1e6);
+  return count >= 1e6 ? absl::StrFormat("%.1f M", count / 1e6) : absl::StrFormat("%.0f", count);
+}
+
 std::string ChangeText(double part, std::string_view more, std::string_view less) {
   const double percent = 100 * std::abs(part);
   if (percent < 0.05) return "no difference";

@@ -28,6 +28,11 @@ TEST(CatalogTest, FindsByNameAndNamesTheNearest) {
   const absl::Status status = FindInCatalog("cefalo").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(status.message()), HasSubstr("did you mean 'cephalo'? known are even, "));
+  // What others call what is here.
+  for (const auto& [name, here] : std::vector<std::pair<std::string, std::string>>{
+           {"DDP", "fsdp --zero-stage 0"}, {"ZeRO-3", "fsdp --zero-stage 3"}, {"deepspeed", "fsdp --zero-stage 3"}}) {
+    EXPECT_THAT(std::string(FindInCatalog(name).status().message()), HasSubstr("did you mean '" + here + "'?"));
+  }
 }
 
 TEST(OfflineTest, EveryStrategysPlanIsCompleteAndEvaluated) {

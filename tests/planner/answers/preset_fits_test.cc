@@ -67,6 +67,31 @@ TEST(PresetFitsTest, ARowSaysWhatTheEstimateSays) {
   }
 }
 
+// What fits first may use the hosts where a plan that runs here does not: a row is of one plan.
+TEST(PresetFitsTest, WhatRunsHereLiesOnTheCards) {
+  Workload asked = Asked();
+  asked.global_batch = 64;
+  asked.seq_len = 2048;
+  asked.dtype = DType::kFloat32;
+  const char* toml = R"(name = "lab"
+[defaults]
+nic_gbit_per_second = 10
+host_memory_gib = 128
+[[node]]
+name = "a"
+gpus = [{card = "RTX-2080-Ti", count = 3}]
+[[node]]
+name = "b"
+gpus = [{card = "V100-16GB", count = 2}]
+[[node]]
+name = "c"
+gpus = ["A10"]
+)";
+  const auto rows = FindPresetFits(*ParseCluster(toml, "test"), asked, {}, nullptr);
+  ASSERT_TRUE(rows.ok()) << rows.status();
+  for (const PresetFit& row : *rows) EXPECT_TRUE(!row.runs_here.ok() || row.host_bytes == 0) << row.model;
+}
+
 TEST(PresetFitsTest, ASequenceBeyondAPresetsPositionsIsThose) {
   Workload asked = Asked();
   asked.seq_len = 4096;

@@ -38,7 +38,7 @@ pipeline 1 / stage 0 layers 0-3 zero 1
   rank 5 c/gpu1 P40  batch 0        shard 0.750  recompute none  busy 0.00 ms  peak 0 B
   unused c/gpu2: no room: "context" alone
   unused c/gpu3: "excluded\nby the user"
-predicted 300 ms a step, 1234 tokens/s, MFU 41.0 %, HFU 55.0 %, idle 7.0 %, 3e+06 tokens/$
+predicted 300 ms a step, 1234 tokens/s, MFU 41.0 %, HFU 55.0 %, idle 7.0 %, 3.0 M tokens/$
 between 280 ms and 350 ms in nine cases of ten, as it rests on estimates
 bound by: compute of a/gpu1
 lower bound 250 ms, gap 20.0 %

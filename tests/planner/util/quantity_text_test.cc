@@ -12,5 +12,12 @@ TEST(QuantityTextTest, ChangesHaveNoSignAndNoZero) {
   EXPECT_EQ(ChangeText(0.0006, "more", "less"), "0.1 % more");
 }
 
+TEST(QuantityTextTest, LargeCountsAreMillions) {
+  EXPECT_EQ(CountText(718.4e6), "718 M");
+  EXPECT_EQ(CountText(7.184e9), "7184 M");
+  EXPECT_EQ(CountText(7.18e6), "7.2 M");
+  EXPECT_EQ(CountText(71800), "71800");
+}
+
 }  // namespace
 }  // namespace motley::planner
