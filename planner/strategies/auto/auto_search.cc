@@ -34,6 +34,7 @@ namespace motley::planner {
 namespace {
 
 constexpr size_t kClimbers = 6;           // plans that are polished
+constexpr double kFarStart = 1.5;         // of the best: what is slower is no start for being of another kind
 constexpr size_t kStagesOffered = 8;      // pipelines over groups that are simulated
 constexpr size_t kTurnsOffered = 12;      // of those that run forward and backward in turn
 constexpr size_t kGroupingsTurned = 128;  // by the rough bound; tried as such pipelines
@@ -287,6 +288,7 @@ class AutoSearch {
       for (size_t i = 0; i < candidates_.size() && starts.size() < kClimbers; ++i) {
         const Plan& plan = candidates_[i].plan;
         if (std::find(starts.begin(), starts.end(), i) != starts.end()) continue;
+        if (distinct && BestKnown(candidates_[i]) > kFarStart * BestKnown(candidates_[0])) continue;
         if (distinct && !seen.insert({plan.schedule, plan.pipelines.size() > 1}).second) continue;
         starts.push_back(i);
       }
