@@ -33,11 +33,17 @@ std::vector<Action> Pass(const StagePlace& place, ActionKind kind) {
 
 // Forwards up to the limit, then a backward and a forward in turn, in the end the backwards that are left. ZB-H1 (Qi et al.,
 // Zero Bubble Pipeline Parallelism, section 2.2): stage s puts off the weights' gradients by s backwards, which takes the memory
-// of 1F1B's first stage.
-std::vector<Action> Alternating(const StagePlace& place, bool splits) {
+// of 1F1B's first stage. Before the first backward, whatever the limit, come the forwards of its microbatch. A family of one
+// virtual stage a stage takes its turns by whole microbatches: a stage alone may have several, and then passes a microbatch
+// through all of them, forward and backward, before it lets in the next.
+std::vector<Action> Alternating(const StagePlace& place, const ScheduleTraits& traits) {
+  const bool splits = traits.splits_backward;
   const std::vector<Action> forwards = Pass(place, ActionKind::kForward);
   const std::vector<Action> backwards = Pass(place, splits ? ActionKind::kInputGradient : ActionKind::kBackward);
-  const auto limit = static_cast<size_t>(std::max<int64_t>(1, place.limit));
+  const size_t virtual_stages = place.virtual_stages.size(), together = traits.ministages == 1 ? virtual_stages : 1;
+  const auto group = std::min(place.num_stages, place.rounds);
+  const int64_t least = static_cast<int64_t>(virtual_stages - 1) * group + 1;
+  const auto limit = static_cast<size_t>(std::max(least, place.limit));
   const auto delay = static_cast<size_t>(std::min(place.index, place.rounds));
   std::vector<Action> actions;
   size_t next = 0, weights = 0;
@@ -47,7 +53,7 @@ std::vector<Action> Alternating(const StagePlace& place, bool splits) {
     actions.push_back(action);
   };
   for (size_t b = 0; b < backwards.size(); ++b) {
-    while (next < forwards.size() && next - b < limit) actions.push_back(forwards[next++]);
+    while (b % together == 0 && next < forwards.size() && next - b < limit) actions.push_back(forwards[next++]);
     actions.push_back(backwards[b]);
     if (splits && b >= delay) add_weights();
   }
@@ -103,7 +109,7 @@ std::vector<Action> FamilyOrder(ScheduleFamily family, const StagePlace& place) 
   if (traits.by_ministage) return Layered(place);
   // One stage may have any number of ministages; nobody waits for it.
   if (traits.map == VirtualStageMap::kV && place.virtual_stages.size() == 2) return ZeroBubbleV(place).Order();
-  return Alternating(place, traits.splits_backward);
+  return Alternating(place, traits);
 }
 
 std::vector<Action> OrderByVirtualStage(ScheduleFamily family, const StagePlace& place) {

@@ -14,7 +14,8 @@ struct StagePlace {
   int64_t index = 0, num_stages = 1;    // of the pipeline
   std::vector<int32_t> virtual_stages;  // that the stage computes, in the order of the pass
   int64_t rounds = 0;
-  // Forwards without their backward (a virtual stage's of a microbatch is one) that come before the next backward.
+  // Forwards without their backward (a virtual stage's of a microbatch is one) that come before the next backward; no fewer than
+  // the first backward needs.
   int64_t limit = 0;
 };
 

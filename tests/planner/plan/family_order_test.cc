@@ -27,6 +27,14 @@ TEST(FamilyOrderTest, OneForwardOneBackward) {
   EXPECT_EQ(OrderText(ScheduleFamily::k1F1B, {0, 3, {0}, 2, 0}), "0F0 0B0 0F1 0B1");
 }
 
+// The last virtual stage's backward comes first, so the forwards of the others come before it; then the next microbatch's.
+TEST(FamilyOrderTest, AStageAlonePassesAMicrobatchThroughAllItsVirtualStages) {
+  EXPECT_EQ(OrderText(ScheduleFamily::k1F1B, {0, 1, {0, 1, 2}, 2, 1}), "0F0 1F0 2F0 2B0 1B0 0B0 0F1 1F1 2F1 2B1 1B1 0B1");
+  EXPECT_EQ(OrderText(ScheduleFamily::kZeroBubble, {0, 1, {0, 1}, 2, 1}), "0F0 1F0 1I0 1W0 0I0 0W0 0F1 1F1 1I1 1W1 0I1 0W1");
+  // What it keeps is counted in forwards of one virtual stage.
+  EXPECT_EQ(OrderText(ScheduleFamily::k1F1B, {0, 1, {0, 1}, 3, 4}), "0F0 1F0 0F1 1F1 1B0 0B0 0F2 1F2 1B1 0B1 1B2 0B2");
+}
+
 // Megatron-LM, Efficient Large-Scale Language Model Training, figure 4: two stages of two virtual stages.
 TEST(FamilyOrderTest, Interleaved) {
   EXPECT_EQ(OrderText(ScheduleFamily::kInterleaved, {0, 2, {0, 2}, 4, 5}),

@@ -90,6 +90,28 @@ TEST(MakeScheduleTest, UnitsOfEqualCountsTakeTurns) {
   }
 }
 
+// Whatever the plan says it keeps; of the ranks some have one microbatch less, or none.
+TEST(MakeScheduleTest, AStageAloneMayHaveAnyNumberOfMinistages) {
+  const auto setting = TwoNodes(8, 9);
+  using enum ScheduleFamily;
+  for (const ScheduleFamily family : {kLayered, kGPipe, k1F1B, kInterleaved, kZeroBubble, kZeroBubbleV}) {
+    for (const int64_t ministages : {1, 2, 3, 8}) {
+      for (const int64_t in_flight : {0, 1, 5, 9, 40}) {
+        if (in_flight > 0 && !TraitsOf(family).takes_in_flight) continue;
+        const std::vector<int64_t> five(5, 1), four(4, 1);
+        StagePlan stage = StageOf(*setting, 0, {five, four, {}}, DealLayers(8, 1, ministages)[0]);
+        stage.in_flight = in_flight;
+        const Plan plan = PlanOf(*setting, family, {{{stage}}});
+        ASSERT_EQ(Validate(plan, setting->workload.model), absl::OkStatus());
+        const auto schedule = MakeTrainingSchedule(*setting, plan);
+        ASSERT_TRUE(schedule.ok()) << schedule.status();
+        EXPECT_EQ(ValidateSchedule(plan, *schedule, true), absl::OkStatus())
+            << ScheduleName(family) << ", " << ministages << " ministages, " << in_flight << " in flight";
+      }
+    }
+  }
+}
+
 TEST(MakeScheduleTest, RandomPlansOfTheWholeLanguageGetValidSchedules) {
   RandomPlans random(41);
   for (int i = 0; i < 2000; ++i) {

@@ -19,6 +19,8 @@ constexpr int kPlansOfOne = 6, kHalfPlansOfOne = 4;
 // Tests of plans: `daily` many, with MOTLEY_ALL_PLANS all. 120 plans a day, some of each kind of devices, type and draw.
 auto Numbers(int daily, int all) { return testing::Range(0, std::getenv("MOTLEY_ALL_PLANS") != nullptr ? all : daily); }
 
+using planner::ScheduleFamily;
+
 using Draw = PlannedJob (*)(uint64_t seed, int64_t n, const std::filesystem::path& folder, bool half);
 
 class PlansTest {
@@ -29,8 +31,8 @@ class PlansTest {
   }
   ~PlansTest() { std::filesystem::remove_all(folder_); }
 
-  void Check(int n, bool half, Draw draw = DrawPlannedJob) {
-    const PlannedJob planned = draw(kSeed, n, folder_, half);
+  void Check(int n, bool half, Draw draw = DrawPlannedJob) { Check(n, draw(kSeed, n, folder_, half)); }
+  void Check(int n, const PlannedJob& planned) {
     const auto complaint = [&](const PlannedJob& p) { return equivalence_.Complaint(p, kSeed + n); };
     const std::string found = complaint(planned);
     if (found.empty()) return;
@@ -39,6 +41,8 @@ class PlansTest {
                   << ToText(planned) << "\nthe smallest like it: " << complaint(smallest) << "\n"
                   << ToText(smallest);
   }
+
+  const std::filesystem::path& folder() const { return folder_; }
 
  private:
   const std::filesystem::path folder_ =
@@ -172,6 +176,43 @@ TEST_P(SeveralPipelinesHalfEquivalenceTest, PlansTrainLikeOneDevice) {
 
 INSTANTIATE_TEST_SUITE_P(Plans, SeveralPipelinesHalfEquivalenceTest,
                          testing::Combine(testing::Values(Devices::kHosts), Numbers(1, 3)), TestName);
+
+// What nothing else needs less memory than: a ministage for each layer, the state sharded, everything recomputed, a sample at a
+// time. One rank has a sample more than another, and a third stores only.
+PlannedJob FrugalJob(ModelFamily family, ScheduleFamily schedule, const std::filesystem::path& folder) {
+  PlannedJob planned;
+  planned.job = MakeTinyJob(family, kTinySizes[0], DType::kFloat64, folder);
+  planned.plan = OneDevicePlan(planned.job);
+  planned.plan.schedule = schedule;
+  planner::StagePlan& stage = planned.plan.pipelines[0].stages[0];
+  stage.ministages.clear();
+  for (int64_t layer = 0; layer < planned.job.model.num_layers; ++layer) stage.ministages.push_back({layer, layer});
+  stage.zero_stage = 3;
+  stage.units.resize(3, stage.units[0]);
+  const int64_t more = planned.plan.global_batch / 2 + 1, samples[] = {more, planned.plan.global_batch - more, 0};
+  for (size_t u = 0; u < stage.units.size(); ++u) {
+    planner::RankPlan& rank = stage.units[u].ranks[0];
+    rank.device = DeviceId("n" + std::to_string(u) + "/gpu0");
+    rank.shard_ratio = u == 2 ? 0.5 : 0.25;
+    rank.recompute = planner::OpSet::All();
+    stage.units[u].microbatches.assign(static_cast<size_t>(samples[u]), 1);
+  }
+  return planned;
+}
+
+class FrugalEquivalenceTest : public PlansTest, public testing::TestWithParam<Devices> {
+ protected:
+  FrugalEquivalenceTest() : PlansTest(GetParam()) {}
+};
+
+TEST_P(FrugalEquivalenceTest, PlansTrainLikeOneDevice) {
+  Check(0, FrugalJob(ModelFamily::kLlama, ScheduleFamily::k1F1B, folder()));
+  Check(0, FrugalJob(ModelFamily::kGpt2, ScheduleFamily::k1F1B, folder()));
+  Check(0, FrugalJob(ModelFamily::kGpt2, ScheduleFamily::kZeroBubble, folder()));
+}
+
+INSTANTIATE_TEST_SUITE_P(Plans, FrugalEquivalenceTest, testing::Values(Devices::kHosts, Devices::kCards),
+                         [](const testing::TestParamInfo<Devices>& info) { return std::string(NameOf(info.param)); });
 
 }  // namespace
 }  // namespace motley::engine
