@@ -127,7 +127,8 @@ class Climber {
     return around;
   }
 
-  bool Accept(absl::StatusOr<Evaluation> priced) {
+  // What is not better stays as it is.
+  bool Accept(absl::StatusOr<Evaluation>&& priced) {
     if (!priced.ok()) return false;
     in_budget_ = budget_.Charge(*priced);
     const Score other = ScoreOf(setting_, *priced);
@@ -144,9 +145,12 @@ class Climber {
   // To the best neighbour that the simulator confirms.
   bool Step() {
     around_ = LookAround(best_.plan);
+    refused_.clear();
     const std::vector<Candidate>& fitting = around_.list.fitting;
     for (size_t i = 0; i < fitting.size() && i < Confirmed() && in_budget_; ++i) {
-      if (Accept(Evaluate(setting_, around_.moves[fitting[i].index].plan))) return true;
+      absl::StatusOr<Evaluation> priced = Evaluate(setting_, std::move(around_.moves[fitting[i].index].plan));
+      if (Accept(std::move(priced))) return true;
+      if (i < kLeaps) refused_.push_back(std::move(priced));
     }
     for (const Candidate& candidate : around_.list.lacking) {
       if (!in_budget_) break;
@@ -166,7 +170,8 @@ class Climber {
     std::vector<Second> ends;
     const std::vector<Candidate> first = around_.list.fitting;
     for (size_t i = 0; i < first.size() && i < kLeaps && in_budget_; ++i) {
-      auto priced = Evaluate(setting_, std::move(around_.moves[first[i].index].plan));
+      const absl::StatusOr<Evaluation> priced =
+          i < refused_.size() ? std::move(refused_[i]) : Evaluate(setting_, std::move(around_.moves[first[i].index].plan));
       if (!priced.ok() || !(in_budget_ = budget_.Charge(*priced))) continue;
       Around next = LookAround(priced->plan);
       const std::vector<Candidate>& fitting = next.list.fitting;
@@ -186,7 +191,8 @@ class Climber {
   SearchBudget& budget_;
   Evaluation best_;
   Score score_;
-  Around around_;  // best_, where Step found nothing
+  Around around_;                                    // best_, where Step found nothing
+  std::vector<absl::StatusOr<Evaluation>> refused_;  // by Step: the first of around_.list.fitting, a leap's first moves
   bool in_budget_ = true;
 };
 
