@@ -57,9 +57,9 @@ class Ledger {
   }
 
   ActivationBytes Peak() {
-    const size_t count = program_.instructions.size();
-    for (at_ = 0; at_ < count; ++at_) {
-      while (as_engine_ && next_receive_ < count && (next_receive_ <= at_ || !IsReceive(next_receive_))) ++next_receive_;
+    if (as_engine_) FindReceives();
+    for (at_ = 0; at_ < program_.instructions.size(); ++at_) {
+      while (next_receive_ < receives_.size() && receives_[next_receive_].at <= at_) ++next_receive_;
       std::visit([this](const auto& op) { Walk(op); }, program_.instructions[at_].op);
     }
     return peak_;
@@ -271,20 +271,25 @@ class Ledger {
   }
 
   // What its lane may begin has its room: on a card a lane issues what waits for nothing more.
-  bool IsReceive(size_t i) const { return LaneOf(program_.instructions[i].op) == Lane::kReceive; }
-  int64_t AwaitedBytes() {
-    if (!as_engine_) return 0;
-    int64_t bytes = 0;
-    std::vector<HandOver> counted;
-    for (size_t i = next_receive_; i < program_.instructions.size(); ++i) {
-      if (!IsReceive(i)) continue;
+  struct Awaited {
+    size_t at = 0, ready = 0;  // an instruction, and the first one at which it waits for nothing
+    std::optional<HandOver> hand_over;
+  };
+  void FindReceives() {
+    for (size_t i = 0; i < program_.instructions.size(); ++i) {
       const Instruction& next = program_.instructions[i];
-      const std::optional<HandOver> hand_over = HandOverOf(next);
-      if (!hand_over || (!next.after.empty() && static_cast<size_t>(next.after.back()) >= at_)) break;
-      const auto is_of_cell = [&](const HandOver& other) { return other.IsOfCell(*hand_over); };
-      if (std::any_of(counted.begin(), counted.end(), is_of_cell)) continue;
-      counted.push_back(*hand_over);
-      bytes += RoomOf(*hand_over);
+      if (LaneOf(next.op) != Lane::kReceive) continue;
+      receives_.push_back({i, next.after.empty() ? 0 : static_cast<size_t>(next.after.back()) + 1, HandOverOf(next)});
+    }
+  }
+  int64_t AwaitedBytes() {
+    int64_t bytes = 0;
+    for (size_t i = next_receive_; i < receives_.size(); ++i) {
+      const std::optional<HandOver>& hand_over = receives_[i].hand_over;
+      if (!hand_over || receives_[i].ready > at_) break;
+      const auto first = receives_.begin() + static_cast<std::ptrdiff_t>(next_receive_);
+      const auto is_of_cell = [&](const Awaited& other) { return other.hand_over->IsOfCell(*hand_over); };
+      if (std::none_of(first, first + static_cast<std::ptrdiff_t>(i - next_receive_), is_of_cell)) bytes += RoomOf(*hand_over);
     }
     return bytes;
   }
@@ -331,7 +336,9 @@ class Ledger {
   std::vector<bool> held_;    // by unit
   std::vector<bool> summed_;  // by unit: inside, over a tensor-parallel group
   Pieces activations_, gradients_;
-  size_t at_ = 0, next_receive_ = 0;  // instructions
+  size_t at_ = 0;  // instruction
+  std::vector<Awaited> receives_;
+  size_t next_receive_ = 0;  // of them
   ActivationBytes live_, peak_;
   int64_t head_waits_ = 0;
   struct Passing {
