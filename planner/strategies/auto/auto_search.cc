@@ -339,10 +339,11 @@ class AutoSearch {
       absl::StatusOr<Evaluation> end = absl::UnknownError("not run");
     };
     std::vector<Climbed> climbed(starts.size());
+    SeenPlans seen;
     InParallel(starts.size(), [&](size_t i) {
       climbed[i].budget = budget_;
       climbed[i].budget.nodes = kClimbersAtOnce * budget_.nodes / static_cast<int64_t>(starts.size());
-      climbed[i].end = Polish(setting_, candidates_[starts[i]].plan, &climbed[i].budget);
+      climbed[i].end = Polish(setting_, candidates_[starts[i]].plan, &climbed[i].budget, &seen);
     });
     const std::string start = candidates_[0].origin;
     for (size_t i = 0; i < starts.size(); ++i) {
