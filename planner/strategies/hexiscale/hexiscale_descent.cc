@@ -41,6 +41,7 @@ double HexiscaleDescent::Run(HexiscaleLayout* layout) {
   double seconds = Price(layout);
   HexiscaleLayout from = *layout;
   priced_ = {Key(from)};
+  refitted_.clear();
   stopped_ = false;
   for (int worse = 0; worse < kPatience && !stopped_; ++worse) {
     round_seconds_ = kInfinity;
@@ -216,6 +217,9 @@ void HexiscaleDescent::TryJoins(const HexiscaleLayout& from) {
 // As it is, and with the layers of the pipelines that changed split anew.
 void HexiscaleDescent::TryRefitted(HexiscaleLayout layout, size_t pipeline, size_t other) {
   if (stopped_ || !Possible(layout)) return;
+  std::vector<int64_t> key = Key(layout);
+  key.insert(key.end(), {static_cast<int64_t>(pipeline), static_cast<int64_t>(other)});
+  if (!refitted_.insert(std::move(key)).second) return;  // both were tried
   HexiscaleLayout refitted = layout;
   const int replicas = static_cast<int>(layout.pipelines.size());
   designer_->Refit(&refitted.pipelines[pipeline], replicas, layout.zero_stage);

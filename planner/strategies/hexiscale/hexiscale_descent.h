@@ -52,6 +52,7 @@ class HexiscaleDescent {
   double round_seconds_ = 0;  // of the best neighbour so far
   HexiscaleLayout round_;
   std::set<std::vector<int64_t>> priced_;
+  std::set<std::vector<int64_t>> refitted_;  // with the pipelines that changed
 };
 
 }  // namespace motley::planner
