@@ -222,10 +222,25 @@ void HexiscaleDescent::TryRefitted(HexiscaleLayout layout, size_t pipeline, size
   if (!refitted_.insert(std::move(key)).second) return;  // both were tried
   HexiscaleLayout refitted = layout;
   const int replicas = static_cast<int>(layout.pipelines.size());
-  designer_->Refit(&refitted.pipelines[pipeline], replicas, layout.zero_stage);
-  if (other != pipeline) designer_->Refit(&refitted.pipelines[other], replicas, layout.zero_stage);
+  Refit(&refitted.pipelines[pipeline], replicas, layout.zero_stage);
+  if (other != pipeline) Refit(&refitted.pipelines[other], replicas, layout.zero_stage);
   Try(std::move(layout));
   Try(std::move(refitted));
+}
+
+// What suits a pipeline alone follows from its devices and batch, and pipelines mostly change one or two at a time.
+void HexiscaleDescent::Refit(HexiscalePipeline* pipeline, int replicas, int zero_stage) {
+  std::vector<int64_t> key = {pipeline->microbatch, pipeline->batch, replicas, zero_stage};
+  for (const HexiscaleStage& stage : pipeline->stages) {
+    key.insert(key.end(), stage.devices.begin(), stage.devices.end());
+    key.push_back(-1);
+  }
+  const auto [at, is_new] = suitable_.try_emplace(std::move(key));
+  if (is_new) {
+    HexiscalePipeline fitted = *pipeline;
+    if (designer_->Refit(&fitted, replicas, zero_stage)) at->second = std::move(fitted.stages);
+  }
+  if (!at->second.empty()) pipeline->stages = at->second;
 }
 
 void HexiscaleDescent::Try(HexiscaleLayout layout) {
