@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <utility>
+#include <vector>
 
 #include "common/model/layer_passes.h"
 #include "common/model/model_family.h"
@@ -56,12 +57,16 @@ class Temporaries {
   }
 
   // A product of half tensors is made before it is added to float32 gradients.
-  int64_t OfWeight(Op op) const {
-    if (!is_half()) return 0;
-    for (const OpCost& cost : UnitOperators(shape_, UnitKind::kLayer, 1, 1, DType::kBFloat16)) {
+  // `operators`: those of WithProducts.
+  static int64_t OfWeight(const std::vector<OpCost>& operators, Op op) {
+    for (const OpCost& cost : operators) {
       if (cost.op == op) return static_cast<int64_t>(cost.weight_bytes);
     }
     return 0;
+  }
+  std::vector<OpCost> WithProducts() const {
+    if (!is_half()) return {};
+    return UnitOperators(shape_, UnitKind::kLayer, 1, 1, DType::kBFloat16);
   }
 
   int64_t OfHead() const {
@@ -87,6 +92,7 @@ class Temporaries {
 
 int64_t MostBytes(const LayerPass& pass, const ModelShape& shape, int64_t samples, int64_t seq_len, DType dtype) {
   const Temporaries temporaries(shape, samples, seq_len, dtype);
+  const std::vector<OpCost> with_products = temporaries.WithProducts();
   const auto bytes_of = [&](ValueSet values) {
     int64_t bytes = 0;
     values.ForEach([&](LayerValue value) { bytes += ValueBytes(shape, value, samples, seq_len, dtype); });
@@ -105,7 +111,8 @@ int64_t MostBytes(const LayerPass& pass, const ModelShape& shape, int64_t sample
     const ValueSet made = is_weight || hands_on ? ValueSet() : step.op->made_gradients().Without(gradients | given);
     live += bytes_of(made);
     gradients = gradients | made;
-    most = std::max(most, live + (is_weight ? temporaries.OfWeight(step.op->op) : temporaries.OfInput(step.op->op)));
+    most =
+        std::max(most, live + (is_weight ? Temporaries::OfWeight(with_products, step.op->op) : temporaries.OfInput(step.op->op)));
     ValueSet freed = step.gradients & gradients;
     if (step.op->reads.Has(LayerValue::kInput) && !is_weight && !hands_on) {
       freed = freed | std::exchange(carried, ValueSet());

@@ -29,8 +29,8 @@ absl::Status BorderRules::CheckSend(const UnitPass& made, const char* what, int3
   if (made.done < 0) {
     return check_.Error(absl::StrCat("microbatch ", microbatch, " must run unit ", unit, " ", what, " before it is sent"));
   }
-  MOTLEY_RETURN_IF_ERROR(check_.Ordered(made.done, absl::StrCat("it must wait for the ", what, " of unit ", unit)));
-  return check_.Ordered(made.done_sum, absl::StrCat("it must wait for the sum behind unit ", unit));
+  MOTLEY_RETURN_IF_ERROR(check_.Ordered(made.done, "it must wait for the ", what, " of unit ", unit));
+  return check_.Ordered(made.done_sum, "it must wait for the sum behind unit ", unit);
 }
 
 absl::Status BorderRules::Check(const SendActivation& s) {
@@ -62,7 +62,7 @@ absl::Status BorderRules::AllReceived(const char* what, const HandedSamples& han
   if (const int64_t missing = check_.program.microbatches[microbatch].samples - got.samples.total(); missing > 0) {
     return check_.Error(absl::StrCat("the ", what, " of ", missing, " samples of microbatch ", microbatch, " was not received"));
   }
-  return check_.Ordered(got.last, absl::StrCat("it must wait for what it receives for microbatch ", microbatch));
+  return check_.Ordered(got.last, "it must wait for what it receives for microbatch ", microbatch);
 }
 
 absl::Status BorderRules::AllSent(const char* what, int32_t of, const HandedSamples& handed, int32_t unit,

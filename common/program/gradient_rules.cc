@@ -43,7 +43,7 @@ absl::Status GradientRules::Write(int32_t index, int32_t unit) {
     }
     const int before = buffer.tenants.empty() ? buffer.last_reduce : reduced != buffer.reduced.end() ? reduced->second : -1;
     MOTLEY_RETURN_IF_ERROR(
-        check_.Ordered(before, absl::StrCat("the first write of gradient buffer ", index, " must wait for its last reduction")));
+        check_.Ordered(before, "the first write of gradient buffer ", index, " must wait for its last reduction"));
     tenant = &buffer.tenants.emplace_back();
     tenant->unit = unit;
   }
@@ -68,8 +68,7 @@ absl::Status GradientRules::ReduceUnit(int32_t index, int32_t unit, const ArrayR
   if (tenant == nullptr) {
     return check_.Error(absl::StrCat("gradient buffer ", index, " holds no gradients of unit ", unit));
   }
-  MOTLEY_RETURN_IF_ERROR(
-      check_.Ordered(tenant->last_write, absl::StrCat("the reduction of unit ", unit, " must wait for its last backward")));
+  MOTLEY_RETURN_IF_ERROR(check_.Ordered(tenant->last_write, "the reduction of unit ", unit, " must wait for its last backward"));
   if (elements.whole() && tenant->elements.total() > 0) {
     return check_.Error(absl::StrCat("a part of the gradients of unit ", unit, " was reduced; reduce the rest alone"));
   }

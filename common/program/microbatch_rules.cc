@@ -86,7 +86,7 @@ absl::Status MicrobatchRules::InputThere(int32_t unit, int32_t microbatch) const
   const UnitWork& work = At(unit, microbatch);
   if (work.offload < 0) return absl::OkStatus();
   if (work.prefetch < 0) return check_.Error(absl::StrCat("the input of unit ", unit, " is in host memory; prefetch it first"));
-  return check_.Ordered(work.prefetch, absl::StrCat("it must wait for the prefetch of the input of unit ", unit));
+  return check_.Ordered(work.prefetch, "it must wait for the prefetch of the input of unit ", unit);
 }
 
 // ---- sums ----

@@ -52,8 +52,8 @@ absl::Status ParameterRules::FillUnit(int32_t index, int32_t unit, const ArrayRa
       return check_.Error(
           absl::StrCat("parameter buffer ", index, " still holds unit ", buffer.tenants[0].unit, "; release it first"));
     }
-    MOTLEY_RETURN_IF_ERROR(check_.Ordered(buffer.last_release,
-                                          absl::StrCat("a gather into parameter buffer ", index, " must wait for its release")));
+    MOTLEY_RETURN_IF_ERROR(
+        check_.Ordered(buffer.last_release, "a gather into parameter buffer ", index, " must wait for its release"));
     tenant = &buffer.tenants.emplace_back();
     tenant->unit = unit;
   }
@@ -76,7 +76,7 @@ absl::Status ParameterRules::Check(const Release& r) {
   // Uses are on the release's own lane and earlier; the gathers are not.
   for (const Tenant& tenant : buffer.tenants) {
     MOTLEY_RETURN_IF_ERROR(
-        check_.Ordered(tenant.gather, absl::StrCat("the release of parameter buffer ", r.buffer, " must wait for its gather")));
+        check_.Ordered(tenant.gather, "the release of parameter buffer ", r.buffer, " must wait for its gather"));
   }
   buffer.tenants.clear();
   buffer.last_release = check_.at;
@@ -103,7 +103,7 @@ absl::Status ParameterRules::IsFilled(int32_t index, int32_t unit) const {
     return check_.Error(absl::StrCat("parameter buffer ", index, " holds ", tenant->elements.total(), " of the ", elements,
                                      " elements of unit ", unit, "; gather the rest first"));
   }
-  return check_.Ordered(tenant->gather, absl::StrCat("use of unit ", unit, " must wait for its gather"));
+  return check_.Ordered(tenant->gather, "use of unit ", unit, " must wait for its gather");
 }
 
 }  // namespace motley

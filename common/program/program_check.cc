@@ -17,8 +17,7 @@ absl::Status ProgramCheck::EndError(const std::string& rule) const {
   return absl::FailedPreconditionError(absl::StrCat("program of rank ", program.rank, ", at its end: ", rule));
 }
 
-absl::Status ProgramCheck::Ordered(int earlier, const std::string& rule) const {
-  if (earlier < 0 || order.Before(earlier, at)) return absl::OkStatus();
+absl::Status ProgramCheck::Unordered(int earlier, const std::string& rule) const {
   return Error(absl::StrCat(rule, "; no chain of lane order and `after` leads from instruction ", earlier, " here"));
 }
 

@@ -26,8 +26,14 @@ struct ProgramCheck {
 
   absl::Status Error(const std::string& rule) const;
   absl::Status EndError(const std::string& rule) const;
-  // That instruction `earlier` (-1 = none) has finished when the present one starts.
-  absl::Status Ordered(int earlier, const std::string& rule) const;
+  // That instruction `earlier` (-1 = none) has finished when the present one starts. The rule's words become a text only where it
+  // is broken: programs are checked whenever one is made.
+  template <typename... Words>
+  absl::Status Ordered(int earlier, const Words&... rule) const {
+    if (earlier < 0 || order.Before(earlier, at)) return absl::OkStatus();
+    return Unordered(earlier, absl::StrCat(rule...));
+  }
+  absl::Status Unordered(int earlier, const std::string& rule) const;
   template <typename T>
   absl::Status InRange(const char* what, int32_t number, const std::vector<T>& list) const {
     if (number >= 0 && static_cast<size_t>(number) < list.size()) return absl::OkStatus();

@@ -91,7 +91,7 @@ class Validator {
       if (check_.Held(unit - 1)) {
         const UnitPass& before = microbatches_.At(unit - 1, m).forward;
         if (before.done < 0) return check_.Error(absl::StrCat("microbatch ", m, " must run unit ", unit - 1, " first"));
-        MOTLEY_RETURN_IF_ERROR(check_.Ordered(before.done_sum, absl::StrCat("it must wait for the sum behind unit ", unit - 1)));
+        MOTLEY_RETURN_IF_ERROR(check_.Ordered(before.done_sum, "it must wait for the sum behind unit ", unit - 1));
       } else if (unit > 0) {
         MOTLEY_RETURN_IF_ERROR(borders_.InputReceived(unit, m));
       }
@@ -121,7 +121,7 @@ class Validator {
     if (check_.Held(unit + 1)) {
       const UnitPass& behind = microbatches_.At(unit + 1, m).input;
       if (behind.done < 0) return check_.Error(absl::StrCat("microbatch ", m, " must run unit ", unit + 1, " backward first"));
-      MOTLEY_RETURN_IF_ERROR(check_.Ordered(behind.done_sum, absl::StrCat("it must wait for the sum behind unit ", unit + 1)));
+      MOTLEY_RETURN_IF_ERROR(check_.Ordered(behind.done_sum, "it must wait for the sum behind unit ", unit + 1));
     } else if (unit != head()) {
       MOTLEY_RETURN_IF_ERROR(borders_.GradientReceived(unit, m));
     }

@@ -18,7 +18,7 @@ absl::Status StepRules::ParametersThere(int32_t unit) const {
   const int prefetch = CopiedOf(State::kParameters, unit).prefetch;
   if (prefetch < 0)
     return check_.Error(absl::StrCat("the parameters of unit ", unit, " are in host memory; prefetch them first"));
-  return check_.Ordered(prefetch, absl::StrCat("it must wait for the prefetch of the parameters of unit ", unit));
+  return check_.Ordered(prefetch, "it must wait for the prefetch of the parameters of unit ", unit);
 }
 
 absl::Status StepRules::Check(const ReduceScalars&) {
@@ -42,8 +42,7 @@ absl::Status StepRules::Check(const OptimizerStep& op) {
     MOTLEY_RETURN_IF_ERROR(check_.HoldsArray(unit));
     if (stepped_[unit] >= 0) return check_.Error(absl::StrCat("unit ", unit, " was stepped already"));
     if (gradients_.ReducedAt(unit) < 0) return check_.Error(absl::StrCat("the gradients of unit ", unit, " were not reduced"));
-    MOTLEY_RETURN_IF_ERROR(
-        check_.Ordered(gradients_.ReducedAt(unit), absl::StrCat("it must wait for the reduction of unit ", unit)));
+    MOTLEY_RETURN_IF_ERROR(check_.Ordered(gradients_.ReducedAt(unit), "it must wait for the reduction of unit ", unit));
     return StepUnit(unit);
   });
 }
@@ -53,7 +52,7 @@ absl::Status StepRules::StepUnit(int32_t unit) {
   if (!InHost(State::kMoments, unit)) return absl::OkStatus();
   const int prefetch = CopiedOf(State::kMoments, unit).prefetch;
   if (prefetch < 0) return check_.Error(absl::StrCat("the moments of unit ", unit, " are in host memory; prefetch them first"));
-  return check_.Ordered(prefetch, absl::StrCat("it must wait for the prefetch of the moments of unit ", unit));
+  return check_.Ordered(prefetch, "it must wait for the prefetch of the moments of unit ", unit);
 }
 
 absl::Status StepRules::Check(const PrefetchState& op) {
@@ -73,7 +72,7 @@ absl::Status StepRules::Check(const OffloadState& op) {
     if (stepped_[unit] < 0) return check_.Error(absl::StrCat("unit ", unit, " was not stepped: host memory has the same"));
     if (CopiedOf(op.of, unit).offload >= 0) return check_.Error(absl::StrCat("unit ", unit, " was offloaded already"));
     CopiedOf(op.of, unit).offload = check_.at;
-    return check_.Ordered(stepped_[unit], absl::StrCat("it must wait for the step of unit ", unit));
+    return check_.Ordered(stepped_[unit], "it must wait for the step of unit ", unit);
   });
 }
 

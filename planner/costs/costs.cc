@@ -289,9 +289,8 @@ double Costs::ComputedSavedBytes(UnitKind unit, OpSet recomputed, double share) 
   return bytes;
 }
 
-int64_t Costs::SavedBytes(int kind, UnitKind unit, OpSet recomputed, double samples, double share) const {
-  if (recomputed.all() || samples <= 0) return 0;
-  return ToBytes(At(kind).saved_factor[Index(unit)] * ComputedSavedBytes(unit, recomputed, share) * samples);
+double Costs::SavedOfSample(int kind, UnitKind unit, OpSet recomputed, double share) const {
+  return recomputed.all() ? 0 : At(kind).saved_factor[Index(unit)] * ComputedSavedBytes(unit, recomputed, share);
 }
 
 int64_t Costs::WaitingBytes(int kind, UnitKind unit, double samples, double share) const {

@@ -85,7 +85,14 @@ class Costs {
     return (casts_gathered() ? 0 : element_bytes()) + gradient_bytes() + optimizer_bytes_per_element();
   }
   // Kept from forward to backward beside the unit's input, when `recomputed` operators keep nothing. All(): 0.
-  int64_t SavedBytes(int kind, UnitKind unit, OpSet recomputed, double samples, double share = 1) const;
+  int64_t SavedBytes(int kind, UnitKind unit, OpSet recomputed, double samples, double share = 1) const {
+    return SavedBytesOf(recomputed.all() || samples <= 0 ? 0 : SavedOfSample(kind, unit, recomputed, share), samples);
+  }
+  // The same in two steps, where one asks for several numbers of samples.
+  double SavedOfSample(int kind, UnitKind unit, OpSet recomputed, double share = 1) const;
+  static int64_t SavedBytesOf(double of_sample, double samples) {
+    return samples > 0 ? static_cast<int64_t>(of_sample * samples + 0.5) : 0;
+  }
   // Of the unit between the two halves of a backward as the engine runs them, the gradient of its output included.
   int64_t WaitingBytes(int kind, UnitKind unit, double samples, double share = 1) const;
   // Of what is counted: what was measured of the unit's saved bytes.

@@ -134,7 +134,10 @@ class EngineActivations {
         recompute_(duty.tp_share < 1 ? duty.recompute.Without(kSummed) : duty.recompute),
         by_unit_(TraitsOf(duty.schedule).by_ministage && SharesState(duty) && ZeroOf(duty) == 3),
         splits_(TraitsOf(duty.schedule).splits_backward),
-        keeps_all_(TraitsOf(duty.schedule).keeps_all) {}
+        keeps_all_(TraitsOf(duty.schedule).keeps_all),
+        kept_of_layer_(costs.SavedOfSample(duty.kind, kLayerUnit, recompute_, duty.tp_share)),
+        saved_of_layer_(costs.SavedOfSample(duty.kind, kLayerUnit, OpSet::None(), duty.tp_share)),
+        saved_of_head_(duty.head ? costs.SavedOfSample(duty.kind, kHeadUnit, OpSet::None(), duty.tp_share) : 0) {}
 
   At Peak(const Turn& turn, int64_t most_layer_samples) const {
     At peak;
@@ -153,14 +156,14 @@ class EngineActivations {
     const int64_t put_off = Waiting(turn.waiting);
     if (duty_.head) {
       const int64_t layers = by_unit_ ? passed : passed - freed;
-      take({Boundary(layers + turn.left + gradients + turn.own + turn.inputs),
-            Layers(layers) + Saved(kHeadUnit, at_head) + put_off, Workspace(kHeadUnit, turn.own)});
+      take({Boundary(layers + turn.left + gradients + turn.own + turn.inputs), Layers(layers) + Head(at_head) + put_off,
+            Workspace(kHeadUnit, turn.own)});
     }
     if (duty_.layers > 0) {
       const int64_t layers = passed - freed;
       const int64_t waiting = by_unit_ ? turn.left - turn.own : duty_.head ? turn.left - turn.own : turn.gradients;
-      const int64_t again = Saved(kLayerUnit, turn.own) - Layers(turn.own);
-      const int64_t head_saved = by_unit_ || !duty_.head ? 0 : Saved(kHeadUnit, turn.left - turn.own);
+      const int64_t again = Costs::SavedBytesOf(saved_of_layer_, static_cast<double>(turn.own)) - Layers(turn.own);
+      const int64_t head_saved = by_unit_ || !duty_.head ? 0 : Head(turn.left - turn.own);
       take({Boundary(layers + gradients + waiting + 2 * turn.own + turn.inputs), Layers(layers) + again + head_saved + put_off,
             Workspace(kLayerUnit, turn.own)});
       // At the first layer, where all the others of the microbatch wait already.
@@ -181,7 +184,7 @@ class EngineActivations {
   // The head's forward: its logits are the largest temporary of a forward. `left`: with the microbatch's own.
   At Forward(const Turn& turn, int64_t all) const {
     const int64_t layers = duty_.layers * (by_unit_ ? all : turn.left), inputs = by_unit_ ? all : turn.left;
-    return {Boundary(layers + inputs) + Leaving(turn), Layers(layers) + Saved(kHeadUnit, turn.left) + Waiting(turn.waiting),
+    return {Boundary(layers + inputs) + Leaving(turn), Layers(layers) + Head(turn.left) + Waiting(turn.waiting),
             Workspace(kHeadUnit, turn.own)};
   }
 
@@ -190,20 +193,17 @@ class EngineActivations {
     if (by_unit_) return {Boundary(turn.left), 0, Workspace(kEmbeddingUnit, turn.own)};
     const int64_t others = turn.left - turn.own, layers = duty_.ministages > 1 ? 0 : std::min(passed, duty_.layers * others);
     const int64_t at_head = duty_.head && duty_.ministages == 1 ? others : 0;
-    return {Boundary(layers + at_head + turn.own), Layers(layers) + Saved(kHeadUnit, at_head),
-            Workspace(kEmbeddingUnit, turn.own)};
+    return {Boundary(layers + at_head + turn.own), Layers(layers) + Head(at_head), Workspace(kEmbeddingUnit, turn.own)};
   }
 
   // The gradient that was handed over last, until something else is.
   int64_t Leaving(const Turn& turn) const { return duty_.num_stages > 1 && !duty_.embedding ? Boundary(turn.own) : 0; }
   int64_t Boundary(int64_t samples) const { return costs_.BoundaryBytes(static_cast<double>(samples)); }
-  int64_t Layers(int64_t samples) const {
-    return costs_.SavedBytes(duty_.kind, kLayerUnit, recompute_, static_cast<double>(samples), duty_.tp_share);
-  }
-  int64_t Saved(UnitKind unit, int64_t samples) const {
+  int64_t Layers(int64_t samples) const { return Costs::SavedBytesOf(kept_of_layer_, static_cast<double>(samples)); }
+  // No samples where there is no head.
+  int64_t Head(int64_t samples) const {
     const auto kept = static_cast<double>(samples);
-    const int64_t rows = unit == kHeadUnit && duty_.tp_share < 1 ? costs_.RowBytes(kept) : 0;
-    return costs_.SavedBytes(duty_.kind, unit, OpSet::None(), kept, duty_.tp_share) + rows;
+    return Costs::SavedBytesOf(saved_of_head_, kept) + (duty_.tp_share < 1 ? costs_.RowBytes(kept) : 0);
   }
   // What stays of a layer between the halves of its backward.
   int64_t Waiting(int64_t samples) const {
@@ -215,10 +215,11 @@ class EngineActivations {
 
   const Costs& costs_;
   const RankDuty& duty_;
-  const OpSet recompute_;  // of what frees something
-  const bool by_unit_;     // all microbatches pass a unit before the next
-  const bool splits_;      // a backward comes in halves
-  const bool keeps_all_;   // all forwards come before the first backward
+  const OpSet recompute_;                                        // of what frees something
+  const bool by_unit_;                                           // all microbatches pass a unit before the next
+  const bool splits_;                                            // a backward comes in halves
+  const bool keeps_all_;                                         // all forwards come before the first backward
+  const double kept_of_layer_, saved_of_layer_, saved_of_head_;  // of a sample; of a layer also what is recomputed
 };
 
 // Whether a turn can be the peak beside those that were looked at: more of nothing than before is none.

@@ -110,10 +110,10 @@ class Activations {
     boundary_all_ = costs.BoundaryBytes(samples);
     boundary_ = costs.BoundaryBytes(m);
     layer_boundaries_ = costs.BoundaryBytes(layer_samples);
-    layer_saved_ = costs.SavedBytes(duty.kind, kLayer, duty.recompute, layer_samples, duty.tp_share);
+    const double layer_of_sample = costs.SavedOfSample(duty.kind, kLayer, duty.recompute, duty.tp_share);
+    layer_saved_ = Costs::SavedBytesOf(layer_of_sample, layer_samples);
     embedding_saved_ = duty.embedding ? costs.SavedBytes(duty.kind, kEmbedding, OpSet::None(), samples, duty.tp_share) : 0;
-    again_ = costs.SavedBytes(duty.kind, kLayer, OpSet::None(), m, duty.tp_share) -
-             costs.SavedBytes(duty.kind, kLayer, duty.recompute, m, duty.tp_share);
+    again_ = costs.SavedBytes(duty.kind, kLayer, OpSet::None(), m, duty.tp_share) - Costs::SavedBytesOf(layer_of_sample, m);
     if (!duty.offload_activations) return;
     // The current microbatch's and the next one's stay.
     host_ = layer_boundaries_;

@@ -29,7 +29,9 @@ RankBytes::RankBytes(const Costs& costs, int kind, const ModelSlice& slice)
       own_(ShapeOf(costs.workload().model, slice)),
       seq_len_(costs.workload().seq_len),
       dtype_(costs.workload().dtype) {
-  for (const UnitSpec& unit : ParameterLayout(own_)) elements_[PlaceOf(unit.kind)] = unit.num_elements;
+  ModelShape of_one_layer = own_;  // all have as many
+  of_one_layer.num_layers = 1;
+  for (const UnitSpec& unit : ParameterLayout(of_one_layer)) elements_[PlaceOf(unit.kind)] = unit.num_elements;
   for (const UnitKind unit : {UnitKind::kEmbedding, UnitKind::kLayer, UnitKind::kHead}) {
     if (!whole_) saved_[PlaceOf(unit)] = UnitOperators(own_, unit, 1, seq_len_, dtype_);
   }

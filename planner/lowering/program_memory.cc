@@ -9,7 +9,7 @@
 
 #include "common/model/layer_table.h"
 #include "common/program/launch_ahead.h"
-#include "planner/costs/rank_bytes.h"
+#include "planner/lowering/program_bytes.h"
 
 namespace motley::planner {
 namespace {
@@ -45,7 +45,7 @@ class Ledger {
  public:
   Ledger(const Costs& costs, int kind, const Program& program, const ModelSlice& slice)
       : costs_(costs),
-        bytes_(costs, kind, slice),
+        bytes_(costs, kind, slice, program),
         program_(program),
         as_engine_(costs.workload().state == StateKeeping::kEngine),
         behind_(costs.LaunchesAhead(kind) ? kMostUnfinishedPasses - 1 : 0),
@@ -57,9 +57,9 @@ class Ledger {
   }
 
   ActivationBytes Peak() {
-    const size_t count = program_.instructions.size();
-    for (at_ = 0; at_ < count; ++at_) {
-      while (as_engine_ && next_receive_ < count && (next_receive_ <= at_ || !IsReceive(next_receive_))) ++next_receive_;
+    if (as_engine_) FindReceives();
+    for (at_ = 0; at_ < program_.instructions.size(); ++at_) {
+      while (next_receive_ < receives_.size() && receives_[next_receive_].at <= at_) ++next_receive_;
       std::visit([this](const auto& op) { Walk(op); }, program_.instructions[at_].op);
     }
     return peak_;
@@ -88,24 +88,21 @@ class Ledger {
   };
 
   // The embedding's input are tokens, counted with what it saves; the head's output is a number.
-  Sizes SizesOf(int32_t unit, int32_t microbatch) const {
-    const double samples = SamplesOf(microbatch);
+  Sizes SizesOf(int32_t unit, int32_t microbatch) {
     const UnitKind unit_kind = UnitKindOf(program_, unit);
-    const int64_t boundary = costs_.BoundaryBytes(samples);
-    const int64_t rows = unit_kind == UnitKind::kHead && summed_[unit] ? costs_.RowBytes(samples) : 0;
+    const int64_t boundary = BoundaryOf(microbatch);
+    const int64_t rows = unit_kind == UnitKind::kHead && summed_[unit] ? bytes_.Rows(microbatch) : 0;
     return {unit_kind == UnitKind::kEmbedding ? 0 : boundary, unit_kind == UnitKind::kHead ? 0 : boundary,
-            SavedWithout(OpSet::None(), unit, microbatch) + rows, bytes_.Workspace(unit_kind, samples)};
+            SavedWithout(OpSet::None(), unit, microbatch) + rows, bytes_.Workspace(unit, microbatch)};
   }
-  double SamplesOf(int32_t microbatch) const { return static_cast<double>(program_.microbatches[microbatch].samples); }
   // What stays of a unit beside its input when nothing is kept of these operators.
-  int64_t SavedWithout(OpSet operators, int32_t unit, int32_t microbatch) const {
-    const UnitKind unit_kind = UnitKindOf(program_, unit);
-    if (as_engine_ && unit_kind == UnitKind::kEmbedding) return 0;  // tokens
-    return bytes_.Saved(unit_kind, operators, SamplesOf(microbatch));
+  int64_t SavedWithout(OpSet operators, int32_t unit, int32_t microbatch) {
+    if (as_engine_ && UnitKindOf(program_, unit) == UnitKind::kEmbedding) return 0;  // tokens
+    return bytes_.Saved(operators, unit, microbatch);
   }
   // The same of what a rank recomputes. What the ranks of a tensor-parallel unit have summed between two segments stays: making
   // it again would need them all.
-  int64_t KeptWithout(OpSet operators, int32_t unit, int32_t microbatch) const {
+  int64_t KeptWithout(OpSet operators, int32_t unit, int32_t microbatch) {
     const int64_t kept = SavedWithout(operators, unit, microbatch);
     if (!summed_[unit] || !operators.Has(Op::kAttnOut)) return kept;
     const OpSet sum = OpSet().With(Op::kAttnOut);
@@ -133,8 +130,7 @@ class Ledger {
   // what its kernels take for themselves. What is not kept of the first half is gone by then.
   void TouchLayerForward(const Sizes& s, OpSet recomputed, int32_t unit, int32_t microbatch) {
     Touch(0, SavedWithout(mlp_half_, unit, microbatch), s.workspace);
-    Touch(s.output, KeptWithout(attention_half_ & recomputed, unit, microbatch),
-          bytes_.LayerForwardWorkspace(SamplesOf(microbatch)));
+    Touch(s.output, KeptWithout(attention_half_ & recomputed, unit, microbatch), bytes_.LayerForwardWorkspace(microbatch));
   }
   // Without keeping, internals still exist while the unit runs (an upper bound). The first of two segments counts as the unit,
   // the second works in what is there.
@@ -186,11 +182,11 @@ class Ledger {
       const Sizes s = SizesOf(unit, microbatch);
       const UnitKind kind = UnitKindOf(program_, unit);
       if (as_engine_ && kind == UnitKind::kHead) WaitHead();
-      Touch(s.input, 0, as_engine_ ? bytes_.BackwardInputWorkspace(kind, SamplesOf(microbatch)) : s.workspace);
+      Touch(s.input, 0, as_engine_ ? bytes_.BackwardInputWorkspace(unit, microbatch) : s.workspace);
       if (!IsLastBackward(b.segment)) return;
       if (as_engine_) {
         FreeGradients(unit, s);
-        live_.saved += WaitingOf(unit, microbatch) - s.saved;
+        live_.saved += bytes_.Waiting(unit, microbatch) - s.saved;
       } else {
         live_.boundaries += s.input;
       }
@@ -202,19 +198,16 @@ class Ledger {
     ForCells(b, true, [&](int32_t unit, int32_t microbatch) {
       const Sizes s = SizesOf(unit, microbatch);
       const UnitKind kind = UnitKindOf(program_, unit);
-      Touch(0, 0, as_engine_ ? bytes_.BackwardWeightWorkspace(kind, SamplesOf(microbatch)) : s.workspace);
+      Touch(0, 0, as_engine_ ? bytes_.BackwardWeightWorkspace(unit, microbatch) : s.workspace);
       if (!IsLastBackward(b.segment)) return;
       if (as_engine_) {
-        live_.saved -= WaitingOf(unit, microbatch);
+        live_.saved -= bytes_.Waiting(unit, microbatch);
         if (kind == UnitKind::kHead) live_.saved -= std::exchange(head_waits_, 0);
       } else {
         live_.boundaries -= s.output + s.input;
         live_.saved -= s.saved;
       }
     });
-  }
-  int64_t WaitingOf(int32_t unit, int32_t microbatch) const {
-    return bytes_.Waiting(UnitKindOf(program_, unit), SamplesOf(microbatch));
   }
   // The gradients of a head's weights, and of the table that a tied one shares.
   void WaitHead() {
@@ -250,7 +243,7 @@ class Ledger {
 
   // What a border's other side makes or needs lives here, whole, from its first piece's receipt or until its last one is sent,
   // which takes about as long as another pass. Where none is launched ahead the pass behind an activation's mostly waits.
-  int64_t BoundaryOf(int32_t microbatch) const { return costs_.BoundaryBytes(SamplesOf(microbatch)); }
+  int64_t BoundaryOf(int32_t microbatch) { return bytes_.Boundary(microbatch); }
   template <typename Op>
   void Send(const Op& op, size_t more_passes, Pieces& pieces) {
     int64_t& sent = pieces.Of(op);
@@ -278,20 +271,25 @@ class Ledger {
   }
 
   // What its lane may begin has its room: on a card a lane issues what waits for nothing more.
-  bool IsReceive(size_t i) const { return LaneOf(program_.instructions[i].op) == Lane::kReceive; }
-  int64_t AwaitedBytes() {
-    if (!as_engine_) return 0;
-    int64_t bytes = 0;
-    std::vector<HandOver> counted;
-    for (size_t i = next_receive_; i < program_.instructions.size(); ++i) {
-      if (!IsReceive(i)) continue;
+  struct Awaited {
+    size_t at = 0, ready = 0;  // an instruction, and the first one at which it waits for nothing
+    std::optional<HandOver> hand_over;
+  };
+  void FindReceives() {
+    for (size_t i = 0; i < program_.instructions.size(); ++i) {
       const Instruction& next = program_.instructions[i];
-      const std::optional<HandOver> hand_over = HandOverOf(next);
-      if (!hand_over || (!next.after.empty() && static_cast<size_t>(next.after.back()) >= at_)) break;
-      const auto is_of_cell = [&](const HandOver& other) { return other.IsOfCell(*hand_over); };
-      if (std::any_of(counted.begin(), counted.end(), is_of_cell)) continue;
-      counted.push_back(*hand_over);
-      bytes += RoomOf(*hand_over);
+      if (LaneOf(next.op) != Lane::kReceive) continue;
+      receives_.push_back({i, next.after.empty() ? 0 : static_cast<size_t>(next.after.back()) + 1, HandOverOf(next)});
+    }
+  }
+  int64_t AwaitedBytes() {
+    int64_t bytes = 0;
+    for (size_t i = next_receive_; i < receives_.size(); ++i) {
+      const std::optional<HandOver>& hand_over = receives_[i].hand_over;
+      if (!hand_over || receives_[i].ready > at_) break;
+      const auto first = receives_.begin() + static_cast<std::ptrdiff_t>(next_receive_);
+      const auto is_of_cell = [&](const Awaited& other) { return other.hand_over->IsOfCell(*hand_over); };
+      if (std::none_of(first, first + static_cast<std::ptrdiff_t>(i - next_receive_), is_of_cell)) bytes += RoomOf(*hand_over);
     }
     return bytes;
   }
@@ -330,7 +328,7 @@ class Ledger {
   void Walk(const OptimizerStep&) {}
 
   const Costs& costs_;
-  const RankBytes bytes_;
+  ProgramBytes bytes_;
   const Program& program_;
   const bool as_engine_;
   const OpSet attention_half_ = HalfOf(true), mlp_half_ = HalfOf(false);
@@ -338,7 +336,9 @@ class Ledger {
   std::vector<bool> held_;    // by unit
   std::vector<bool> summed_;  // by unit: inside, over a tensor-parallel group
   Pieces activations_, gradients_;
-  size_t at_ = 0, next_receive_ = 0;  // instructions
+  size_t at_ = 0;  // instruction
+  std::vector<Awaited> receives_;
+  size_t next_receive_ = 0;  // of them
   ActivationBytes live_, peak_;
   int64_t head_waits_ = 0;
   struct Passing {

@@ -115,9 +115,12 @@ void SnapShares(const ModelShape& model, Plan* plan) {
 
 SliceElements ElementsOf(const ModelShape& model, const ModelSlice& slice) {
   SliceElements elements;
-  for (const UnitSpec& unit : ParameterLayout(slice.whole() ? model : ShapeOf(model, slice))) {
-    elements.all.push_back(unit.num_elements);
-    elements.divided.push_back(unit.divided_elements);
+  ModelShape of_one_layer = slice.whole() ? model : ShapeOf(model, slice);  // all have as many
+  of_one_layer.num_layers = 1;
+  for (const UnitSpec& unit : ParameterLayout(of_one_layer)) {
+    const int64_t units = unit.kind == UnitKind::kLayer ? model.num_layers : 1;
+    elements.all.insert(elements.all.end(), static_cast<size_t>(units), unit.num_elements);
+    elements.divided.insert(elements.divided.end(), static_cast<size_t>(units), unit.divided_elements);
   }
   return elements;
 }

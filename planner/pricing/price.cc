@@ -18,7 +18,6 @@
 #include "planner/plan/unit_slices.h"
 #include "planner/pricing/prediction.h"
 #include "planner/scheduling/make_schedule.h"
-#include "planner/util/lack_of_memory.h"
 
 namespace motley::planner {
 
@@ -57,15 +56,10 @@ std::string WhoDoesWhat(const Plan& plan) {
   return text.substr(std::min(text.find('\n'), text.size()));
 }
 
-// A schedule that was mended may keep more in flight than the search took it to.
-absl::Status FitsAsScheduled(const Evaluation& evaluation) {
-  if (evaluation.does_not_fit.empty()) return absl::OkStatus();
-  return LackOfMemory(evaluation.lacking_bytes, evaluation.does_not_fit.front());
-}
-
 class Fastest {
  public:
-  Fastest(const Setting& setting, std::vector<Contender>* contenders) : setting_(setting), all_(*contenders) {
+  Fastest(const Setting& setting, std::vector<Contender>* contenders, PriceBook* prices)
+      : setting_(setting), all_(*contenders), prices_(*prices) {
     for (size_t i = 0; i < all_.size(); ++i) {
       if (all_[i].price == 0 && PriceNodes(setting, *all_[i].plan) == 0) all_[i].price = Idealised(i);
       all_[i].price > 0 ? Offer(i) : unknown_.push_back(i);
@@ -82,9 +76,10 @@ class Fastest {
       }
       std::vector<absl::Status> status(asked.size());
       InParallel(asked.size(), [&](size_t k) {
-        const absl::StatusOr<Evaluation> priced = Price(setting_, *all_[asked[k]].plan);
-        status[k] = priced.ok() ? FitsAsScheduled(*priced) : priced.status();
-        if (status[k].ok()) all_[asked[k]].price = priced->plan.predicted.step_seconds;
+        const absl::StatusOr<PriceBook::Known> priced = prices_.PriceOf(setting_, *all_[asked[k]].plan);
+        // A schedule that was mended may keep more in flight than the search took it to.
+        status[k] = priced.ok() ? priced->fits : priced.status();
+        if (status[k].ok()) all_[asked[k]].price = priced->seconds;
       });
       for (size_t k = 0; k < asked.size(); ++k) {
         if (status[k].ok()) Offer(asked[k]);
@@ -117,6 +112,7 @@ class Fastest {
 
   const Setting& setting_;
   std::vector<Contender>& all_;
+  PriceBook& prices_;
   std::vector<size_t> unknown_;  // without a price at first, the fastest by Evaluate first
   std::optional<size_t> best_;
 };
@@ -187,8 +183,9 @@ int64_t PriceNodes(const Setting& setting, const Plan& plan) {
   return kNodesAPass * Passes(plan);
 }
 
-absl::StatusOr<size_t> FindFastest(const Setting& setting, std::vector<Contender>* contenders) {
-  return Fastest(setting, contenders).Find();
+absl::StatusOr<size_t> FindFastest(const Setting& setting, std::vector<Contender>* contenders, PriceBook* prices) {
+  PriceBook own;
+  return Fastest(setting, contenders, prices != nullptr ? prices : &own).Find();
 }
 
 }  // namespace motley::planner

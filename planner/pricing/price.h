@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "planner/plan/plan.h"
 #include "planner/pricing/evaluate.h"
+#include "planner/pricing/price_book.h"
 #include "planner/setting/setting.h"
 
 namespace motley::planner {
@@ -29,6 +30,7 @@ struct Contender {
 };
 // Whose Price is least; of equals the first. Plans that are much slower by Evaluate are not priced, nor is one twice. Fills in
 // the prices that it found. FAILED_PRECONDITION: none can be lowered; there is none. RESOURCE_EXHAUSTED: none fits as scheduled.
-absl::StatusOr<size_t> FindFastest(const Setting& setting, std::vector<Contender>* contenders);
+// `prices`: known ones of the setting.
+absl::StatusOr<size_t> FindFastest(const Setting& setting, std::vector<Contender>* contenders, PriceBook* prices = nullptr);
 
 }  // namespace motley::planner

@@ -1,6 +1,7 @@
 #include "planner/search/polish.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -12,6 +13,7 @@
 #include "planner/plan/each_rank.h"
 #include "planner/pricing/worst_memory.h"
 #include "planner/search/plan_moves.h"
+#include "planner/search/seen_plans.h"
 
 namespace motley::planner {
 namespace {
@@ -20,7 +22,7 @@ constexpr size_t kConfirmed = 3;          // best estimates of a round that are 
 constexpr size_t kMostConfirmed = 16;     // of small steps, whose simulation costs little
 constexpr size_t kConfirmedTasks = 8000;  // of all simulations of a round together
 constexpr size_t kLeaps = 5;              // first moves of two that are followed
-constexpr double kWorthIt = 0.999;        // a gain below a thousandth is noise of the model
+constexpr double kWorthIt = ClimbScore::kWorthIt;
 constexpr double kEstimatorError = 1.03;  // estimates up to this factor above the best may still be better
 
 constexpr size_t kRepaired = 2;   // of those that lack memory but are fast
@@ -41,14 +43,7 @@ void ForEachKnownRank(const Setting& setting, Plan* plan, Function function) {
   });
 }
 
-// Fitting comes first, then speed.
-struct Score {
-  double overflow = 0, seconds = 0;
-  bool Better(const Score& other) const {
-    if (overflow > 0 || other.overflow > 0) return overflow < other.overflow * kWorthIt;
-    return seconds < other.seconds * kWorthIt;
-  }
-};
+using Score = ClimbScore;
 
 Score ScoreOf(const Setting& setting, const Evaluation& evaluation) {
   const double worst = evaluation.does_not_fit.empty() ? 0 : WorstMemory(setting, evaluation.plan);
@@ -84,12 +79,12 @@ struct Candidate {
 struct Shortlist {
   std::vector<Candidate> fitting, lacking;
 };
-Shortlist Estimate(const Setting& setting, const std::vector<Move>& moves, const Score& score) {
+Shortlist Estimate(const Setting& setting, const std::vector<Move>& moves, const Score& score, SeenPlans* seen) {
   Shortlist list;
   for (size_t i = 0; i < moves.size(); ++i) {
     if (!setting.MayBe(moves[i].plan)) continue;
-    const auto price = EstimatePlan(setting, moves[i].plan);
-    if (!price.ok()) continue;  // breaks a rule of its schedule: not a neighbour
+    const std::optional<QuickPrice> price = seen->Estimate(setting, moves[i].plan);
+    if (!price) continue;  // breaks a rule of its schedule: not a neighbour
     const double overflow = std::max(0.0, price->worst_memory - 1);
     if (overflow > score.overflow) {
       if (price->step_seconds < score.seconds * kWorthIt) list.lacking.push_back({0, price->step_seconds, i});
@@ -105,8 +100,8 @@ Shortlist Estimate(const Setting& setting, const std::vector<Move>& moves, const
 
 class Climber {
  public:
-  Climber(const Setting& setting, Evaluation start, SearchBudget* budget)
-      : setting_(setting), budget_(*budget), best_(std::move(start)), score_(ScoreOf(setting, best_)) {}
+  Climber(const Setting& setting, Evaluation start, SearchBudget* budget, SeenPlans* seen)
+      : setting_(setting), budget_(*budget), seen_(*seen), best_(std::move(start)), score_(ScoreOf(setting, best_)) {}
 
   Evaluation Climb() {
     while (in_budget_ && (Step() || Leap())) {
@@ -123,11 +118,12 @@ class Climber {
   Around LookAround(const Plan& plan) {
     Around around{Neighbours(setting_, plan), {}};
     in_budget_ = budget_.Spend(EstimateNodes(setting_) * static_cast<int64_t>(around.moves.size()));
-    if (in_budget_) around.list = Estimate(setting_, around.moves, score_);
+    if (in_budget_) around.list = Estimate(setting_, around.moves, score_, &seen_);
     return around;
   }
 
-  bool Accept(absl::StatusOr<Evaluation> priced) {
+  // What is not better stays as it is.
+  bool Accept(absl::StatusOr<Evaluation>&& priced) {
     if (!priced.ok()) return false;
     in_budget_ = budget_.Charge(*priced);
     const Score other = ScoreOf(setting_, *priced);
@@ -137,6 +133,22 @@ class Climber {
     return true;
   }
 
+  // The same of a plan that is yet to be simulated, unless some climber has: what was no better costs as much, and no time.
+  // `refused`: the evaluation, where there was one.
+  bool AcceptPlan(Plan plan, std::optional<Evaluation>* refused) {
+    const LayoutDigest digest = DigestOf(plan);
+    if (const auto known = seen_.Find(digest); known && !known->score.Better(score_)) {
+      in_budget_ = budget_.ChargeTasks(known->tasks);
+      return false;
+    }
+    absl::StatusOr<Evaluation> priced = Evaluate(setting_, std::move(plan));
+    if (!priced.ok()) return false;
+    seen_.Note(digest, {ScoreOf(setting_, *priced), priced->graph.tasks.size()});
+    if (Accept(std::move(priced))) return true;
+    *refused = *std::move(priced);
+    return false;
+  }
+
   size_t Confirmed() const {
     return std::clamp(kConfirmedTasks / std::max<size_t>(1, best_.graph.tasks.size()), kConfirmed, kMostConfirmed);
   }
@@ -144,9 +156,12 @@ class Climber {
   // To the best neighbour that the simulator confirms.
   bool Step() {
     around_ = LookAround(best_.plan);
+    refused_.clear();
     const std::vector<Candidate>& fitting = around_.list.fitting;
     for (size_t i = 0; i < fitting.size() && i < Confirmed() && in_budget_; ++i) {
-      if (Accept(Evaluate(setting_, around_.moves[fitting[i].index].plan))) return true;
+      std::optional<Evaluation> refused;
+      if (AcceptPlan(around_.moves[fitting[i].index].plan, &refused)) return true;
+      if (i < kLeaps) refused_.push_back(std::move(refused));
     }
     for (const Candidate& candidate : around_.list.lacking) {
       if (!in_budget_) break;
@@ -161,12 +176,14 @@ class Climber {
       Candidate candidate;
       Plan plan;
     };
-    const auto here = EstimatePlan(setting_, best_.plan);
-    if (!here.ok()) return false;
+    const std::optional<QuickPrice> here = seen_.Estimate(setting_, best_.plan);
+    if (!here) return false;
     std::vector<Second> ends;
     const std::vector<Candidate> first = around_.list.fitting;
     for (size_t i = 0; i < first.size() && i < kLeaps && in_budget_; ++i) {
-      auto priced = Evaluate(setting_, std::move(around_.moves[first[i].index].plan));
+      const absl::StatusOr<Evaluation> priced = i < refused_.size() && refused_[i]
+                                                    ? *std::move(refused_[i])
+                                                    : Evaluate(setting_, std::move(around_.moves[first[i].index].plan));
       if (!priced.ok() || !(in_budget_ = budget_.Charge(*priced))) continue;
       Around next = LookAround(priced->plan);
       const std::vector<Candidate>& fitting = next.list.fitting;
@@ -177,16 +194,19 @@ class Climber {
     }
     std::sort(ends.begin(), ends.end(), [](const Second& a, const Second& b) { return a.candidate < b.candidate; });
     for (size_t i = 0; i < ends.size() && i < Confirmed() && in_budget_; ++i) {
-      if (Accept(Evaluate(setting_, std::move(ends[i].plan)))) return true;
+      std::optional<Evaluation> refused;
+      if (AcceptPlan(std::move(ends[i].plan), &refused)) return true;
     }
     return false;
   }
 
   const Setting& setting_;
   SearchBudget& budget_;
+  SeenPlans& seen_;
   Evaluation best_;
   Score score_;
-  Around around_;  // best_, where Step found nothing
+  Around around_;                                   // best_, where Step found nothing
+  std::vector<std::optional<Evaluation>> refused_;  // by Step: the first of around_.list.fitting, a leap's first moves
   bool in_budget_ = true;
 };
 
@@ -212,9 +232,10 @@ SearchBudget BudgetOf(const PlanRequest& request) {
   return budget;
 }
 
-absl::StatusOr<Evaluation> Polish(const Setting& setting, Plan plan, SearchBudget* budget) {
+absl::StatusOr<Evaluation> Polish(const Setting& setting, Plan plan, SearchBudget* budget, SeenPlans* seen) {
   MOTLEY_ASSIGN_OR_RETURN(Evaluation start, Evaluate(setting, std::move(plan)));
-  return Climber(setting, std::move(start), budget).Climb();
+  SeenPlans own;
+  return Climber(setting, std::move(start), budget, seen != nullptr ? seen : &own).Climb();
 }
 
 }  // namespace motley::planner

@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "planner/plan/plan.h"
 #include "planner/pricing/evaluate.h"
+#include "planner/search/seen_plans.h"
 #include "planner/setting/setting.h"
 
 namespace motley::planner {
@@ -26,11 +27,13 @@ struct SearchBudget {
   // Takes `count` nodes; false when the search must end.
   bool Spend(int64_t count);
   // A simulation that was made: a node for each of its tasks. False when it was the last one.
-  bool Charge(const Evaluation& evaluation) { return Spend(static_cast<int64_t>(evaluation.graph.tasks.size()) + 50); }
+  bool Charge(const Evaluation& evaluation) { return ChargeTasks(evaluation.graph.tasks.size()); }
+  bool ChargeTasks(size_t tasks) { return Spend(static_cast<int64_t>(tasks) + 50); }
 };
 SearchBudget BudgetOf(const PlanRequest& request);
 
 // The evaluation of the best plan found, at worst of `plan` itself. A plan that does not fit is improved towards fitting first.
-absl::StatusOr<Evaluation> Polish(const Setting& setting, Plan plan, SearchBudget* budget);
+// `seen`: what climbers of the setting have in common; what it knows costs the same budget.
+absl::StatusOr<Evaluation> Polish(const Setting& setting, Plan plan, SearchBudget* budget, SeenPlans* seen = nullptr);
 
 }  // namespace motley::planner

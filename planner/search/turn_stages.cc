@@ -29,6 +29,12 @@ struct Crew {
   int64_t usable_bytes = 0;                                          // least of its devices
 };
 
+int64_t InFlightAt(const TurnChoice& choice, size_t stage) {
+  if (stage + 1 == choice.groups.size()) return 1;  // waits for nobody
+  const auto own = static_cast<double>(choice.groups.size() - stage);
+  return std::min(choice.rounds, static_cast<int64_t>(std::ceil(own * choice.in_flight_factor)));
+}
+
 // What a stage does with so many layers.
 struct Answer {
   double seconds = 0;             // of all rounds
@@ -46,11 +52,7 @@ class StageCost {
   const std::vector<Crew>& crews() const { return crews_; }
   const std::vector<int64_t>& batches() const { return batches_; }  // by unit, in the crews' order
   const OpSet& Recompute(const Crew& crew, size_t step) const { return Ladder(crew)[step]; }
-  int64_t InFlight() const {
-    if (last()) return 1;  // waits for nobody
-    const auto own = static_cast<double>(choice_.groups.size() - stage_);
-    return std::min(choice_.rounds, static_cast<int64_t>(std::ceil(own * choice_.in_flight_factor)));
-  }
+  int64_t InFlight() const { return InFlightAt(choice_, stage_); }
 
   // Whether the limits allow units of such widths.
   bool MayBe() const {
@@ -335,6 +337,12 @@ std::vector<UnusedDevice> LeftOut(const Setting& setting, const TurnChoice& choi
 }
 
 }  // namespace
+
+std::vector<int64_t> InFlightOf(const TurnChoice& choice) {
+  std::vector<int64_t> in_flight;
+  for (size_t s = 0; s < choice.groups.size(); ++s) in_flight.push_back(InFlightAt(choice, s));
+  return in_flight;
+}
 
 absl::StatusOr<Plan> PlanTurns(const Setting& setting, const TurnChoice& choice) {
   if (choice.groups.size() == 1 && TraitsOf(choice.schedule).splits_backward) {

@@ -22,6 +22,9 @@ struct TurnChoice {
   bool offload_optimizer = false;  // to host memory, everywhere
 };
 
+// By stage: what the choice's factor comes to, and all that it decides.
+std::vector<int64_t> InFlightOf(const TurnChoice& choice);
+
 // Inside a group units take samples in proportion to their speed, all in `rounds` microbatches. Layers go one by one to the stage
 // that ends first with one more (exact for the slowest stage, whose times never fall in its layers). On every rank the first
 // operators of its ladder (plan_moves.h) are recomputed until it fits; shards are even where that fits, else by free memory.

@@ -59,7 +59,8 @@ struct Candidate {
 
 class AutoSearch {
  public:
-  explicit AutoSearch(const Setting& setting) : setting_(setting), budget_(BudgetOf(setting.request)) {}
+  AutoSearch(const Setting& setting, PriceBook* prices)
+      : setting_(setting), prices_(*prices), budget_(BudgetOf(setting.request)) {}
 
   absl::StatusOr<FoundPlan> Run() {
     AskStrategies();
@@ -305,7 +306,7 @@ class AutoSearch {
       contenders.push_back({&candidates_[i].plan, candidates_[i].price});
       which.push_back(i);
     }
-    MOTLEY_ASSIGN_OR_RETURN(const size_t fastest, FindFastest(setting_, &contenders));
+    MOTLEY_ASSIGN_OR_RETURN(const size_t fastest, FindFastest(setting_, &contenders, &prices_));
     for (size_t i = 0; i < which.size(); ++i) candidates_[which[i]].price = contenders[i].price;
     return which[fastest];
   }
@@ -324,10 +325,10 @@ class AutoSearch {
       asked.push_back(&candidate);
     }
     InParallel(asked.size(), [&](size_t i) {
-      const auto priced = Price(setting_, asked[i]->plan);
+      const auto priced = prices_.PriceOf(setting_, asked[i]->plan);
       if (!priced.ok()) return;
-      if (!priced->does_not_fit.empty()) asked[i]->fits = LackOfMemory(priced->lacking_bytes, priced->does_not_fit[0]);
-      asked[i]->price = priced->plan.predicted.step_seconds;
+      asked[i]->fits = priced->fits;
+      asked[i]->price = priced->seconds;
     });
     for (const Candidate& candidate : candidates_) NoteMiss(candidate.fits);
     std::erase_if(candidates_, [](const Candidate& candidate) { return !candidate.fits.ok(); });
@@ -344,10 +345,11 @@ class AutoSearch {
       absl::StatusOr<Evaluation> end = absl::UnknownError("not run");
     };
     std::vector<Climbed> climbed(starts.size());
+    SeenPlans seen;
     InParallel(starts.size(), [&](size_t i) {
       climbed[i].budget = budget_;
       climbed[i].budget.nodes = kClimbersAtOnce * budget_.nodes / static_cast<int64_t>(starts.size());
-      climbed[i].end = Polish(setting_, candidates_[starts[i]].plan, &climbed[i].budget);
+      climbed[i].end = Polish(setting_, candidates_[starts[i]].plan, &climbed[i].budget, &seen);
     });
     const std::string start = candidates_[0].origin;
     for (size_t i = 0; i < starts.size(); ++i) {
@@ -369,6 +371,7 @@ class AutoSearch {
   }
 
   const Setting& setting_;
+  PriceBook& prices_;
   SearchBudget budget_;
   std::vector<Candidate> candidates_;
   absl::Status why_not_;  // of what was offered, the nearest miss
@@ -376,8 +379,10 @@ class AutoSearch {
 
 }  // namespace
 
-absl::StatusOr<FoundPlan> SearchWhole(const Setting& setting) { return AutoSearch(setting).Run(); }
+absl::StatusOr<FoundPlan> SearchWhole(const Setting& setting, PriceBook* prices) { return AutoSearch(setting, prices).Run(); }
 
-absl::StatusOr<FoundPlan> SearchPart(const Setting& part, double known) { return AutoSearch(part).RunPart(known); }
+absl::StatusOr<FoundPlan> SearchPart(const Setting& part, double known, PriceBook* prices) {
+  return AutoSearch(part, prices).RunPart(known);
+}
 
 }  // namespace motley::planner

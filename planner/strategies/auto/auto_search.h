@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "planner/plan/plan.h"
+#include "planner/pricing/price_book.h"
 #include "planner/setting/setting.h"
 
 namespace motley::planner {
@@ -21,11 +22,11 @@ struct FoundPlan {
   double seconds = 0;  // its Price
 };
 
-// RESOURCE_EXHAUSTED: nothing fits; the nearest miss.
-absl::StatusOr<FoundPlan> SearchWhole(const Setting& setting);
+// `prices`: known ones of the setting. RESOURCE_EXHAUSTED: nothing fits; the nearest miss.
+absl::StatusOr<FoundPlan> SearchWhole(const Setting& setting, PriceBook* prices);
 
 // Steps 2 and 3 of a part, for plans that use all of its nodes (what uses fewer is another part's). `known`: the price of a plan
 // that is there already; infinite: there is none. What comes not near it is left early: RESOURCE_EXHAUSTED.
-absl::StatusOr<FoundPlan> SearchPart(const Setting& part, double known);
+absl::StatusOr<FoundPlan> SearchPart(const Setting& part, double known, PriceBook* prices);
 
 }  // namespace motley::planner

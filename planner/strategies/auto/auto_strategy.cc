@@ -1,6 +1,7 @@
 // auto: the best plan of the whole language that a bounded search (auto_search.h) finds, of the whole cluster or of a part of it
 // (auto_parts.h). docs/inside/strategies/auto.md.
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 #include <vector>
@@ -23,16 +24,18 @@ constexpr double kFaster = 0.999;  // of a known plan; less is noise of the mode
 // The whole cluster's plan, or the one of a part that is faster.
 class PartSearch {
  public:
-  explicit PartSearch(const Setting& setting) : setting_(setting), begun_(absl::Now()), best_(SearchWhole(setting)) {}
+  explicit PartSearch(const Setting& setting) : setting_(setting), begun_(absl::Now()), best_(SearchWhole(setting, &prices_)) {}
 
   absl::StatusOr<Plan> Run() {
     const std::vector<ClusterPart> parts = PartsOf(setting_);
     // The whole is one of its parts: so what a part finds, whoever asks for that part alone finds too.
-    if (!parts.empty()) Keep(SearchPart(setting_, Known()));
+    if (!parts.empty()) Keep(SearchPart(setting_, Known(), &prices_));
     for (const ClusterPart& part : parts) {
       if (stopped_ || part.bound_seconds >= Known()) break;  // so are all that follow
       // Where nothing fits on all nodes, something may on fewer: no rank for which there are too few samples holds activations.
-      Try(part, [this](const Setting& alone) { return best_.ok() ? SearchPart(alone, Known()) : SearchWhole(alone); });
+      Try(part, [this](const Setting& alone, PriceBook* prices) {
+        return best_.ok() ? SearchPart(alone, Known(), prices) : SearchWhole(alone, prices);
+      });
     }
     if (!parts.empty() && best_.ok() && !stopped_) TryWhatIsUsed();
     MOTLEY_RETURN_IF_ERROR(best_.status());
@@ -55,7 +58,7 @@ class PartSearch {
     if (alone.request.deadline) *alone.request.deadline -= absl::Now() - begun_;
     stopped_ = alone.request.deadline && *alone.request.deadline <= absl::ZeroDuration();
     if (stopped_ || LeastLack(alone) > 0) return;
-    absl::StatusOr<FoundPlan> found = search(alone);
+    absl::StatusOr<FoundPlan> found = search(alone, &prices_of_parts_[part.devices]);
     if (!IsFaster(found) || !FitsTheWhole(found->plan)) return;
     found->plan.predicted.notes.push_back(absl::StrCat("the best of ", part.nodes, " alone; all nodes together ",
                                                        best_.ok() ? "take longer" : "have no plan that fits"));
@@ -79,6 +82,8 @@ class PartSearch {
 
   const Setting& setting_;
   const absl::Time begun_;
+  PriceBook prices_;
+  std::map<std::vector<int>, PriceBook> prices_of_parts_;  // by devices
   absl::StatusOr<FoundPlan> best_;
   bool stopped_ = false;  // by the deadline
 };

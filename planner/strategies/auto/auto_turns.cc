@@ -43,6 +43,23 @@ size_t Affordable(size_t pieces, int64_t cost, SearchBudget* budget) {
   return budget->Spend(cost * static_cast<int64_t>(pieces)) ? pieces : 0;
 }
 
+// Choices that were tried. The best so far is no worse than any of them, so none needs to be made again: not the same choice, and
+// none that asks for the same number in flight by another factor.
+class Tried {
+ public:
+  explicit Tried(const TurnChoice& first) { IsNew(first); }
+  bool IsNew(const TurnChoice& choice) {
+    return seen_
+        .emplace(choice.groups, choice.tp, choice.rounds, InFlightOf(choice), choice.schedule, choice.zero_stage,
+                 choice.offload_optimizer)
+        .second;
+  }
+
+ private:
+  std::set<std::tuple<std::vector<std::vector<int>>, std::vector<int>, int64_t, std::vector<int64_t>, ScheduleFamily, int, bool>>
+      seen_;
+};
+
 class TurnSearch {
  public:
   TurnSearch(const Setting& setting, SearchBudget* budget)
@@ -208,12 +225,14 @@ class TurnSearch {
   // One thing after the other, each from the best so far; and once more, as one may have opened another.
   Candidate Vary(Candidate best) const {
     const double before = best.found.seconds;
-    best = VaryOnce(std::move(best));
-    return best.found.seconds < before ? VaryOnce(std::move(best)) : best;
+    Tried tried(best.choice);
+    best = VaryOnce(std::move(best), &tried);
+    return best.found.seconds < before ? VaryOnce(std::move(best), &tried) : best;
   }
 
-  Candidate VaryOnce(Candidate best) const {
+  Candidate VaryOnce(Candidate best, Tried* tried) const {
     const auto consider = [&](TurnChoice choice) {
+      if (!tried->IsNew(choice)) return;
       auto found = Try(std::move(choice), best.from);
       if (found && *found < best) best = *std::move(found);
     };
@@ -293,12 +312,14 @@ class TurnSearch {
   }
 
   void Climb(SearchBudget* budget, Candidate* best) const {
+    Tried tried(best->choice);
     for (bool better = true; better;) {
       better = false;
       const std::vector<TurnChoice> choices = Regrouped(setting_, best->choice);
       if (!budget->Spend(TurnNodes(setting_) * static_cast<int64_t>(choices.size()))) return;
       Candidate next = *best;
       for (const TurnChoice& choice : choices) {
+        if (!tried.IsNew(choice)) continue;
         auto found = Try(choice, best->from);
         if (found && *found < next) next = *std::move(found);
       }

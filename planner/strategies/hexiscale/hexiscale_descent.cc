@@ -41,6 +41,7 @@ double HexiscaleDescent::Run(HexiscaleLayout* layout) {
   double seconds = Price(layout);
   HexiscaleLayout from = *layout;
   priced_ = {Key(from)};
+  refitted_.clear();
   stopped_ = false;
   for (int worse = 0; worse < kPatience && !stopped_; ++worse) {
     round_seconds_ = kInfinity;
@@ -216,12 +217,30 @@ void HexiscaleDescent::TryJoins(const HexiscaleLayout& from) {
 // As it is, and with the layers of the pipelines that changed split anew.
 void HexiscaleDescent::TryRefitted(HexiscaleLayout layout, size_t pipeline, size_t other) {
   if (stopped_ || !Possible(layout)) return;
+  std::vector<int64_t> key = Key(layout);
+  key.insert(key.end(), {static_cast<int64_t>(pipeline), static_cast<int64_t>(other)});
+  if (!refitted_.insert(std::move(key)).second) return;  // both were tried
   HexiscaleLayout refitted = layout;
   const int replicas = static_cast<int>(layout.pipelines.size());
-  designer_->Refit(&refitted.pipelines[pipeline], replicas, layout.zero_stage);
-  if (other != pipeline) designer_->Refit(&refitted.pipelines[other], replicas, layout.zero_stage);
+  Refit(&refitted.pipelines[pipeline], replicas, layout.zero_stage);
+  if (other != pipeline) Refit(&refitted.pipelines[other], replicas, layout.zero_stage);
   Try(std::move(layout));
   Try(std::move(refitted));
+}
+
+// What suits a pipeline alone follows from its devices and batch, and pipelines mostly change one or two at a time.
+void HexiscaleDescent::Refit(HexiscalePipeline* pipeline, int replicas, int zero_stage) {
+  std::vector<int64_t> key = {pipeline->microbatch, pipeline->batch, replicas, zero_stage};
+  for (const HexiscaleStage& stage : pipeline->stages) {
+    key.insert(key.end(), stage.devices.begin(), stage.devices.end());
+    key.push_back(-1);
+  }
+  const auto [at, is_new] = suitable_.try_emplace(std::move(key));
+  if (is_new) {
+    HexiscalePipeline fitted = *pipeline;
+    if (designer_->Refit(&fitted, replicas, zero_stage)) at->second = std::move(fitted.stages);
+  }
+  if (!at->second.empty()) pipeline->stages = at->second;
 }
 
 void HexiscaleDescent::Try(HexiscaleLayout layout) {

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <set>
 #include <utility>
 #include <vector>
@@ -39,6 +40,7 @@ class HexiscaleDescent {
   void TryDivisions(const HexiscaleLayout& from);
   void TryJoins(const HexiscaleLayout& from);
   void TryRefitted(HexiscaleLayout layout, size_t pipeline, size_t other);
+  void Refit(HexiscalePipeline* pipeline, int replicas, int zero_stage);
   void Try(HexiscaleLayout layout);
   bool Possible(const HexiscaleLayout& layout) const;
   double Price(HexiscaleLayout* layout) const;
@@ -52,6 +54,8 @@ class HexiscaleDescent {
   double round_seconds_ = 0;  // of the best neighbour so far
   HexiscaleLayout round_;
   std::set<std::vector<int64_t>> priced_;
+  std::map<std::vector<int64_t>, std::vector<HexiscaleStage>> suitable_;  // stages by devices and batch; none: nothing suits
+  std::set<std::vector<int64_t>> refitted_;                               // with the pipelines that changed
 };
 
 }  // namespace motley::planner

@@ -354,18 +354,19 @@ HexiscalePipeline PipelineDesigner::Design(const PipelineQuestion& question) {
   return pipeline;
 }
 
-void PipelineDesigner::Refit(HexiscalePipeline* pipeline, int replicas, int zero_stage) {
+bool PipelineDesigner::Refit(HexiscalePipeline* pipeline, int replicas, int zero_stage) {
   Stages stages;
   for (const HexiscaleStage& stage : pipeline->stages) {
     stages.devices.push_back(stage.devices);
     stages.shapes.push_back(problem_->ShapeOf(stage.devices));
   }
   const Outcome outcome = Split(stages, pipeline->microbatch, pipeline->microbatches(), replicas, zero_stage, kInfinity);
-  if (outcome.layers.empty()) return;
+  if (outcome.layers.empty()) return false;
   for (size_t j = 0; j < stages.size(); ++j) {
     pipeline->stages[j].layers = outcome.layers[j];
     pipeline->stages[j].keep = !outcome.keep.empty() && outcome.keep[j];
   }
+  return true;
 }
 
 }  // namespace motley::planner

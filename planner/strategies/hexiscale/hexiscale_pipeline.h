@@ -35,7 +35,7 @@ class PipelineDesigner {
   // The fastest pipeline found for that batch; without stages: none fits.
   HexiscalePipeline Design(const PipelineQuestion& question);
   // Layers anew, with activations kept where memory allows (tuned), for the batch the pipeline now has.
-  void Refit(HexiscalePipeline* pipeline, int replicas, int zero_stage);
+  bool Refit(HexiscalePipeline* pipeline, int replicas, int zero_stage);
 
   int64_t designs() const { return designs_; }                          // not remembered ones
   int64_t least_missing_bytes() const { return least_missing_bytes_; }  // of the stages that did not fit; 0 = all did

@@ -75,6 +75,40 @@ TEST_F(MendedPriceTest, TheFastestThatFitsAsMendedIsChosen) {
   EXPECT_THAT(std::string(refused.message()), HasSubstr("n0/gpu0 (T4) needs"));
 }
 
+// Asked once or twice, by whichever strategy: what Price says.
+TEST_F(MendedPriceTest, ABookHasWhatPriceSays) {
+  const auto tight = UnlikeCards(as_mended_ - 1);
+  PriceBook prices;
+  for (const char* strategy : {"zorse", "auto"}) {
+    for (const OpSet recompute : {OpSet::None(), OpSet::All()}) {
+      Plan plan = Unequal(*tight, recompute);
+      plan.strategy = strategy;
+      const auto known = prices.PriceOf(*tight, plan);
+      const auto priced = Price(*tight, plan);
+      ASSERT_TRUE(known.ok() && priced.ok()) << known.status() << priced.status();
+      EXPECT_EQ(known->seconds, priced->plan.predicted.step_seconds);
+      EXPECT_EQ(known->fits.ok(), priced->does_not_fit.empty());
+      if (!known->fits.ok()) EXPECT_THAT(std::string(known->fits.message()), HasSubstr(priced->does_not_fit.front()));
+    }
+  }
+  Plan nobodys = Unequal(*tight);
+  nobodys.pipelines[0].stages[0].units[0].ranks[0].device = DeviceId("n7/gpu0");
+  EXPECT_FALSE(prices.PriceOf(*tight, nobodys).ok());
+  EXPECT_EQ(prices.PriceOf(*tight, nobodys).status(), Price(*tight, nobodys).status());
+}
+
+// A plan that was finished has a schedule of its own, which the book's other plans lack.
+TEST_F(MendedPriceTest, ABookDoesNotTakeAFinishedPlanForItsLayout) {
+  const auto setting = UnlikeCards();
+  PriceBook prices;
+  const auto as_made = Price(*setting, Unequal(*setting));
+  ASSERT_TRUE(as_made.ok()) << as_made.status();
+  Plan finished = as_made->plan;
+  for (PipelineSchedule& pipeline : finished.training->pipelines) pipeline.stages.pop_back();
+  ASSERT_TRUE(prices.PriceOf(*setting, Unequal(*setting)).ok());
+  EXPECT_FALSE(prices.PriceOf(*setting, finished).ok()) << "a stage of its schedule is missing";
+}
+
 // The closed form knows the larger ministage alone and takes it to be the head's; here it is the other one.
 TEST(PriceTest, BuffersAreTheProgramsOwn) {
   PlanRequest request;

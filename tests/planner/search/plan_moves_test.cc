@@ -121,6 +121,20 @@ TEST(PlanMovesTest, PolishNeverMakesAPlanWorseAndIsDeterministic) {
   EXPECT_EQ(ToJson(first->plan), ToJson(second->plan));
 }
 
+// What another climber has made of a plan changes neither the end nor what it costs.
+TEST(PlanMovesTest, ClimbersThatShareWhatTheyHaveSeenEndAsEachAlone) {
+  const auto setting = Lab(24);
+  SeenPlans seen;
+  for (const int64_t ministages : {1, 2, 1}) {
+    const Plan plan = ThreeStages(*setting, ministages);
+    SearchBudget budget = BudgetOf(setting->request), alone = budget;
+    const auto together = Polish(*setting, plan, &budget, &seen), apart = Polish(*setting, plan, &alone);
+    ASSERT_TRUE(together.ok() && apart.ok());
+    EXPECT_EQ(ToJson(together->plan), ToJson(apart->plan));
+    EXPECT_EQ(budget.nodes, alone.nodes);
+  }
+}
+
 TEST(PlanMovesTest, BudgetEndsTheSearch) {
   const auto setting = Lab(24);
   SearchBudget none;

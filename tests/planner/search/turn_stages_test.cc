@@ -200,6 +200,15 @@ TEST(TurnStagesTest, KeepsWhatTheFactorSaysOfItsRounds) {
   EXPECT_THAT(kept(2, 2), testing::ElementsAre(0, 0, 0));
 }
 
+TEST(TurnStagesTest, FactorsThatComeToTheSameNumbersAreTold) {
+  const std::vector<std::vector<int>> groups = {{0, 1}, {2, 3, 4, 5}, {6, 7, 8}};
+  const auto in_flight = [&](double factor, int64_t rounds) { return InFlightOf(Choice(groups, 1, rounds, factor)); };
+  EXPECT_THAT(in_flight(1, 8), testing::ElementsAre(3, 2, 1));
+  EXPECT_THAT(in_flight(2, 8), testing::ElementsAre(6, 4, 1));
+  EXPECT_THAT(in_flight(4, 4), testing::ElementsAre(4, 4, 1)) << "no more than there are";
+  EXPECT_EQ(in_flight(2, 4), in_flight(8, 4));
+}
+
 TEST(TurnStagesTest, DegreesByGroupAndOffload) {
   const auto setting = Mixed(32, "gpt2-774m");
   TurnChoice choice = Choice({{0, 1}, {2, 3, 4, 5}, {6, 7, 8}}, 1, 8);
