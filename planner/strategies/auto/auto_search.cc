@@ -83,9 +83,8 @@ class AutoSearch {
       return NothingNear();
     }
     const int64_t kept = TryTurns(groupings);
-    const bool comes_near = std::any_of(candidates_.begin(), candidates_.end(), [&](const Candidate& candidate) {
-      return candidate.seconds <= kNear * known;
-    });
+    const bool comes_near = std::any_of(candidates_.begin(), candidates_.end(),
+                                        [&](const Candidate& candidate) { return candidate.seconds <= kNear * known; });
     if (!comes_near) return NothingNear();
     return Finish(groupings, kept, known);
   }
