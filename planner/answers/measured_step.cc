@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "planner/lowering/program_graph.h"
+#include "planner/graph/program_graph.h"
 #include "planner/plan/each_rank.h"
 #include "planner/plan/ownership.h"
 #include "planner/plan/placement.h"

@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/program/program.h"
-#include "planner/lowering/program_spans.h"
+#include "planner/graph/program_spans.h"
 #include "planner/plan/plan.h"
 #include "planner/setting/setting.h"
 #include "planner/simulator/step_graph.h"

@@ -101,7 +101,7 @@ struct Moment {
 };
 
 // The three moments that can be the peak: the turn at the head, the first layer backward, the embedding's backward
-// (lowering/program_memory.h walks them for the layered schedule).
+// (memory/program_memory.h walks them for the layered schedule).
 class Activations {
  public:
   Activations(const Costs& costs, const RankDuty& duty, const Kept& kept) : costs_(costs), duty_(duty), kept_(kept) {

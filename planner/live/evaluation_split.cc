@@ -6,9 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "planner/lowering/program_memory.h"
-#include "planner/lowering/program_walk.h"
+#include "planner/graph/program_walk.h"
 #include "planner/lowering/program_writer.h"
+#include "planner/memory/program_memory.h"
 #include "planner/plan/each_rank.h"
 #include "planner/plan/placement.h"
 #include "planner/plan/unit_slices.h"

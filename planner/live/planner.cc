@@ -10,11 +10,11 @@
 #include "planner/answers/explain_plan.h"
 #include "planner/answers/given_plan.h"
 #include "planner/answers/plan_answer.h"
+#include "planner/graph/program_spans.h"
 #include "planner/live/evaluation_split.h"
 #include "planner/live/job_request.h"
 #include "planner/live/program_size.h"
 #include "planner/lowering/program_communicators.h"
-#include "planner/lowering/program_spans.h"
 #include "planner/plan/each_rank.h"
 #include "planner/simulator/trace.h"
 

@@ -7,11 +7,11 @@
 
 #include "absl/status/statusor.h"
 #include "common/program/program.h"
-#include "planner/lowering/class_seconds.h"
-#include "planner/lowering/plan_view.h"
 #include "planner/plan/schedule.h"
 #include "planner/plan/schedule_walk.h"
 #include "planner/setting/setting.h"
+#include "planner/view/part.h"
+#include "planner/view/plan_view.h"
 
 namespace motley::planner {
 

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "planner/lowering/class_seconds.h"
-#include "planner/lowering/plan_view.h"
 #include "planner/setting/setting.h"
+#include "planner/view/part.h"
+#include "planner/view/plan_view.h"
 
 namespace motley::planner {
 

@@ -7,9 +7,9 @@
 #include "common/model/model_slice.h"
 #include "common/program/ownership.h"
 #include "planner/lowering/model_blocks.h"
-#include "planner/lowering/plan_view.h"
 #include "planner/lowering/stage_steps.h"
 #include "planner/setting/setting.h"
+#include "planner/view/plan_view.h"
 
 namespace motley::planner {
 

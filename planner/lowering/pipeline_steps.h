@@ -7,7 +7,6 @@
 #include "absl/status/statusor.h"
 #include "planner/lowering/model_blocks.h"
 #include "planner/lowering/pipeline_places.h"
-#include "planner/lowering/plan_view.h"
 #include "planner/lowering/rank_passes.h"
 #include "planner/lowering/stage_steps.h"
 #include "planner/lowering/transfer_pass.h"
@@ -15,6 +14,7 @@
 #include "planner/plan/schedule.h"
 #include "planner/plan/schedule_walk.h"
 #include "planner/setting/setting.h"
+#include "planner/view/plan_view.h"
 
 namespace motley::planner {
 

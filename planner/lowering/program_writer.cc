@@ -7,13 +7,13 @@
 #include "planner/lowering/model_blocks.h"
 #include "planner/lowering/pipeline_places.h"
 #include "planner/lowering/pipeline_steps.h"
-#include "planner/lowering/plan_view.h"
 #include "planner/lowering/rank_passes.h"
 #include "planner/lowering/stage_passes.h"
 #include "planner/plan/ownership.h"
 #include "planner/plan/plan_engine_limits.h"
 #include "planner/plan/unit_slices.h"
 #include "planner/plan/validation_pass.h"
+#include "planner/view/plan_view.h"
 
 namespace motley::planner {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "common/base/status_macros.h"
 #include "planner/costs/memory_model.h"
-#include "planner/lowering/class_flows.h"
+#include "planner/graph/class_flows.h"
 #include "planner/lowering/model_blocks.h"
 #include "planner/pricing/estimate_borders.h"
 #include "planner/pricing/estimate_passes.h"

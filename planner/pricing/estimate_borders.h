@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "planner/lowering/plan_view.h"
 #include "planner/setting/setting.h"
+#include "planner/view/plan_view.h"
 
 namespace motley::planner {
 

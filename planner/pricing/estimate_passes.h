@@ -4,10 +4,10 @@
 
 #include <vector>
 
-#include "planner/lowering/plan_view.h"
 #include "planner/pricing/estimate_borders.h"
 #include "planner/pricing/estimate_stage.h"
 #include "planner/setting/setting.h"
+#include "planner/view/plan_view.h"
 
 namespace motley::planner {
 

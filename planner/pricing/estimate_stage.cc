@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "planner/cluster/transfer_line.h"
-#include "planner/lowering/class_flows.h"
+#include "planner/graph/class_flows.h"
 #include "planner/lowering/model_blocks.h"
 
 namespace motley::planner {

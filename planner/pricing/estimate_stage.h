@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "planner/lowering/class_seconds.h"
-#include "planner/lowering/plan_view.h"
+#include "planner/graph/class_seconds.h"
 #include "planner/pricing/stage_work.h"
 #include "planner/setting/setting.h"
+#include "planner/view/plan_view.h"
 
 namespace motley::planner {
 

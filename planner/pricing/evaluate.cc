@@ -4,12 +4,12 @@
 #include <utility>
 
 #include "common/base/status_macros.h"
+#include "planner/graph/program_graph.h"
 #include "planner/lowering/class_programs.h"
-#include "planner/lowering/plan_view.h"
-#include "planner/lowering/program_graph.h"
 #include "planner/plan/ownership.h"
 #include "planner/pricing/prediction.h"
 #include "planner/scheduling/make_schedule.h"
+#include "planner/view/plan_view.h"
 
 namespace motley::planner {
 namespace {

@@ -8,10 +8,10 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "planner/costs/memory_model.h"
-#include "planner/lowering/plan_view.h"
 #include "planner/pricing/evaluate.h"
 #include "planner/setting/setting.h"
 #include "planner/simulator/step_graph.h"
+#include "planner/view/plan_view.h"
 
 namespace motley::planner {
 

@@ -9,15 +9,15 @@
 #include "common/base/in_parallel.h"
 #include "common/base/status_macros.h"
 #include "planner/costs/engine_memory.h"
-#include "planner/lowering/plan_view.h"
+#include "planner/graph/program_graph.h"
 #include "planner/lowering/program_communicators.h"
-#include "planner/lowering/program_graph.h"
-#include "planner/lowering/program_memory.h"
 #include "planner/lowering/program_writer.h"
+#include "planner/memory/program_memory.h"
 #include "planner/plan/ownership.h"
 #include "planner/plan/unit_slices.h"
+#include "planner/pricing/placed_schedule.h"
 #include "planner/pricing/prediction.h"
-#include "planner/scheduling/make_schedule.h"
+#include "planner/view/plan_view.h"
 
 namespace motley::planner {
 
@@ -141,7 +141,7 @@ absl::StatusOr<Evaluation> Price(const Setting& setting, Plan plan) {
   MOTLEY_RETURN_IF_ERROR(CheckWorkload(setting, plan));
   GiveOwnership(setting.workload.model, &plan);
   if (!plan.training) {
-    MOTLEY_ASSIGN_OR_RETURN(plan.training, MakeTrainingSchedule(setting, plan));
+    MOTLEY_ASSIGN_OR_RETURN(plan.training, PlacedSchedule(setting, plan));
   }
   Evaluation result;
   result.plan = std::move(plan);

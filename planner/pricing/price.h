@@ -17,7 +17,7 @@ namespace motley::planner {
 
 // Where the setting asks for plans that the engine runs, and it runs this one: it gets owners and a training schedule unless it
 // has them; its memory is counted as scheduled; its seconds, graph and timeline are those of its ranks' programs, as a job's are
-// (`predicted.as_run`). Else Evaluate. Errors of Evaluate, MakeTrainingSchedule and LowerTraining.
+// (`predicted.as_run`). Else Evaluate. Errors of Evaluate, PlacedSchedule and LowerTraining.
 absl::StatusOr<Evaluation> Price(const Setting& setting, Plan plan);
 
 // Search nodes (planner/search/polish.h) that Price takes for a plan's programs. 0: it takes Evaluate's word, which is the same.

@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "planner/lowering/class_seconds.h"
-#include "planner/lowering/plan_view.h"
+#include "planner/graph/class_seconds.h"
+#include "planner/view/plan_view.h"
 
 namespace motley::planner {
 

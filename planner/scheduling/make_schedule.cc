@@ -1,20 +1,15 @@
 #include "planner/scheduling/make_schedule.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "planner/lowering/model_blocks.h"
-#include "planner/lowering/plan_view.h"
-#include "planner/lowering/program_graph.h"
-#include "planner/lowering/program_writer.h"
 #include "planner/plan/family_order.h"
 #include "planner/plan/schedule_check.h"
 #include "planner/plan/schedule_walk.h"
 #include "planner/plan/validation_pass.h"
-#include "planner/simulator/step_graph.h"
+#include "planner/view/plan_view.h"
 
 namespace motley::planner {
 namespace {
@@ -99,41 +94,12 @@ class Mender {
   PipelineSchedule& schedule_;
 };
 
-// Whether stages have sums of their own beside those with other pipelines.
-bool SumsInTurn(const PlanView& view) {
-  return view.pipelines.size() > 1 && std::any_of(view.stages.begin(), view.stages.end(), [&view](const StageView& stage) {
-           return stage.shared() && ZeroAsRun(view, stage) >= 2;
-         });
-}
-
-// Of a step as it runs; infinity where it would not.
-Picoseconds StepOf(const Setting& setting, const Plan& plan) {
-  constexpr Picoseconds kNever = std::numeric_limits<Picoseconds>::max();
-  const absl::StatusOr<std::vector<Program>> programs = LowerTraining(setting, plan);
-  if (!programs.ok()) return kNever;
-  const absl::StatusOr<ProgramGraph> priced = GraphOfPrograms(setting, plan, *programs);
-  if (!priced.ok()) return kNever;
-  const absl::StatusOr<Timeline> timeline = Run(priced->graph);
-  return timeline.ok() ? timeline->end : kNever;
-}
-
-// Sums between pipelines that stand before what a stage gathers in turn hide behind its compute, and keep it waiting for the
-// slowest pipeline. Both are priced.
-Schedule WithSumsPlaced(const Setting& setting, const Plan& plan, Schedule schedule) {
-  Plan behind = plan, at_once = plan;
-  behind.training = schedule;
-  for (PipelineSchedule& pipeline : schedule.pipelines) pipeline.sums_at_once = true;
-  at_once.training = std::move(schedule);
-  return *std::move(StepOf(setting, at_once) < StepOf(setting, behind) ? at_once : behind).training;
-}
-
 }  // namespace
 
 absl::StatusOr<Schedule> MakeTrainingSchedule(const Setting& setting, const Plan& plan) {
   MOTLEY_ASSIGN_OR_RETURN(const PlanView view, ViewOf(setting, plan, {.merge = false}));
   MOTLEY_ASSIGN_OR_RETURN(WalkedSchedule walked, ScheduleOfActors(view, plan));
-  if (!SumsInTurn(view)) return std::move(walked.schedule);
-  return WithSumsPlaced(setting, plan, std::move(walked.schedule));
+  return std::move(walked.schedule);
 }
 
 absl::StatusOr<WalkedSchedule> ScheduleOfActors(const PlanView& view, const Plan& plan) {

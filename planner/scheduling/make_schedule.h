@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "planner/lowering/plan_view.h"
 #include "planner/plan/plan.h"
 #include "planner/plan/schedule.h"
 #include "planner/plan/schedule_walk.h"
 #include "planner/setting/setting.h"
+#include "planner/view/plan_view.h"
 
 namespace motley::planner {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "planner/costs/memory_model.h"
-#include "planner/lowering/plan_view.h"
+#include "planner/view/plan_view.h"
 
 namespace motley::planner {
 namespace {

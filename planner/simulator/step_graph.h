@@ -1,4 +1,4 @@
-// One training step as tasks on lanes: what the simulator runs. Programs become one (planner/lowering/program_graph),
+// One training step as tasks on lanes: what the simulator runs. Programs become one (planner/graph/program_graph),
 // also those that the engine does not run yet. A plain value.
 //
 // A task starts when it is at the head of all its lanes, the lanes are free, and every task of `after` has ended. A lane runs its

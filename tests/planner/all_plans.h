@@ -24,9 +24,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "planner/costs/memory_model.h"
-#include "planner/lowering/plan_view.h"
 #include "planner/plan/plan.h"
 #include "planner/setting/setting.h"
+#include "planner/view/plan_view.h"
 #include "tests/planner/all_pipelines.h"
 
 namespace motley::planner {

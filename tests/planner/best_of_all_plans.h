@@ -6,8 +6,8 @@
 #include <limits>
 #include <utility>
 
-#include "planner/lowering/plan_view.h"
 #include "planner/pricing/evaluate.h"
+#include "planner/view/plan_view.h"
 #include "tests/planner/all_plans.h"
 #include "tests/planner/plan_floor.h"
 

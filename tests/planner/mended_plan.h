@@ -6,9 +6,9 @@
 
 #include "gtest/gtest.h"
 #include "planner/costs/memory_model.h"
-#include "planner/lowering/plan_view.h"
 #include "planner/plan/plan.h"
 #include "planner/setting/setting.h"
+#include "planner/view/plan_view.h"
 
 namespace motley::planner {
 

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "planner/costs/memory_model.h"
-#include "planner/lowering/class_flows.h"
-#include "planner/lowering/class_seconds.h"
-#include "planner/lowering/plan_view.h"
+#include "planner/graph/class_flows.h"
+#include "planner/graph/class_seconds.h"
 #include "planner/setting/setting.h"
+#include "planner/view/plan_view.h"
 
 namespace motley::planner {
 

@@ -9,6 +9,7 @@
 #include "common/program/program.h"
 #include "planner/lowering/program_writer.h"
 #include "planner/plan/plan.h"
+#include "planner/pricing/placed_schedule.h"
 #include "planner/scheduling/make_schedule.h"
 #include "planner/setting/setting.h"
 
@@ -16,7 +17,7 @@ namespace motley::planner {
 
 inline absl::StatusOr<std::vector<Program>> ScheduleAndLower(const Setting& setting, Plan plan) {
   MOTLEY_RETURN_IF_ERROR(ValidateForEngine(plan, setting.workload.model));
-  MOTLEY_ASSIGN_OR_RETURN(plan.training, MakeTrainingSchedule(setting, plan));
+  MOTLEY_ASSIGN_OR_RETURN(plan.training, PlacedSchedule(setting, plan));
   return LowerTraining(setting, plan);
 }
 

@@ -2,9 +2,9 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "planner/graph/program_graph.h"
 #include "planner/live/job_request.h"
 #include "planner/live/planner.h"
-#include "planner/lowering/program_graph.h"
 #include "planner/plan/ownership.h"
 #include "planner/plan/placement.h"
 #include "tests/planner/cluster_fixture.h"

@@ -3,9 +3,9 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "planner/graph/program_walk.h"
 #include "planner/live/evaluation_split.h"
 #include "planner/live/planner.h"
-#include "planner/lowering/program_walk.h"
 #include "planner/pricing/price.h"
 #include "tests/planner/lowering/lowering_fixture.h"
 

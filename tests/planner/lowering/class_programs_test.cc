@@ -8,8 +8,8 @@
 #include <string>
 
 #include "gtest/gtest.h"
-#include "planner/lowering/program_graph.h"
-#include "planner/lowering/program_walk.h"
+#include "planner/graph/program_graph.h"
+#include "planner/graph/program_walk.h"
 #include "planner/lowering/program_writer.h"
 #include "planner/plan/ownership.h"
 #include "planner/scheduling/make_schedule.h"

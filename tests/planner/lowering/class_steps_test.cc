@@ -6,8 +6,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "planner/lowering/class_flows.h"
-#include "planner/lowering/class_seconds.h"
+#include "planner/graph/class_flows.h"
+#include "planner/graph/class_seconds.h"
 #include "planner/pricing/evaluate.h"
 #include "tests/planner/lowering/lowered.h"
 #include "tests/planner/lowering/lowering_fixture.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "planner/lowering/program_walk.h"
+#include "planner/graph/program_walk.h"
 #include "tests/planner/lowering/hand_overs.h"
 #include "tests/planner/lowering/lowering_fixture.h"
 #include "tests/planner/scheduled.h"

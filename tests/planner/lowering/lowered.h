@@ -6,8 +6,8 @@
 
 #include "common/base/status_macros.h"
 #include "gtest/gtest.h"
+#include "planner/graph/program_graph.h"
 #include "planner/lowering/class_programs.h"
-#include "planner/lowering/program_graph.h"
 #include "planner/scheduling/make_schedule.h"
 #include "tests/planner/lowering/lowering_fixture.h"
 

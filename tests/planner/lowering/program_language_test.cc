@@ -7,8 +7,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "planner/lowering/program_graph.h"
-#include "planner/lowering/program_walk.h"
+#include "planner/graph/program_graph.h"
+#include "planner/graph/program_walk.h"
 #include "planner/lowering/program_writer.h"
 #include "planner/plan/each_rank.h"
 #include "planner/pricing/evaluate.h"

@@ -6,7 +6,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "planner/lowering/program_walk.h"
+#include "planner/graph/program_walk.h"
 #include "tests/planner/lowering/lowering_fixture.h"
 #include "tests/planner/scheduled.h"
 

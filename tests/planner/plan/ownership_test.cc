@@ -1,8 +1,8 @@
 #include "planner/plan/ownership.h"
 
 #include "gtest/gtest.h"
-#include "planner/lowering/plan_view.h"
 #include "planner/plan/placement.h"
+#include "planner/view/plan_view.h"
 #include "tests/planner/lowering/lowering_fixture.h"
 
 namespace motley::planner {

@@ -5,8 +5,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "planner/lowering/program_memory.h"
 #include "planner/lowering/program_writer.h"
+#include "planner/memory/program_memory.h"
 #include "planner/plan/schedule_check.h"
 #include "planner/plan/schedule_listing.h"
 #include "planner/pricing/evaluate.h"

@@ -5,7 +5,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "planner/answers/plan_answer.h"
-#include "planner/lowering/program_walk.h"
+#include "planner/graph/program_walk.h"
 #include "planner/plan/each_rank.h"
 #include "planner/strategies/catalog.h"
 #include "tests/planner/offline_fixture.h"

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "common/base/status_macros.h"
-#include "planner/lowering/program_walk.h"
+#include "planner/graph/program_walk.h"
 #include "planner/plan/each_rank.h"
 #include "planner/plan/ownership.h"
 #include "planner/plan/unit_slices.h"
@@ -89,7 +89,7 @@ std::vector<std::vector<int64_t>> FourSamples(const planner::Plan& plan) {
 
 absl::StatusOr<planner::Plan> ScheduledOnThreads(const ModelShape& model, planner::Plan plan) {
   MOTLEY_ASSIGN_OR_RETURN(const auto setting, SettingOfThreads(model, plan));
-  MOTLEY_ASSIGN_OR_RETURN(plan.training, planner::MakeTrainingSchedule(*setting, plan));
+  MOTLEY_ASSIGN_OR_RETURN(plan.training, planner::PlacedSchedule(*setting, plan));
   return plan;
 }
 

@@ -24,7 +24,7 @@ absl::StatusOr<int64_t> PredictedPeakBytes(const ModelShape& model, const planne
 std::vector<std::vector<int64_t>> FourSamples(const planner::Plan& plan);
 
 // The plan with the training schedule that AssignmentsOf's programs follow, whatever the job's type. Errors of
-// MakeTrainingSchedule.
+// PlacedSchedule.
 absl::StatusOr<planner::Plan> ScheduledOnThreads(const ModelShape& model, planner::Plan plan);
 
 // By rank, with programs lowered from the plan. Its program and its evaluation pass Validate and CheckOrder. Errors of these and

@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-#include "planner/lowering/program_walk.h"
+#include "planner/graph/program_walk.h"
 #include "tests/worker/engine/equivalence/equivalence.h"
 #include "tests/worker/engine/equivalence/plan_assignments.h"
 #include "tests/worker/engine/equivalence/program_mutants.h"

@@ -8,10 +8,10 @@
 #include "absl/status/statusor.h"
 #include "common/program/program.h"
 #include "planner/lowering/class_programs.h"
-#include "planner/lowering/plan_view.h"
 #include "planner/plan/plan.h"
 #include "planner/setting/setting.h"
 #include "planner/simulator/step_graph.h"
+#include "planner/view/plan_view.h"
 
 namespace motley::planner {
 

@@ -7,10 +7,10 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "planner/lowering/class_flows.h"
-#include "planner/lowering/class_seconds.h"
+#include "planner/graph/class_flows.h"
+#include "planner/graph/class_seconds.h"
+#include "planner/graph/program_rates.h"
 #include "planner/lowering/model_blocks.h"
-#include "planner/lowering/program_rates.h"
 
 namespace motley::planner {
 namespace {

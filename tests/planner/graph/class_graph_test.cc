@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "planner/lowering/program_graph.h"
+#include "planner/graph/program_graph.h"
 #include "planner/lowering/program_writer.h"
 #include "planner/plan/ownership.h"
 #include "planner/plan/placement.h"

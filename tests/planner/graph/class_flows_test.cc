@@ -1,4 +1,4 @@
-#include "planner/lowering/class_flows.h"
+#include "planner/graph/class_flows.h"
 
 #include <gtest/gtest.h>
 

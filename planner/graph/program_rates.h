@@ -12,12 +12,12 @@
 #include "common/model/model_slice.h"
 #include "common/program/ownership.h"
 #include "common/program/program.h"
+#include "planner/graph/graph_writer.h"
+#include "planner/graph/program_seconds.h"
+#include "planner/graph/program_walk.h"
 #include "planner/lowering/class_programs.h"
-#include "planner/lowering/graph_writer.h"
-#include "planner/lowering/plan_view.h"
-#include "planner/lowering/program_seconds.h"
-#include "planner/lowering/program_walk.h"
 #include "planner/setting/setting.h"
+#include "planner/view/plan_view.h"
 
 namespace motley::planner {
 

@@ -1,4 +1,4 @@
-#include "planner/lowering/program_walk.h"
+#include "planner/graph/program_walk.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

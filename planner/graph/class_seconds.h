@@ -4,18 +4,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "planner/lowering/plan_view.h"
 #include "planner/setting/setting.h"
+#include "planner/view/part.h"
+#include "planner/view/plan_view.h"
 
 namespace motley::planner {
-
-// A run of the model's units: an embedding, layers, a head.
-struct Part {
-  bool embedding = false;
-  int64_t first_layer = 0, layers = 0;
-  bool head = false;
-  int64_t units() const { return (embedding ? 1 : 0) + layers + (head ? 1 : 0); }
-};
 
 // One pass over a unit of each kind.
 struct KindSeconds {

@@ -1,4 +1,4 @@
-#include "planner/lowering/graph_writer.h"
+#include "planner/graph/graph_writer.h"
 
 #include <algorithm>
 #include <utility>

@@ -5,8 +5,8 @@
 
 #include "common/model/parameters.h"
 #include "common/program/shard_ranges.h"
-#include "planner/lowering/program_memory.h"
-#include "planner/lowering/program_rates.h"
+#include "planner/graph/program_rates.h"
+#include "planner/memory/program_memory.h"
 
 namespace motley::planner {
 namespace {

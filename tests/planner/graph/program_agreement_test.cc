@@ -4,8 +4,8 @@
 #include <numeric>
 
 #include "gtest/gtest.h"
-#include "planner/lowering/program_graph.h"
-#include "planner/lowering/program_memory.h"
+#include "planner/graph/program_graph.h"
+#include "planner/memory/program_memory.h"
 #include "planner/plan/ownership.h"
 #include "planner/plan/placement.h"
 #include "planner/pricing/evaluate.h"

@@ -7,9 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "planner/lowering/class_flows.h"
-#include "planner/lowering/program_graph.h"
-#include "planner/lowering/program_rates.h"
+#include "planner/graph/class_flows.h"
+#include "planner/graph/program_graph.h"
+#include "planner/graph/program_rates.h"
 #include "tests/planner/lowering/lowering_fixture.h"
 
 namespace motley::planner {

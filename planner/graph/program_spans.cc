@@ -1,4 +1,4 @@
-#include "planner/lowering/program_spans.h"
+#include "planner/graph/program_spans.h"
 
 #include <algorithm>
 #include <array>

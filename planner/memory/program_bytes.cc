@@ -1,8 +1,8 @@
-#include "planner/lowering/program_bytes.h"
+#include "planner/memory/program_bytes.h"
 
 #include <algorithm>
 
-#include "planner/lowering/program_memory.h"
+#include "planner/memory/program_memory.h"
 
 namespace motley::planner {
 namespace {

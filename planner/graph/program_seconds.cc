@@ -1,7 +1,7 @@
-#include "planner/lowering/program_seconds.h"
+#include "planner/graph/program_seconds.h"
 
 #include "common/model/layer_table.h"
-#include "planner/lowering/program_memory.h"
+#include "planner/memory/program_memory.h"
 
 namespace motley::planner {
 namespace {

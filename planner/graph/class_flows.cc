@@ -1,8 +1,8 @@
-#include "planner/lowering/class_flows.h"
+#include "planner/graph/class_flows.h"
 
 #include <algorithm>
 
-#include "planner/lowering/class_seconds.h"
+#include "planner/graph/class_seconds.h"
 
 namespace motley::planner {
 namespace {

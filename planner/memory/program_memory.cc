@@ -1,4 +1,4 @@
-#include "planner/lowering/program_memory.h"
+#include "planner/memory/program_memory.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 #include "common/model/layer_table.h"
 #include "common/program/launch_ahead.h"
-#include "planner/lowering/program_bytes.h"
+#include "planner/memory/program_bytes.h"
 
 namespace motley::planner {
 namespace {

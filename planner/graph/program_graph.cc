@@ -1,4 +1,4 @@
-#include "planner/lowering/program_graph.h"
+#include "planner/graph/program_graph.h"
 
 #include <algorithm>
 #include <array>
@@ -8,11 +8,11 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/program/program_index.h"
-#include "planner/lowering/graph_writer.h"
-#include "planner/lowering/overlap_charge.h"
-#include "planner/lowering/program_rates.h"
-#include "planner/lowering/program_seconds.h"
-#include "planner/lowering/program_walk.h"
+#include "planner/graph/graph_writer.h"
+#include "planner/graph/overlap_charge.h"
+#include "planner/graph/program_rates.h"
+#include "planner/graph/program_seconds.h"
+#include "planner/graph/program_walk.h"
 #include "planner/plan/ownership.h"
 #include "planner/plan/unit_slices.h"
 

@@ -1,4 +1,4 @@
-#include "planner/lowering/program_memory.h"
+#include "planner/memory/program_memory.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,9 +1,9 @@
-#include "planner/lowering/program_bytes.h"
+#include "planner/memory/program_bytes.h"
 
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "planner/lowering/program_memory.h"
+#include "planner/memory/program_memory.h"
 #include "tests/planner/costs/costs_fixture.h"
 
 namespace motley::planner {

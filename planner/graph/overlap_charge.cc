@@ -1,10 +1,10 @@
-#include "planner/lowering/overlap_charge.h"
+#include "planner/graph/overlap_charge.h"
 
 #include <cstddef>
 #include <utility>
 #include <variant>
 
-#include "planner/lowering/program_seconds.h"
+#include "planner/graph/program_seconds.h"
 
 namespace motley::planner {
 namespace {

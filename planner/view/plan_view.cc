@@ -1,4 +1,4 @@
-#include "planner/lowering/plan_view.h"
+#include "planner/view/plan_view.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "planner/lowering/program_walk.h"
+#include "planner/graph/program_walk.h"
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "planner/lowering/program_meeting.h"
+#include "planner/graph/program_meeting.h"
 
 namespace motley::planner {
 namespace {

@@ -7,9 +7,9 @@
 #include <tuple>
 #include <vector>
 
-#include "planner/lowering/graph_writer.h"
-#include "planner/lowering/plan_view.h"
+#include "planner/graph/graph_writer.h"
 #include "planner/setting/setting.h"
+#include "planner/view/plan_view.h"
 
 namespace motley::planner {
 

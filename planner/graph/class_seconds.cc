@@ -1,4 +1,4 @@
-#include "planner/lowering/class_seconds.h"
+#include "planner/graph/class_seconds.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "planner/lowering/program_meeting.h"
+#include "planner/graph/program_meeting.h"
 
 #include "absl/strings/str_cat.h"
 
