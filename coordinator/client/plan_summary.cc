@@ -8,7 +8,7 @@
 namespace motley::client {
 namespace {
 
-constexpr char kFound[] = "found from ";
+constexpr char kFound[] = "found from ", kSpent[] = "found with ";
 
 // "found from zorse (before climbing even led)", as the search notes its start, for people who do not know how it searches.
 std::string SearchSentence(const std::string& note) {
@@ -61,9 +61,9 @@ std::string WhyNotHere(const planner::RunsHere& runs) {
 std::string NotesText(const planner::Plan& plan, bool verbose) {
   std::string out;
   for (const std::string& note : plan.predicted.notes) {
-    const bool search = note.starts_with(kFound);
-    if (!search) absl::StrAppend(&out, "note: ", note, "\n");
-    if (search && verbose) absl::StrAppend(&out, "note: ", SearchSentence(note), "\n");
+    const bool origin = note.starts_with(kFound), of_search = origin || note.starts_with(kSpent);
+    if (of_search && !verbose) continue;
+    absl::StrAppend(&out, "note: ", origin ? SearchSentence(note) : note, "\n");
   }
   return out;
 }

@@ -59,8 +59,8 @@ struct Candidate {
 
 class AutoSearch {
  public:
-  AutoSearch(const Setting& setting, PriceBook* prices)
-      : setting_(setting), prices_(*prices), budget_(BudgetOf(setting.request)) {}
+  AutoSearch(const Setting& setting, PriceBook* prices, SpentNodes* spent)
+      : setting_(setting), prices_(*prices), spent_(*spent), budget_(BudgetOf(setting.request)) {}
 
   absl::StatusOr<FoundPlan> Run() {
     AskStrategies();
@@ -96,7 +96,9 @@ class AutoSearch {
   absl::StatusOr<FoundPlan> Finish(const std::vector<Grouping>& groupings, int64_t kept, double known) {
     const int64_t for_splits = kept / 5;
     budget_.nodes += for_splits;
+    const int64_t before = budget_.nodes;
     TryGroupings(groupings);
+    spent_.layered += before - budget_.nodes;
     budget_.nodes += kept - for_splits;
     if (candidates_.empty()) {
       return why_not_.ok() ? absl::ResourceExhaustedError("no strategy found a plan that fits") : why_not_;
@@ -248,7 +250,9 @@ class AutoSearch {
   int64_t TryTurns(const std::vector<Grouping>& groupings) {
     const int64_t kept = budget_.nodes / 2;
     budget_.nodes -= kept;
+    const int64_t before = budget_.nodes;
     std::vector<TurnPlan> found = FindTurnPlans(setting_, groupings, kTurnsOffered, &budget_);
+    spent_.turns += before - budget_.nodes;
     OfferAll(found.size(), [&](size_t i) { return Offer(found[i].origin, std::move(found[i].plan)); });
     return kept;
   }
@@ -321,6 +325,7 @@ class AutoSearch {
       if (nodes == 0 || nodes > left) continue;
       left -= nodes;
       budget_.nodes -= nodes;
+      spent_.prices += nodes;
       asked.push_back(&candidate);
     }
     InParallel(asked.size(), [&](size_t i) {
@@ -345,14 +350,16 @@ class AutoSearch {
     };
     std::vector<Climbed> climbed(starts.size());
     SeenPlans seen;
+    const int64_t each = kClimbersAtOnce * budget_.nodes / static_cast<int64_t>(starts.size());
     InParallel(starts.size(), [&](size_t i) {
       climbed[i].budget = budget_;
-      climbed[i].budget.nodes = kClimbersAtOnce * budget_.nodes / static_cast<int64_t>(starts.size());
+      climbed[i].budget.nodes = each;
       climbed[i].end = Polish(setting_, candidates_[starts[i]].plan, &climbed[i].budget, &seen);
     });
     const std::string start = candidates_[0].origin;
     for (size_t i = 0; i < starts.size(); ++i) {
       budget_.stopped_by_clock |= climbed[i].budget.stopped_by_clock;
+      spent_.climbing += each - climbed[i].budget.nodes;
       if (!climbed[i].end.ok() || !climbed[i].end->does_not_fit.empty()) continue;
       Plan& plan = climbed[i].end->plan;
       if (!FollowsRequest(setting_, plan, false).ok()) continue;
@@ -371,6 +378,7 @@ class AutoSearch {
 
   const Setting& setting_;
   PriceBook& prices_;
+  SpentNodes& spent_;
   SearchBudget budget_;
   std::vector<Candidate> candidates_;
   absl::Status why_not_;  // of what was offered, the nearest miss
@@ -378,10 +386,12 @@ class AutoSearch {
 
 }  // namespace
 
-absl::StatusOr<FoundPlan> SearchWhole(const Setting& setting, PriceBook* prices) { return AutoSearch(setting, prices).Run(); }
+absl::StatusOr<FoundPlan> SearchWhole(const Setting& setting, PriceBook* prices, SpentNodes* spent) {
+  return AutoSearch(setting, prices, spent).Run();
+}
 
-absl::StatusOr<FoundPlan> SearchPart(const Setting& part, double known, PriceBook* prices) {
-  return AutoSearch(part, prices).RunPart(known);
+absl::StatusOr<FoundPlan> SearchPart(const Setting& part, double known, PriceBook* prices, SpentNodes* spent) {
+  return AutoSearch(part, prices, spent).RunPart(known);
 }
 
 }  // namespace motley::planner

@@ -14,6 +14,7 @@
 #include "planner/plan/plan.h"
 #include "planner/pricing/price_book.h"
 #include "planner/setting/setting.h"
+#include "planner/strategies/auto/spent_nodes.h"
 
 namespace motley::planner {
 
@@ -22,11 +23,11 @@ struct FoundPlan {
   double seconds = 0;  // its Price
 };
 
-// `prices`: known ones of the setting. RESOURCE_EXHAUSTED: nothing fits; the nearest miss.
-absl::StatusOr<FoundPlan> SearchWhole(const Setting& setting, PriceBook* prices);
+// `prices`: known ones of the setting. Adds to `spent`. RESOURCE_EXHAUSTED: nothing fits; the nearest miss.
+absl::StatusOr<FoundPlan> SearchWhole(const Setting& setting, PriceBook* prices, SpentNodes* spent);
 
 // Steps 2 and 3 of a part, for plans that use all of its nodes (what uses fewer is another part's). `known`: the price of a plan
 // that is there already; infinite: there is none. What comes not near it is left early: RESOURCE_EXHAUSTED.
-absl::StatusOr<FoundPlan> SearchPart(const Setting& part, double known, PriceBook* prices);
+absl::StatusOr<FoundPlan> SearchPart(const Setting& part, double known, PriceBook* prices, SpentNodes* spent);
 
 }  // namespace motley::planner

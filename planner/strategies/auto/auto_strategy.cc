@@ -24,21 +24,24 @@ constexpr double kFaster = 0.999;  // of a known plan; less is noise of the mode
 // The whole cluster's plan, or the one of a part that is faster.
 class PartSearch {
  public:
-  explicit PartSearch(const Setting& setting) : setting_(setting), begun_(absl::Now()), best_(SearchWhole(setting, &prices_)) {}
+  explicit PartSearch(const Setting& setting)
+      : setting_(setting), begun_(absl::Now()), best_(SearchWhole(setting, &prices_, &spent_)) {}
 
   absl::StatusOr<Plan> Run() {
     const std::vector<ClusterPart> parts = PartsOf(setting_);
     // The whole is one of its parts: so what a part finds, whoever asks for that part alone finds too.
-    if (!parts.empty()) Keep(SearchPart(setting_, Known(), &prices_));
+    if (!parts.empty()) Keep(SearchPart(setting_, Known(), &prices_, &spent_));
     for (const ClusterPart& part : parts) {
       if (stopped_ || part.bound_seconds >= Known()) break;  // so are all that follow
       // Where nothing fits on all nodes, something may on fewer: no rank for which there are too few samples holds activations.
       Try(part, [this](const Setting& alone, PriceBook* prices) {
-        return best_.ok() ? SearchPart(alone, Known(), prices) : SearchWhole(alone, prices);
+        return best_.ok() ? SearchPart(alone, Known(), prices, &of_parts_) : SearchWhole(alone, prices, &of_parts_);
       });
     }
     if (!parts.empty() && best_.ok() && !stopped_) TryWhatIsUsed();
     MOTLEY_RETURN_IF_ERROR(best_.status());
+    spent_.parts = of_parts_.Total();
+    best_->plan.predicted.notes.push_back(absl::StrCat("found with ", ToText(spent_)));
     if (stopped_) best_->plan.predicted.notes.push_back("not all parts of the cluster were searched before the deadline");
     return std::move(best_->plan);
   }
@@ -49,7 +52,9 @@ class PartSearch {
   // Whoever excludes what the plan leaves unused shall get no other plan.
   void TryWhatIsUsed() {
     const std::set<int> used = NodesOf(setting_, best_->plan);
-    if (used.size() < setting_.cluster.nodes.size()) Try(PartOf(setting_, used), SearchWhole);
+    if (used.size() == setting_.cluster.nodes.size()) return;
+    Try(PartOf(setting_, used),
+        [this](const Setting& alone, PriceBook* prices) { return SearchWhole(alone, prices, &of_parts_); });
   }
 
   template <typename Search>
@@ -82,6 +87,7 @@ class PartSearch {
 
   const Setting& setting_;
   const absl::Time begun_;
+  SpentNodes spent_, of_parts_;
   PriceBook prices_;
   std::map<std::vector<int>, PriceBook> prices_of_parts_;  // by devices
   absl::StatusOr<FoundPlan> best_;

@@ -14,7 +14,8 @@ planner::Plan Predicted() {
   plan.predicted.tokens_per_second = 1000;
   plan.predicted.binding_constraint = "compute of n1/gpu0";
   plan.predicted.lower_bound_seconds = 1.6;
-  plan.predicted.notes = {"found from cephalo (before climbing even led)", "L4: estimated from A10G"};
+  plan.predicted.notes = {"found from cephalo (before climbing even led)", "found with 12 search nodes: 12 for climbing",
+                          "L4: estimated from A10G"};
   return plan;
 }
 
@@ -50,7 +51,8 @@ TEST(PlanSummary, ThePriceOfAPlanAsItWouldRunStandsBesideTheIdealisedOne) {
 TEST(PlanSummary, TheSearchsOwnWordsAreForThoseWhoAsk) {
   EXPECT_EQ(NotesText(Predicted(), false), "note: L4: estimated from A10G\n");
   EXPECT_THAT(NotesText(Predicted(), true),
-              HasSubstr("note: the search climbed from 'cephalo'; before that 'even' was the fastest\n"));
+              HasSubstr("note: the search climbed from 'cephalo'; before that 'even' was the fastest\n"
+                        "note: found with 12 search nodes: 12 for climbing\n"));
 }
 
 }  // namespace

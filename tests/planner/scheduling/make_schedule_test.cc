@@ -10,6 +10,7 @@
 #include "planner/plan/schedule_check.h"
 #include "planner/plan/schedule_listing.h"
 #include "planner/pricing/evaluate.h"
+#include "planner/pricing/placed_schedule.h"
 #include "planner/pricing/price.h"
 #include "tests/planner/lowering/lowering_fixture.h"
 
@@ -171,7 +172,7 @@ TEST(MakeScheduleTest, ProgramsAreAFunctionOfThePlan) {
     Plan plan = random.Next(*setting);
     MakeRunnable(&plan);
     if (!ValidateForEngine(plan, setting->workload.model).ok()) continue;
-    plan.training = MakeTrainingSchedule(*setting, plan).value();
+    plan.training = PlacedSchedule(*setting, plan).value();
     const auto stored = PlanFromJson(ToJson(plan));
     ASSERT_TRUE(stored.ok()) << stored.status();
     ASSERT_EQ(*stored->training, *plan.training);
@@ -191,7 +192,7 @@ TEST(MakeScheduleTest, TheListingSaysWhereSumsBetweenPipelinesStand) {
   const auto setting = MakeSetting(Nodes({{"T4", "T4"}, {"T4", "T4"}}, 400e9, 200e9), WorkOf(MediumModel(6, false), 16));
   Plan plan = PlanOf(*setting, ScheduleFamily::k1F1B,
                      {{{StageOf(*setting, 0, {{4}, {4}}, {{0, 5}}, 3)}}, {{StageOf(*setting, 2, {{4}, {4}}, {{0, 5}}, 3)}}});
-  plan.training = MakeTrainingSchedule(*setting, plan).value();
+  plan.training = PlacedSchedule(*setting, plan).value();
   plan.validation = MakeValidationSchedule(*setting, plan, {{1}, {1}, {1}, {1}}).value();
   const std::string text = ScheduleListing(plan);
   const size_t validation = text.find("validation");

@@ -80,6 +80,24 @@ double PlannedSeconds(const Workload& workload, const std::string& toml, std::ve
   return priced.ok() ? priced->plan.predicted.step_seconds : kInfinity;
 }
 
+// Counted, not timed: `--verbose` shows it.
+TEST(AutoParts, SaysWhatTheSearchSpent) {
+  const auto lab = Lab({{"a", "\"A6000\""}, {"b", "\"L4\", \"L4\""}, {"c", "\"P40\""}});
+  const auto spent = [&] {
+    const auto priced = PlanAndEvaluate(*lab, *FindInCatalog("auto"));
+    std::vector<std::string> notes;
+    for (const std::string& note : priced->plan.predicted.notes) {
+      if (note.starts_with("found with ")) notes.push_back(note);
+    }
+    return notes;
+  };
+  const std::vector<std::string> notes = spent();
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_THAT(notes[0],
+              testing::MatchesRegex(".* [1-9][0-9]* search nodes: [1-9][0-9]* for pipelines in turn, .* for climbing.*"));
+  EXPECT_EQ(notes, spent());
+}
+
 // Where both ends of a pipeline hold a large tied table, they want to be near each other: most divisions of the whole have them
 // on two nodes.
 TEST(AutoParts, NoPartBeatsTheWhole) {
