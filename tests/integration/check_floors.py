@@ -61,6 +61,17 @@ def check(tree):
     return not failed
 
 
+def check_road():
+    """The road of docs/inside/planner.md names folders of the planner in their order here."""
+    with open(os.path.join(ROOT, "docs/inside/planner.md"), encoding="utf-8") as file:
+        road = next((line.strip().split(" ─> ") for line in file if line.startswith("    plan ─> ")), [])
+    floors = FLOORS["planner"]
+    wrong = [room for room in road if room not in floors]
+    right = len(road) > 5 and not wrong and road == sorted(road, key=floors.index)
+    print("ok floors: the road of planner.md" if right else f"FAIL floors: the road of planner.md: {' '.join(road)} is not in the order of {' '.join(floors)}")
+    return right
+
+
 def main():
     if "--arrows" in sys.argv[1:]:
         for tree, floors in FLOORS.items():
@@ -69,7 +80,7 @@ def main():
                 print(f"{os.path.normpath(f'{tree}/{folder}')}: {' '.join(sorted(found[folder], key=floors.index))}")
             print(f"{tree}: {sum(map(len, found.values()))} arrows")
         return
-    sys.exit(0 if all([check(tree) for tree in FLOORS]) else 1)
+    sys.exit(0 if all([*(check(tree) for tree in FLOORS), check_road()]) else 1)
 
 
 if __name__ == "__main__":
