@@ -13,8 +13,6 @@
 namespace motley::planner {
 namespace {
 
-constexpr size_t kMostNodes = 6;  // all sets of them: 62; and as many kinds of nodes
-
 // Nodes of which the first few are taken; `whole`: all or none.
 struct Choice {
   std::vector<int> nodes;

@@ -2,6 +2,7 @@
 // docs/inside/strategies/auto.md, "A part never beats the whole".
 #pragma once
 
+#include <cstddef>
 #include <set>
 #include <string>
 #include <vector>
@@ -16,6 +17,8 @@ struct ClusterPart {
   std::string nodes;         // "n0, n2"
   double bound_seconds = 0;  // no plan of the part takes less; 0: not asked
 };
+
+inline constexpr size_t kMostNodes = 6;  // all sets of them: 62; and as many kinds of nodes
 
 ClusterPart PartOf(const Setting& setting, const std::set<int>& nodes);
 // Whose devices the plan uses.

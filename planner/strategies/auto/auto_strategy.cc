@@ -29,12 +29,15 @@ class PartSearch {
 
   absl::StatusOr<Plan> Run() {
     const std::vector<ClusterPart> parts = PartsOf(setting_);
+    // A search of many nodes takes seconds: there all parts together have one budget, and the whole is searched once.
+    const bool many = setting_.cluster.nodes.size() > kMostNodes;
+    if (many && !parts.empty()) budget_of_part_ = setting_.request.budget_nodes / static_cast<int64_t>(parts.size());
     // The whole is one of its parts: so what a part finds, whoever asks for that part alone finds too.
-    if (!parts.empty()) Keep(SearchPart(setting_, Known(), &prices_, &spent_));
+    if (!many && !parts.empty()) Keep(SearchPart(setting_, Known(), &prices_, &spent_));
     for (const ClusterPart& part : parts) {
       if (stopped_ || part.bound_seconds >= Known()) break;  // so are all that follow
       // Where nothing fits on all nodes, something may on fewer: no rank for which there are too few samples holds activations.
-      Try(part, [this](const Setting& alone, PriceBook* prices) {
+      Try(part, budget_of_part_, [this](const Setting& alone, PriceBook* prices) {
         return best_.ok() ? SearchPart(alone, Known(), prices, &of_parts_) : SearchWhole(alone, prices, &of_parts_);
       });
     }
@@ -53,13 +56,14 @@ class PartSearch {
   void TryWhatIsUsed() {
     const std::set<int> used = NodesOf(setting_, best_->plan);
     if (used.size() == setting_.cluster.nodes.size()) return;
-    Try(PartOf(setting_, used),
+    Try(PartOf(setting_, used), setting_.request.budget_nodes,
         [this](const Setting& alone, PriceBook* prices) { return SearchWhole(alone, prices, &of_parts_); });
   }
 
   template <typename Search>
-  void Try(const ClusterPart& part, Search search) {
+  void Try(const ClusterPart& part, int64_t budget_nodes, Search search) {
     Setting alone = setting_.Part(part.devices);
+    alone.request.budget_nodes = budget_nodes;
     if (alone.request.deadline) *alone.request.deadline -= absl::Now() - begun_;
     stopped_ = alone.request.deadline && *alone.request.deadline <= absl::ZeroDuration();
     if (stopped_ || LeastLack(alone) > 0) return;
@@ -87,6 +91,7 @@ class PartSearch {
 
   const Setting& setting_;
   const absl::Time begun_;
+  int64_t budget_of_part_ = setting_.request.budget_nodes;
   SpentNodes spent_, of_parts_;
   PriceBook prices_;
   std::map<std::vector<int>, PriceBook> prices_of_parts_;  // by devices
