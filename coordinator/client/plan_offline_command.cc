@@ -116,7 +116,7 @@ Explanation Explain(Context& context, const OfflineInput& input, const planner::
 Json ReportFor(const PlanOfflineFlags& flags, const OfflineInput& input, const planner::PlanAnswer& result,
                const std::vector<planner::ComparisonRow>& rows, const Explanation* explanation) {
   Json report = ReportOf(result.evaluation.plan);
-  report["runnable"] = ToJson(planner::FindRunsHere(*input.setting, result.evaluation.plan));
+  report["runnable"] = ToJson(planner::FindRunsHere(*input.setting, result.evaluation.plan), result.evaluation.plan);
   report["lower_bound"] = ToJson(result.bound);
   if (!input.warnings.empty()) report["warnings"] = input.warnings;
   if (flags.compare || flags.explain) report["comparison"] = ToJson(rows);

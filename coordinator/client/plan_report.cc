@@ -36,12 +36,6 @@ std::vector<const ComparisonRow*> FastestFirst(const std::vector<ComparisonRow>&
   return sorted;
 }
 
-// Where the step is idealised, two prices of one plan stand side by side.
-std::string RunsHereCell(const ComparisonRow& row) {
-  if (!row.runs.status.ok()) return "no";
-  return row.plan.predicted.as_run || row.runs.step_seconds == 0 ? "yes" : planner::SecondsText(row.runs.step_seconds);
-}
-
 struct Column {
   const char* name;
   std::function<std::string(const Plan&)> text;
@@ -152,7 +146,7 @@ Json ToJson(const std::vector<ComparisonRow>& rows) {
                    {"worst_memory", row.worst_memory},
                    {"idle_share", p.idle_share},
                    {"gap", p.gap()},
-                   {"runnable", ToJson(row.runs)},
+                   {"runnable", ToJson(row.runs, row.plan)},
                    {"binding_constraint", p.binding_constraint}});
     } else {
       json["why_not"] = std::string(row.status.message());
@@ -168,11 +162,9 @@ void PrintPlan(std::ostream& out, const Plan& plan, Json report) {
   PrintDocument(out, document);
 }
 
-Json ToJson(const planner::RunsHere& runs) {
+Json ToJson(const planner::RunsHere& runs, const Plan& plan) {
   if (!runs.status.ok()) return {{"ok", false}, {"why", WhyNotHere(runs)}, {"another_runs", runs.another}};
-  Json json = {{"ok", true}};
-  if (runs.step_seconds > 0) json["step_seconds"] = runs.step_seconds;
-  return json;
+  return {{"ok", true}, {"step_seconds", plan.predicted.step_seconds}};
 }
 
 void PrintComparison(std::ostream& out, const Screen& screen, const std::vector<ComparisonRow>& unsorted) {
@@ -206,7 +198,7 @@ void PrintComparison(std::ostream& out, const Screen& screen, const std::vector<
     if (row->status.ok()) {
       for (size_t c = 1; c < columns.size(); ++c) cells.push_back(columns[c].text(row->plan));
       cells.push_back(percent(row->worst_memory));
-      cells.push_back(RunsHereCell(*row));
+      cells.push_back(row->runs.status.ok() ? "yes" : "no");
       cells.push_back(row->plan.predicted.binding_constraint);
     } else {
       reasons.push_back(absl::StrCat(reasons.size() + 1, ": ", row->strategy, ": ", FirstLine(row->status)));

@@ -21,7 +21,7 @@ Json ToJson(const planner::Sensitivity& sensitivity);
 Json ToJson(const planner::Worth& worth);
 Json ToJson(const planner::MemoryByPurpose& memory);
 // {"ok": true, "step_seconds": ...}, or {"ok": false, "why": ...}.
-Json ToJson(const planner::RunsHere& runs);
+Json ToJson(const planner::RunsHere& runs, const planner::Plan& plan);
 // One object for each row; rows without a plan say why.
 Json ToJson(const std::vector<planner::ComparisonRow>& rows);
 

@@ -23,11 +23,9 @@ std::string SearchSentence(const std::string& note) {
   return text;
 }
 
-std::string RunsHereText(const planner::Plan& plan, const planner::RunsHere& runs) {
-  if (!runs.status.ok()) return absl::StrCat("no (", WhyNotHere(runs), runs.another ? "); --runnable plans what does" : ")");
-  if (plan.predicted.as_run || runs.step_seconds == 0) return "yes";
-  return absl::StrCat("yes, in ", planner::SecondsText(runs.step_seconds),
-                      " a step; above it is idealised (--runnable plans what runs)");
+std::string RunsHereText(const planner::RunsHere& runs) {
+  if (runs.status.ok()) return "yes";
+  return absl::StrCat("no (", WhyNotHere(runs), runs.another ? "); --runnable plans what does" : ")");
 }
 
 }  // namespace
@@ -50,7 +48,7 @@ std::string SummaryText(const planner::Plan& plan, const planner::LowerBound& bo
     absl::StrAppendFormat(&out, "\n%.1f %% above the bound: no plan can be faster than %s (%s)", 100 * p.gap(),
                           planner::SecondsText(bound.seconds), bound.because);
   }
-  return absl::StrCat(out, "\nruns here: ", RunsHereText(plan, runs), "\n");
+  return absl::StrCat(out, "\nruns here: ", RunsHereText(runs), "\n");
 }
 
 std::string WhyNotHere(const planner::RunsHere& runs) {

@@ -69,10 +69,9 @@ Exit FindInputs(const planner::Plan& plan, const std::string& plan_file, Offline
                                    ", which is neither here nor beside the plan; give it with --cluster")};
 }
 
-// What the command line leaves out, the plan says: cluster, model, batch, sequence, precision, and what its price is of.
+// What the command line leaves out, the plan says: cluster, model, batch, sequence, precision, and whose limits it keeps.
 Exit Complete(const planner::Plan& plan, const std::string& plan_file, OfflineFlags* flags) {
   if (Exit exit = FindInputs(plan, plan_file, flags); exit.code != 0) return exit;
-  if (!flags->runnable) flags->runnable = plan.predicted.as_run;
   // Tuned plans are finished without replicas.
   if (plan.predicted.step_seconds > 0 && planner::HasReplicas(plan)) flags->fidelity = "published";
   if (Exit exit = TakeFromPlan<int64_t>("--global-batch", plan.global_batch, 0, &flags->global_batch); exit.code != 0)

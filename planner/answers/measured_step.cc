@@ -11,6 +11,7 @@
 #include "planner/plan/each_rank.h"
 #include "planner/plan/ownership.h"
 #include "planner/plan/placement.h"
+#include "planner/view/resolved_plan.h"
 
 namespace motley::planner {
 namespace {
@@ -80,7 +81,8 @@ void AddWaits(const MeasuredStep& step, Sums* sums) {
 absl::StatusOr<MeasuredStep> CompareStep(const Setting& setting, const Plan& plan, const std::vector<Program>& programs,
                                          RankSpans spans, const std::vector<double>& step_seconds) {
   MOTLEY_RETURN_IF_ERROR(CheckSpans(programs, spans));
-  MOTLEY_ASSIGN_OR_RETURN(ProgramGraph priced, GraphOfPrograms(setting, plan, programs));
+  MOTLEY_ASSIGN_OR_RETURN(const ResolvedPlan resolved, Resolve(setting, plan));
+  MOTLEY_ASSIGN_OR_RETURN(ProgramGraph priced, GraphOfPrograms(setting, resolved, programs));
   MeasuredStep step;
   MOTLEY_ASSIGN_OR_RETURN(step.simulated, Run(priced.graph));
   const RankSpans simulated = SpansByRank(programs, priced.task_of, step.simulated);

@@ -36,9 +36,8 @@ std::optional<QuickPlan> FindQuickPlan(Setting& setting, const std::vector<std::
     const RunsHere runs = FindRunsHere(setting, evaluation->plan);
     if (!best) best = QuickPlan{seconds, 0};
     best->step_seconds = std::min(best->step_seconds, seconds);
-    if (runs.status.ok() && runs.step_seconds > 0 &&
-        (best->runs_here_seconds == 0 || runs.step_seconds < best->runs_here_seconds)) {
-      best->runs_here_seconds = runs.step_seconds;
+    if (runs.status.ok() && (best->runs_here_seconds == 0 || seconds < best->runs_here_seconds)) {
+      best->runs_here_seconds = seconds;
     }
   }
   return best;

@@ -2,22 +2,20 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/count.h"
+#include "common/base/status_macros.h"
+#include "planner/plan/each_rank.h"
 #include "planner/pricing/price.h"
 #include "planner/strategies/frugal_plan.h"
 
 namespace motley::planner {
 namespace {
-
-constexpr int64_t kMostNodes = 1'000'000;  // about a second
 
 // The first ones: of a large cluster there are many, and each tells the same.
 std::string SomeOf(const std::vector<std::string>& reasons) {
@@ -27,25 +25,29 @@ std::string SomeOf(const std::vector<std::string>& reasons) {
   return more == 0 ? some : absl::StrCat(some, "; and ", Count(more, "more group"), " of devices");
 }
 
-RunsHere AsIs(const Setting& setting, const Plan& plan) {
-  if (plan.predicted.as_run) return {absl::OkStatus(), plan.predicted.step_seconds};
-  if (absl::Status runs = StateRunsHere(setting.workload); !runs.ok()) return {std::move(runs), 0};
-  if (absl::Status runs = ValidateForEngine(plan, setting.workload.model); !runs.ok()) return {std::move(runs), 0};
-  const Setting as_run = setting.AsRun();
-  if (plan.global_batch != setting.workload.global_batch || PriceNodes(as_run, plan) > kMostNodes) return {};
-  const absl::StatusOr<Evaluation> priced = Price(as_run, plan);
-  if (!priced.ok()) return {priced.status(), 0};
-  if (!priced->does_not_fit.empty()) {
-    return {absl::ResourceExhaustedError(absl::StrCat("with the state that the engine keeps, ", SomeOf(priced->does_not_fit))),
-            0};
-  }
-  return {absl::OkStatus(), priced->plan.predicted.step_seconds};
+bool FitsAsPriced(const Setting& setting, const Plan& plan) {
+  bool fits = true;
+  ForEachRank(plan, [&](const RankPlan& rank) {
+    const int device = setting.FindDevice(rank.device);
+    fits &= device >= 0 && rank.predicted.peak_bytes <= setting.UsableBytes(device);
+  });
+  return fits;
+}
+
+absl::Status AsIs(const Setting& setting, const Plan& plan) {
+  MOTLEY_RETURN_IF_ERROR(StateRunsHere(setting.workload));
+  MOTLEY_RETURN_IF_ERROR(ValidateForEngine(plan, setting.workload.model));
+  const bool as_engine = setting.workload.state == StateKeeping::kEngine;
+  if (plan.global_batch != setting.workload.global_batch || (as_engine && FitsAsPriced(setting, plan))) return absl::OkStatus();
+  MOTLEY_ASSIGN_OR_RETURN(const Evaluation priced, Price(setting.AsRun(), plan));
+  if (priced.does_not_fit.empty()) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat("with the state that the engine keeps, ", SomeOf(priced.does_not_fit)));
 }
 
 }  // namespace
 
 RunsHere FindRunsHere(const Setting& setting, const Plan& plan) {
-  RunsHere runs = AsIs(setting, plan);
+  RunsHere runs = {AsIs(setting, plan)};
   if (!runs.status.ok() && StateRunsHere(setting.workload).ok()) runs.another = FindFrugal(setting.AsRun()).fits.ok();
   return runs;
 }

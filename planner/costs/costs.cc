@@ -201,7 +201,7 @@ double Costs::RecomputeSeconds(int kind, UnitKind unit, OpSet ops, double sample
 }
 
 OpSet Costs::RunAgain(OpSet ops, double share) const {
-  return share < 1 && workload_.state == StateKeeping::kEngine ? WithoutSums(ops, TraitsOf(workload_.model.family)) : ops;
+  return share < 1 ? WithoutSums(ops, TraitsOf(workload_.model.family)) : ops;
 }
 
 double Costs::OperatorSeconds(const Kind& at, OpSet ops, double samples, double share) const {

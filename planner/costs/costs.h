@@ -50,8 +50,8 @@ class Costs {
   // columns that this rank of a tensor-parallel group computes; norms and residuals are not divided. 0 samples: 0.
   double ForwardSeconds(int kind, UnitKind unit, double samples, double share = 1) const;
   double BackwardSeconds(int kind, UnitKind unit, double samples, double share = 1) const;  // without recomputation
-  // Forward time of the operators in `ops` once more. OpSet::All() of a whole layer: its ForwardSeconds. As the engine runs a
-  // share of it, what the ranks have summed is kept, and what makes it never runs again.
+  // Forward time of the operators in `ops` once more. OpSet::All() of a whole layer: its ForwardSeconds. Of a share of it, what
+  // the ranks have summed is kept, and what makes it never runs again.
   double RecomputeSeconds(int kind, UnitKind unit, OpSet ops, double samples, double share = 1) const;
   // The backward in two instructions (zero bubble): the gradient of the input, and of the weights. As measured, else half of
   // BackwardSeconds each.

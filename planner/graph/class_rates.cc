@@ -79,7 +79,7 @@ class ClassRates : public ProgramRates {
     const auto [at, added] = across_.try_emplace({what.group, static_cast<int>(what.collective), elements}, -1);
     if (!added) return at->second;
     const double bytes = static_cast<double>(elements) * setting_.costs.RingBytes(what.collective);
-    if (view_.pipelines.size() == 1 && setting_.request.runnable) {  // two stages of a pipeline meet for nothing else
+    if (view_.pipelines.size() == 1) {  // two stages of a pipeline meet for nothing else
       const bool backwards = view_.stages[stages[1]].embedding;
       return at->second = writer_.AddFlow(
                  TiedFlow(setting_, view_, stages[backwards ? 1 : 0], stages[backwards ? 0 : 1], what.collective, bytes));

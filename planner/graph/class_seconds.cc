@@ -54,16 +54,7 @@ PassSeconds SecondsTable::Of(int actor, int64_t microbatch) {
   return entries.back().seconds;
 }
 
-PassReductions SecondsTable::ReductionsOf(int actor) const {
-  const ActorView& a = view_.actors[actor];
-  PassReductions reductions;
-  if (!setting_.RepeatsSums()) return reductions;
-  for (int r = 0; r < a.ranks_per_unit; ++r) {
-    const OpSet ops = view_.ranks[a.first_rank + r].recompute;
-    reductions.recompute = std::max(reductions.recompute, (ops.Has(Op::kAttnOut) ? 1.0 : 0.0) + (ops.Has(Op::kDown) ? 1.0 : 0.0));
-  }
-  return reductions;
-}
+PassReductions SecondsTable::ReductionsOf(int actor) const { return {}; }
 
 double OwnedPart(const PlanView& view, const RankView& rank) {
   const StageView& stage = view.stages[rank.stage];

@@ -323,12 +323,11 @@ absl::StatusOr<ProgramGraph> GraphAt(const Setting& setting, const std::vector<P
 
 }  // namespace
 
-absl::StatusOr<ProgramGraph> GraphOfPrograms(const Setting& setting, const Plan& plan, const std::vector<Program>& programs) {
-  MOTLEY_ASSIGN_OR_RETURN(const PlanView view, ViewOf(setting, plan, {.merge = false, .assign_samples = false}));
-  const ModelShape& model = setting.workload.model;
-  MOTLEY_ASSIGN_OR_RETURN(const std::vector<ModelSlice> slices, SlicesOfRanks(model, plan));
-  MOTLEY_RETURN_IF_ERROR(CheckElements(model, programs, slices));
-  const Ownership ownership = OwnershipOf(plan, model);
+absl::StatusOr<ProgramGraph> GraphOfPrograms(const Setting& setting, const ResolvedPlan& resolved,
+                                             const std::vector<Program>& programs) {
+  const auto& [plan, view, slices] = resolved;
+  MOTLEY_RETURN_IF_ERROR(CheckElements(setting.workload.model, programs, slices));
+  const Ownership ownership = OwnershipOf(*plan, setting.workload.model);
   GraphWriter writer(setting.links);
   return GraphAt(setting, programs, RatesOfRanks(setting, view, programs, ownership, slices, &writer).get(), &writer);
 }

@@ -8,10 +8,10 @@
 #include "absl/status/statusor.h"
 #include "common/program/program.h"
 #include "planner/lowering/class_programs.h"
-#include "planner/plan/plan.h"
 #include "planner/setting/setting.h"
 #include "planner/simulator/step_graph.h"
 #include "planner/view/plan_view.h"
+#include "planner/view/resolved_plan.h"
 
 namespace motley::planner {
 
@@ -21,9 +21,10 @@ struct ProgramGraph {
 };
 
 // An actor a rank, in the plan's order. A hand-over takes its sender's and its receiver's lane; what takes no time (`release`,
-// `zero_grad`) is no task. `programs`: of `plan` (program_writer.h), whose ownership says what collectives move and optimizers
+// `zero_grad`) is no task. `programs`: of the plan (program_writer.h), whose ownership says what collectives move and optimizers
 // step. Errors of WalkPrograms.
-absl::StatusOr<ProgramGraph> GraphOfPrograms(const Setting& setting, const Plan& plan, const std::vector<Program>& programs);
+absl::StatusOr<ProgramGraph> GraphOfPrograms(const Setting& setting, const ResolvedPlan& resolved,
+                                             const std::vector<Program>& programs);
 
 // An actor a class. What is of some of a class's units does not keep the others waiting: a hand-over takes the lane of a class
 // all of whose units take part, else it waits for these units' last one. `classes`: of `view`. Errors of WalkPrograms.

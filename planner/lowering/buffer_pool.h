@@ -45,6 +45,9 @@ class BufferPool {
     return best;
   }
 
+  // One that only its caller hands on.
+  int32_t AddEmpty() { return Add({}); }
+
   std::vector<UnitBuffer> Buffers() const {
     std::vector<UnitBuffer> buffers;
     for (const Place& place : places_) buffers.push_back(place.buffer);

@@ -58,20 +58,6 @@ RankTraits TraitsOfClass(const WrittenPass& pass, const ActorView& actor) {
   return traits;
 }
 
-CopyTraits CopiesOfClass(const WrittenPass& pass, const ActorView& actor, const std::vector<int32_t>& units) {
-  const StageView& stage = pass.view.stages[actor.stage];
-  CopyTraits copies;
-  for (int r = 0; r < actor.ranks_per_unit; ++r) {
-    const RankPlan& rank = *pass.view.ranks[actor.first_rank + r].plan;
-    copies.activations |= rank.offload_activations;
-    copies.parameters |= rank.offload_parameters;
-    copies.moments |= rank.offload_optimizer;
-  }
-  copies.steps_in_turn = TraitsOf(pass.view.schedule).by_ministage && stage.offload_parameters && pass.view.pipelines.size() == 1;
-  copies.units = units;
-  return copies;
-}
-
 }  // namespace
 
 absl::StatusOr<ClassPrograms> LowerClasses(const Setting& setting, const PlanView& view, const Schedule& schedule,
@@ -87,7 +73,7 @@ absl::StatusOr<ClassPrograms> LowerClasses(const Setting& setting, const PlanVie
                             StepsOfPipeline(pass, p, schedule.pipelines[p], walks[p], first_sample));
     for (const StageMember& member : pipeline.members) {
       const ActorView& actor = view.actors[member.rank];
-      const CopyTraits copies = CopiesOfClass(pass, actor, pipeline.traits[member.stage].units);
+      const CopyTraits copies = CopiesOf(pass, actor.first_rank, actor.ranks_per_unit, pipeline.traits[member.stage].units);
       const StageSteps& stage = pipeline.stages[member.stage];
       Program& program =
           result.programs.emplace_back(ProgramOf(pass, pipeline, stage, member, TraitsOfClass(pass, actor), copies));

@@ -23,7 +23,7 @@ struct ClassPrograms {
   std::vector<std::vector<int>> stages_of;  // by group of the programs: whose units meet; into PlanView::stages
 };
 
-// `view`: with samples; `schedule` with `walks`: of its actors (ScheduleOfActors). Errors of StepsOfPipeline.
+// `view`: with samples; `schedule` with `walks`: of its actors (MakeTrainingSchedule). Errors of StepsOfPipeline.
 absl::StatusOr<ClassPrograms> LowerClasses(const Setting& setting, const PlanView& view, const Schedule& schedule,
                                            const std::vector<PipelineWalk>& walks);
 

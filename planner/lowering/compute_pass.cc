@@ -42,8 +42,9 @@ class ComputePass {
     const auto v = static_cast<size_t>(action.virtual_stage);
     const bool is_forward = action.kind == ActionKind::kForward;
     const bool makes_gradients = !is_forward && action.kind != ActionKind::kInputGradient;
-    const bool comes = is_forward && !traits_.streams && traits_.gathers_homes && round == first_forward_[v];
-    const bool goes = makes_gradients && traits_.reduces && (traits_.reduces_every_round || round == last_gradients_[v]);
+    const bool first_forward = is_forward && !traits_.streams && !traits_.alone && round == first_forward_[v];
+    const bool comes = traits_.gathers_by_ministage ? round == action.first : first_forward;
+    const bool goes = makes_gradients && !traits_.alone && (traits_.reduces_every_round || round == last_gradients_[v]);
     return comes || goes ? Joined::kNone : traits_.streams ? Joined::kEnds : Joined::kAll;
   }
 

@@ -1,11 +1,14 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "planner/lowering/rank_passes.h"
 
 namespace motley::planner {
@@ -22,7 +25,7 @@ class CopyPass {
 
   std::vector<Operation> Run() {
     for (const Operation& operation : operations_) {
-      std::visit([this](const auto& op) { FindBackward(op); }, operation);
+      std::visit([this](const auto& op) { Find(op); }, operation);
     }
     for (const Operation& operation : operations_) {
       std::visit([this](const auto& op) { Visit(op); }, operation);
@@ -37,22 +40,61 @@ class CopyPass {
   void Visit(const Op& op) {
     Add(op);
   }
+  // A rank of a tensor-parallel unit gathers and sums the ranges of a unit's array one after another.
+  template <typename Op>
+  bool GoesOn(const Op& op) const {
+    const auto* last = result_.empty() ? nullptr : std::get_if<Op>(&result_.back());
+    return last != nullptr && last->unit == op.unit && !op.elements.whole();
+  }
 
   // ---- activations ----
 
   template <typename Op>
-  void FindBackward(const Op& op) {
+  void Find(const Op& op) {
     constexpr bool kIsBackward = std::is_same_v<Op, Backward> || std::is_same_v<Op, BackwardInput>;
+    constexpr bool kIsSum = std::is_same_v<Op, ReduceScatter> || std::is_same_v<Op, AllReduce>;
+    if constexpr (kIsSum) ++sums_of_[op.unit];
     if constexpr (kIsBackward) {
-      if (traits_.activations) inputs_.push_back({op.unit, op.microbatch, op.more_units, op.more_microbatches});
+      if (IsFirstBackward(op)) inputs_.push_back(InputsOf<PrefetchActivation>(op));
     }
   }
+  // Of layers alone: the embedding's input are tokens, and the head's is used next.
+  template <typename Copy, typename Op>
+  std::optional<Copy> InputsOf(const Op& op) const {
+    const int32_t first = std::max(op.unit, 1), last = std::min(op.unit + op.more_units, traits_.head - 1);
+    if (!traits_.activations || first > last) return std::nullopt;
+    return Copy{first, op.microbatch, last - first, op.more_microbatches};
+  }
+  template <typename Copy, typename Use>
+  static void ForCells(const Copy& copy, Use use) {
+    for (int32_t unit = copy.unit; unit <= copy.unit + copy.more_units; ++unit) {
+      for (int32_t m = copy.microbatch; m <= copy.microbatch + copy.more_microbatches; ++m) use(std::pair(unit, m));
+    }
+  }
+  bool AreAway(const PrefetchActivation& inputs) const {
+    bool away = true;
+    ForCells(inputs, [&](const std::pair<int32_t, int32_t>& cell) { away &= away_.contains(cell); });
+    return away;
+  }
+  // A layer of a tensor-parallel unit goes back in two.
+  template <typename Op>
+  static bool IsFirstBackward(const Op& op) {
+    return op.segment != UnitSegment::kAttention;
+  }
+  // Where forwards and backwards alternate, the next one's forward may be still to come.
   void PrefetchInputs() {
-    for (; next_input_ < std::min(backwards_ + kAhead, inputs_.size()); ++next_input_) Add(inputs_[next_input_]);
+    for (; next_input_ < std::min(backwards_ + kAhead, inputs_.size()); ++next_input_) {
+      const std::optional<PrefetchActivation>& inputs = inputs_[next_input_];
+      if (inputs && !AreAway(*inputs)) return;
+      if (inputs) Add(*inputs);
+    }
   }
   void Visit(const Forward& op) {
     Add(op);
-    if (traits_.activations) Add(OffloadActivation{op.unit, op.microbatch, op.more_units, op.more_microbatches});
+    const auto inputs = InputsOf<OffloadActivation>(op);
+    if (!inputs || op.segment == UnitSegment::kAttention) return;  // its second half needs it
+    Add(*inputs);
+    ForCells(*inputs, [this](const std::pair<int32_t, int32_t>& cell) { away_.insert(cell); });
   }
   void Visit(const Recompute& op) {
     PrefetchInputs();
@@ -64,14 +106,14 @@ class CopyPass {
   void AddBackward(const Op& op) {
     PrefetchInputs();
     Add(op);
-    ++backwards_;
+    if (IsFirstBackward(op)) ++backwards_;
     PrefetchInputs();
   }
 
   // ---- parameters and moments ----
 
   void Visit(const Gather& op) {
-    if (traits_.parameters) Add(PrefetchState{op.unit, State::kParameters, op.more_units});
+    if (traits_.parameters && !GoesOn(op)) Add(PrefetchState{op.unit, State::kParameters, op.more_units});
     Add(op);
   }
   void Visit(const ReduceScatter& op) { AddSum(op); }
@@ -79,9 +121,9 @@ class CopyPass {
   // A unit's optimizer comes when the device has gone on with the backward of the unit before.
   template <typename Op>
   void AddSum(const Op& op) {
-    if (traits_.steps_in_turn) StepSummed();
+    if (traits_.steps_in_turn && !GoesOn(op)) StepSummed();
     Add(op);
-    if (traits_.steps_in_turn) summed_.push_back(op.unit);
+    if (traits_.steps_in_turn && --sums_of_[op.unit] == 0) summed_.push_back(op.unit);
   }
   void StepSummed() {
     for (const int32_t unit : std::exchange(summed_, {})) Step(unit, 0);
@@ -94,9 +136,13 @@ class CopyPass {
     if (traits_.steps_in_turn) return;
     if (!traits_.moments && !traits_.parameters) return Add(op);
     const size_t units = traits_.units.size(), pieces = std::min(units, traits_.moments ? kStreamPieces : 1);
-    for (size_t i = 0; i < pieces; ++i) {
-      const size_t begin = units * i / pieces, end = units * (i + 1) / pieces;
-      Step(traits_.units[begin], traits_.units[end - 1] - traits_.units[begin]);
+    for (size_t i = 0; i < pieces; ++i) StepPiece(units * i / pieces, units * (i + 1) / pieces);
+  }
+  // Of the rank's units, run by run.
+  void StepPiece(size_t begin, size_t end) {
+    for (size_t last = begin; begin < end; begin = ++last) {
+      while (last + 1 < end && traits_.units[last + 1] == traits_.units[last] + 1) ++last;
+      Step(traits_.units[begin], traits_.units[last] - traits_.units[begin]);
     }
   }
   void Step(int32_t unit, int32_t more) {
@@ -109,9 +155,11 @@ class CopyPass {
   const CopyTraits& traits_;
   const std::vector<Operation> operations_;
   std::vector<Operation> result_;
-  std::vector<PrefetchActivation> inputs_;  // by backward
+  std::vector<std::optional<PrefetchActivation>> inputs_;  // by backward
   size_t next_input_ = 0, backwards_ = 0;
-  std::vector<int32_t> summed_;  // not yet stepped
+  absl::flat_hash_set<std::pair<int32_t, int32_t>> away_;  // by unit and microbatch: inputs in host memory
+  absl::flat_hash_map<int32_t, int> sums_of_;              // by unit: those to come
+  std::vector<int32_t> summed_;                            // not yet stepped
 };
 
 }  // namespace

@@ -124,11 +124,11 @@ class DependencyPass {
     Needs(received_, Border(false, op.unit, op.microbatch));
   }
   void Visit(const Recompute& op) {
-    Needs(prefetched_, {op.unit, op.microbatch});
+    Needs(prefetched_, {std::max(op.unit, 1), op.microbatch});  // the embedding's input stays
     Reads(op);
   }
   void Visit(const Backward& op) {
-    Needs(prefetched_, {op.unit, op.microbatch});
+    Needs(prefetched_, {std::max(op.unit, 1), op.microbatch});  // the embedding's input stays
     Reads(op);
     Writes(op);
     NeedsSum(op);
@@ -136,7 +136,7 @@ class DependencyPass {
     Needs(received_, Border(true, op.unit + op.more_units + 1, op.microbatch));
   }
   void Visit(const BackwardInput& op) {
-    Needs(prefetched_, {op.unit, op.microbatch});
+    Needs(prefetched_, {std::max(op.unit, 1), op.microbatch});  // the embedding's input stays
     Reads(op);
     NeedsSum(op);
     backward_ = at_;

@@ -26,13 +26,12 @@ class GradientPass {
     }
     if (across()) ReduceAcross(last_of_unit);
     // Each end has added its part of a tied embedding's gradient.
-    if (apart_ >= 0 && !across()) stage_.steps.back().reduced.push_back({0, apart_, traits_.tied_group, !traits_.gathers_tied});
+    if (apart_ >= 0 && !across()) stage_.steps.back().reduced.push_back({0, apart_, traits_.tied_group});
     stage_.gradient_buffers = pool_.Buffers();
     return std::move(stage_);
   }
 
  private:
-  bool gathers() const { return traits_.gathers_homes || traits_.gathers_in_turn; }
   bool across() const { return traits_.across(); }  // pipelines
   bool ComesInTurn(int32_t unit) const { return traits_.reduces_in_turn && (!across() || traits_.KeepsShards(unit)); }
   int32_t num_steps() const { return static_cast<int32_t>(stage_.steps.size()); }
@@ -75,11 +74,11 @@ class GradientPass {
       const int32_t buffer = shards_[unit] >= 0 ? shards_[unit] : pool_.Find(unit);
       if (buffer < 0) continue;
       at = std::max(at, last_of_unit[unit]);
-      stage_.steps[at].reduced.push_back({unit, buffer, traits_.sum_group[unit], !traits_.gathers_homes});
+      stage_.steps[at].reduced.push_back({unit, buffer, traits_.sum_group[unit]});
     }
   }
   void Reduce(int32_t i, int32_t unit, int32_t buffer) {
-    if (traits_.reduces) stage_.steps[i].reduced.push_back({unit, buffer, traits_.group, !gathers()});
+    if (!traits_.alone) stage_.steps[i].reduced.push_back({unit, buffer, traits_.group});
     BufferPool::Place& place = pool_[buffer];
     place.busy = false;
     place.last_step = i;

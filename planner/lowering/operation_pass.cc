@@ -74,11 +74,7 @@ class OperationPass {
       const bool is_shard = stage_.gradient_buffers[sum.buffer].IsShard();  // other sums have gone there
       if (!goes_on && !is_shard && !written_[sum.buffer]) Add(ZeroGrad{sum.unit, sum.buffer});
       written_[sum.buffer] = false;
-      if (sum.to_all) {
-        Add(AllReduce{sum.unit, sum.buffer, sum.group, 0, sum.elements});
-      } else {
-        Add(ReduceScatter{sum.unit, sum.buffer, sum.group, 0, sum.elements});
-      }
+      Add(ReduceScatter{sum.unit, sum.buffer, sum.group, 0, sum.elements});
       before = &sum;
     }
   }

@@ -11,9 +11,8 @@ void Keep(const StageTraits& traits, StageSteps* stage, BufferPool* pool) {
   const auto keep = [&](int32_t unit, bool home, int32_t group) {
     const int32_t by = traits.across() ? traits.sum_group[unit] : group;
     const int32_t buffer = pool->Keep(unit, traits.elements[unit], home);
-    const bool of_homes = home ? traits.gathers_homes : true;
-    const bool gathers = traits.across() ? traits.gathers_homes : group == traits.tied_group ? traits.gathers_tied : of_homes;
-    if (gathers) stage->gathered.push_back({unit, buffer, by});
+    const bool is_others = !home || traits.across() || group == traits.tied_group;
+    if (is_others || !traits.alone) stage->gathered.push_back({unit, buffer, by});
   };
   const bool apart = traits.tied_group >= 0, home = traits.across() || !traits.gathers_in_turn;
   if (apart) keep(0, traits.has_embedding() && home, traits.tied_group);
@@ -38,21 +37,6 @@ void Order(const StageTraits& traits, UnitCollectives* gathered) {
                    [&](const UnitCollective& a, const UnitCollective& b) { return place(a) < place(b); });
 }
 
-// What a step's unit is gathered with, under one name in the pool.
-struct ComingUnits {
-  int32_t name = 0, first = 0, more = 0;
-  int64_t elements = 0;
-};
-
-ComingUnits UnitsComing(const StageTraits& traits, const StageStep& step) {
-  if (!traits.whole_ministages) return {step.unit, step.unit, 0, traits.elements[step.unit]};
-  const std::vector<int32_t>& units = traits.units_of[step.virtual_stage];
-  ComingUnits coming{static_cast<int32_t>(traits.elements.size()) + step.virtual_stage, units.front(),
-                     static_cast<int32_t>(units.size()) - 1};
-  for (const int32_t unit : units) coming.elements += traits.elements[unit];
-  return coming;
-}
-
 // A pass of a virtual stage by one microbatch: steps [first, last].
 struct Stream {
   int32_t first = 0, last = 0;
@@ -75,7 +59,7 @@ void AddStreams(const StageTraits& traits, StageSteps* stage, BufferPool* pool) 
   int32_t begin_used = -1, rest_used = -1;
   const auto gather = [&](int32_t step, int32_t more, int32_t unit, int32_t buffer, int32_t used) {
     if (used >= 0) stage->steps[used].released.push_back(buffer);
-    (used >= 0 ? stage->steps[used].gathered : stage->gathered).push_back({unit, buffer, traits.group, false, more});
+    (used >= 0 ? stage->steps[used].gathered : stage->gathered).push_back({unit, buffer, traits.group, more});
     stage->steps[step].waits_for = std::max(stage->steps[step].waits_for, used);
   };
   for (const auto& [first, last] : StreamsOf(*stage)) {
@@ -92,6 +76,98 @@ void AddStreams(const StageTraits& traits, StageSteps* stage, BufferPool* pool) 
   }
 }
 
+// Two sets of buffers, each of one virtual stage's units (Zorse section 3.1.2): what is next comes behind the last use of its
+// set.
+class MinistageSets {
+ public:
+  MinistageSets(const StageTraits& traits, StageSteps* stage, BufferPool* pool) : traits_(traits), stage_(*stage), pool_(*pool) {}
+
+  void Add() {
+    for (int32_t i = 0; i < static_cast<int32_t>(stage_.steps.size()); ++i) {
+      StageStep& step = stage_.steps[i];
+      if (!step.needs_parameters()) continue;
+      Set& set = SetWith(i, step);
+      set.last_step = i;
+      for (const int32_t buffer : set.buffers) pool_[buffer].last_step = pool_[buffer].unit < 0 ? -1 : i;
+      step.parameters = pool_.Find(step.unit);
+      pool_[step.parameters].last_step = i;
+    }
+  }
+
+ private:
+  struct Set {
+    int32_t virtual_stage = -1, last_step = -1;
+    std::vector<int32_t> buffers;
+  };
+
+  Set& SetWith(int32_t i, StageStep& step) {
+    for (Set& set : sets_) {
+      if (set.virtual_stage == step.virtual_stage) return set;
+    }
+    Set& set = sets_[sets_[0].last_step <= sets_[1].last_step ? 0 : 1];
+    step.waits_for = std::max(step.waits_for, set.last_step);
+    Fill(step, &set);
+    return set;
+  }
+  // In the order of the pass.
+  void Fill(const StageStep& step, Set* set) {
+    UnitCollectives* gathered = set->last_step >= 0 ? &stage_.steps[set->last_step].gathered : &stage_.gathered;
+    for (const int32_t buffer : set->buffers) {
+      if (pool_[buffer].unit < 0) continue;
+      stage_.steps[set->last_step].released.push_back(buffer);
+      pool_[buffer].unit = -1;
+    }
+    set->virtual_stage = step.virtual_stage;
+    std::vector<int32_t> units = traits_.units_of[step.virtual_stage];
+    if (step.backward()) std::reverse(units.begin(), units.end());
+    size_t next = 0;
+    for (const int32_t unit : units) {
+      if (pool_.Find(unit) >= 0) continue;  // a tied embedding has its own
+      if (next == set->buffers.size()) set->buffers.push_back(pool_.AddEmpty());
+      const int32_t buffer = set->buffers[next++];
+      BufferPool::Place& place = pool_[buffer];
+      place.unit = unit;
+      place.buffer.elements = std::max(place.buffer.elements, traits_.elements[unit]);
+      gathered->push_back({unit, buffer, traits_.group});
+    }
+  }
+
+  const StageTraits& traits_;
+  StageSteps& stage_;
+  BufferPool& pool_;
+  Set sets_[2];
+};
+
+// Two buffers, a unit in each.
+void AddUnits(const StageTraits& traits, StageSteps* stage, BufferPool* pool) {
+  for (int32_t i = 0; i < static_cast<int32_t>(stage->steps.size()); ++i) {
+    StageStep& step = stage->steps[i];
+    if (!step.needs_parameters()) continue;
+    step.parameters = pool->Find(step.unit);
+    if (step.parameters < 0) {
+      step.parameters = pool->Take(step.unit, traits.elements[step.unit]);
+      const int32_t last = (*pool)[step.parameters].last_step;
+      if (last >= 0) stage->steps[last].released.push_back(step.parameters);
+      (last >= 0 ? stage->steps[last].gathered : stage->gathered).push_back({step.unit, step.parameters, traits.group});
+      step.waits_for = std::max(step.waits_for, last);
+    }
+    (*pool)[step.parameters].last_step = i;
+  }
+}
+
+// What is gathered for the step is free behind its last use. The head of a tied model uses unit 0, too.
+void ReleaseAtEnd(const StageTraits& traits, StageSteps* stage, BufferPool* pool) {
+  for (int32_t i = 0; i < static_cast<int32_t>(stage->steps.size()) && stage->tied_parameters >= 0; ++i) {
+    const StageStep& step = stage->steps[i];
+    int32_t& last = (*pool)[stage->tied_parameters].last_step;
+    if (step.needs_parameters() && step.unit == traits.head()) last = std::max(last, i);
+  }
+  for (int32_t b = 0; b < pool->size(); ++b) {
+    const BufferPool::Place& place = (*pool)[b];
+    if (place.buffer.home_of < 0 && place.last_step >= 0) stage->steps[place.last_step].released.push_back(b);
+  }
+}
+
 }  // namespace
 
 StageSteps WithParameters(StageSteps stage, const StageTraits& traits) {
@@ -99,28 +175,9 @@ StageSteps WithParameters(StageSteps stage, const StageTraits& traits) {
   Keep(traits, &stage, &pool);
   if (traits.streams) {
     AddStreams(traits, &stage, &pool);
-    if (traits.across()) Order(traits, &stage.gathered);
-    stage.parameter_buffers = pool.Buffers();
-    return stage;
-  }
-  for (int32_t i = 0; i < static_cast<int32_t>(stage.steps.size()); ++i) {
-    StageStep& step = stage.steps[i];
-    if (!step.needs_parameters()) continue;
-    const ComingUnits units = UnitsComing(traits, step);
-    step.parameters = pool.Find(units.name);
-    if (step.parameters < 0) {
-      step.parameters = pool.Take(units.name, units.elements);
-      const int32_t last = pool[step.parameters].last_step;
-      if (last >= 0) stage.steps[last].released.push_back(step.parameters);
-      (last >= 0 ? stage.steps[last].gathered : stage.gathered)
-          .push_back({units.first, step.parameters, traits.group, false, units.more});
-      step.waits_for = std::max(step.waits_for, last);
-    }
-    pool[step.parameters].last_step = i;
-    if (step.unit == traits.head() && stage.tied_parameters >= 0) pool[stage.tied_parameters].last_step = i;
-  }
-  for (int32_t b = 0; b < pool.size(); ++b) {
-    if (pool[b].buffer.home_of < 0 && pool[b].last_step >= 0) stage.steps[pool[b].last_step].released.push_back(b);
+  } else {
+    traits.gathers_by_ministage ? MinistageSets(traits, &stage, &pool).Add() : AddUnits(traits, &stage, &pool);
+    ReleaseAtEnd(traits, &stage, &pool);
   }
   if (traits.across()) Order(traits, &stage.gathered);
   stage.parameter_buffers = pool.Buffers();

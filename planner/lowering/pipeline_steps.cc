@@ -10,22 +10,11 @@
 namespace motley::planner {
 namespace {
 
-bool ShardsNothing(const PlanView& view, const StageView& stage) {
-  return stage.plan->zero_stage == 0 && view.pipelines_zero_stage == 0;
-}
-
-// Whom the stage's ranks meet for what, where the plan is only priced.
-void AddReplicas(const WrittenPass& pass, const StageView& stage, StageTraits* traits) {
-  const std::vector<StageView>& stages = pass.view.stages;
-  const bool across = pass.view.pipelines.size() > 1;
-  const auto whole = [&](const StageView& s) { return ShardsNothing(pass.view, s); };
-  traits->gathers_homes = across ? !std::all_of(stages.begin(), stages.end(), whole) : stage.shared() && !whole(stage);
-  traits->gathers_tied = pass.setting.request.runnable && !across;
+// Searches' programs, whose members are classes and whose units are blocks.
+void Coarsen(const PlanView& view, const StageView& stage, StageTraits* traits) {
+  traits->alone = !stage.shared() && view.pipelines.size() == 1 && !stage.offload_parameters;
   traits->joins = true;
-  traits->streams = traits->gathers_in_turn && !traits->by_block;
-  traits->whole_ministages =
-      traits->by_block && stage.offload_parameters && !(stage.shared() && ZeroAsRun(pass.view, stage) == 3);
-  traits->reduces = stage.shared() || across || stage.offload_parameters;
+  traits->streams = traits->gathers_in_turn && !traits->by_block && !traits->gathers_by_ministage;
 }
 
 StageTraits TraitsOfStage(const WrittenPass& pass, int s) {
@@ -41,14 +30,15 @@ StageTraits TraitsOfStage(const WrittenPass& pass, int s) {
   traits.gathers_in_turn = ComesInTurn(pass.view, stage);
   traits.reduces_in_turn = stage.shared() && ZeroAsRun(pass.view, stage) >= 2;
   const bool by_ministage = TraitsOf(pass.view.schedule).by_ministage;
-  traits.by_block = by_ministage && traits.gathers_in_turn;
+  traits.by_block = by_ministage && stage.shared() && ZeroAsRun(pass.view, stage) == 3;
+  traits.gathers_by_ministage = by_ministage && traits.gathers_in_turn && !traits.by_block;
   traits.reduces_every_round = !by_ministage && traits.reduces_in_turn;
   traits.group = s;
   if (stage.embedding || stage.head) traits.tied_group = pass.places.tied_group[stage.pipeline];
   traits.sum_group = pass.places.sum_group;
   traits.gather_order = pass.places.gather_order;
   traits.sum_order = pass.places.sum_order;
-  if (pass.merged) AddReplicas(pass, stage, &traits);
+  if (pass.merged) Coarsen(pass.view, stage, &traits);
   return traits;
 }
 
@@ -108,6 +98,21 @@ absl::StatusOr<PipelineSteps> StepsOfPipeline(const WrittenPass& pass, size_t p,
   const auto stage = pass.view.stages.begin() + pipeline.first_stage;
   if (at_once.ok() || pass.merged || !std::any_of(stage, stage + pipeline.num_stages, SharesTensorParallel)) return at_once;
   return in_order(ReductionOrder::kBehindSums);
+}
+
+CopyTraits CopiesOf(const WrittenPass& pass, int first_rank, int num_ranks, std::vector<int32_t> units) {
+  const StageView& stage = pass.view.stages[pass.view.ranks[first_rank].stage];
+  CopyTraits copies;
+  for (int r = first_rank; r < first_rank + num_ranks; ++r) {
+    const RankPlan& rank = *pass.view.ranks[r].plan;
+    copies.activations |= pass.training && rank.offload_activations;
+    copies.parameters |= rank.offload_parameters;
+    copies.moments |= pass.training && rank.offload_optimizer;
+  }
+  copies.steps_in_turn = TraitsOf(pass.view.schedule).by_ministage && stage.offload_parameters && pass.view.pipelines.size() == 1;
+  copies.units = std::move(units);
+  copies.head = pass.blocks.head();
+  return copies;
 }
 
 Program ProgramOf(const WrittenPass& pass, const PipelineSteps& pipeline, const StageSteps& slice, const StageMember& member,

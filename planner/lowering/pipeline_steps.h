@@ -25,8 +25,7 @@ struct WrittenPass {
   const PipelinePlaces& places;
   const ModelBlocks& blocks;
   bool training = true;
-  // Programs that only price the plan: members are named by their actors, steps and microbatches stand together where they can,
-  // and what nobody shards (ZeRO 0) is stepped by every rank, as published systems do.
+  // Programs of searches: members are named by their actors, steps and microbatches stand together where they can.
   bool merged = false;
 };
 
@@ -40,6 +39,9 @@ struct PipelineSteps {
 // `schedule` and its `walk`: of pipeline `p`, whose first sample in the global batch is `first_sample`. Errors of WithTransfers.
 absl::StatusOr<PipelineSteps> StepsOfPipeline(const WrittenPass& pass, size_t p, const PipelineSchedule& schedule,
                                               const PipelineWalk& walk, int64_t first_sample);
+
+// What of the ranks waits in host memory: of a rank, or of all of a class's unit, for which one program stands. `units`: theirs.
+CopyTraits CopiesOf(const WrittenPass& pass, int first_rank, int num_ranks, std::vector<int32_t> units);
 
 // A member's program without its rank and groups. Ranks of a tensor-parallel unit have `slice`, the stage as they see it.
 Program ProgramOf(const WrittenPass& pass, const PipelineSteps& pipeline, const StageSteps& slice, const StageMember& member,

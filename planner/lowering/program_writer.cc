@@ -10,7 +10,6 @@
 #include "planner/lowering/rank_passes.h"
 #include "planner/lowering/stage_passes.h"
 #include "planner/plan/ownership.h"
-#include "planner/plan/plan_engine_limits.h"
 #include "planner/plan/unit_slices.h"
 #include "planner/plan/validation_pass.h"
 #include "planner/view/plan_view.h"
@@ -32,6 +31,7 @@ Program ProgramOfRank(const WrittenPass& pass, int32_t r, const ModelSlice& slic
                       const StageMember& member) {
   const StageSteps& stage = pipeline.stages[member.stage];
   const RankTraits rank = TraitsOfRank(pass, r);
+  const CopyTraits copies = CopiesOf(pass, r, 1, pipeline.traits[member.stage].units);
   const std::vector<SharedElements>&gathered = pass.places.gathered[r], &reduced = pass.places.reduced[r];
   const auto all_whole = [](const std::vector<SharedElements>& units) {
     return std::all_of(units.begin(), units.end(), [](const SharedElements& unit) { return unit.empty(); });
@@ -40,27 +40,27 @@ Program ProgramOfRank(const WrittenPass& pass, int32_t r, const ModelSlice& slic
     return std::none_of(buffers.begin(), buffers.end(), [](const UnitBuffer& buffer) { return buffer.IsShard(); });
   };
   if (all_whole(gathered) && all_whole(reduced) && no_shards(stage.parameter_buffers) && no_shards(stage.gradient_buffers)) {
-    return ProgramOf(pass, pipeline, stage, member, rank, {});
+    return ProgramOf(pass, pipeline, stage, member, rank, copies);
   }
   const int32_t stage_group = pass.view.pipelines.size() > 1 ? stage.group : -1;
   const RankElements own = {ElementsOf(pass.setting.workload.model, slice), gathered, reduced, stage_group,
                             pass.places.in_turn[r]};
-  return ProgramOf(pass, pipeline, SliceOf(stage, own), member, rank, {});
+  return ProgramOf(pass, pipeline, SliceOf(stage, own), member, rank, copies);
 }
 
 // The passes, one after another. Pipelines meet in sums alone.
-absl::StatusOr<std::vector<Program>> Write(const Setting& setting, const Plan& plan, const Schedule& schedule, bool training) {
-  MOTLEY_ASSIGN_OR_RETURN(const PlanView view, ViewOf(setting, plan, {.merge = false, .assign_samples = false}));
-  MOTLEY_ASSIGN_OR_RETURN(const std::vector<ModelSlice> slices, SlicesOfRanks(setting.workload.model, plan));
-  const PipelinePlaces places = PlacesOf(setting, view, slices, OwnershipOf(plan, setting.workload.model));
+absl::StatusOr<std::vector<Program>> Write(const Setting& setting, const ResolvedPlan& resolved, const Schedule& schedule,
+                                           const std::vector<PipelineWalk>& walks, bool training) {
+  const auto& [plan, view, slices] = resolved;
+  const PipelinePlaces places = PlacesOf(setting, view, slices, OwnershipOf(*plan, setting.workload.model));
   const ModelBlocks units = UnitsAsBlocks(setting);
   const WrittenPass pass{setting, view, places, units, training};
   std::vector<Program> programs;
   int64_t samples = 0;
   for (size_t p = 0; p < view.pipelines.size(); ++p) {
     const int64_t first_sample = std::exchange(samples, samples + view.pipelines[p].batch);
-    const PipelineWalk walk = WalkSchedule(plan.pipelines[p], schedule.pipelines[p], training);
-    MOTLEY_ASSIGN_OR_RETURN(const PipelineSteps pipeline, StepsOfPipeline(pass, p, schedule.pipelines[p], walk, first_sample));
+    MOTLEY_ASSIGN_OR_RETURN(const PipelineSteps pipeline,
+                            StepsOfPipeline(pass, p, schedule.pipelines[p], walks[p], first_sample));
     for (const StageMember& member : pipeline.members) {
       const int ranks = view.actors[view.actor_of_rank[member.rank]].ranks_per_unit;
       for (int32_t r = member.rank; r < member.rank + ranks; ++r) {
@@ -77,15 +77,20 @@ absl::StatusOr<std::vector<Program>> Write(const Setting& setting, const Plan& p
 
 }  // namespace
 
-absl::StatusOr<std::vector<Program>> LowerTraining(const Setting& setting, const Plan& plan) {
-  MOTLEY_RETURN_IF_ERROR(ValidateForEngine(plan, setting.workload.model));
-  if (!plan.training) return absl::FailedPreconditionError("the plan has no schedule yet");
-  return Write(setting, plan, *plan.training, true);
+absl::StatusOr<std::vector<Program>> LowerTraining(const Setting& setting, const ResolvedPlan& resolved, const Schedule& schedule,
+                                                   const std::vector<PipelineWalk>& walks) {
+  return Write(setting, resolved, schedule, walks, true);
 }
 
 absl::StatusOr<std::vector<Program>> LowerEvaluation(const Setting& setting, const Plan& plan) {
   if (!plan.validation) return absl::FailedPreconditionError("the plan has no schedule of a validation pass");
-  return Write(setting, ValidationPass(plan, MicrobatchesOf(*plan.validation)), *plan.validation, false);
+  const Plan pass = ValidationPass(plan, MicrobatchesOf(*plan.validation));
+  MOTLEY_ASSIGN_OR_RETURN(const ResolvedPlan resolved, Resolve(setting, pass));
+  std::vector<PipelineWalk> walks;
+  for (size_t p = 0; p < pass.pipelines.size(); ++p) {
+    walks.push_back(WalkSchedule(pass.pipelines[p], plan.validation->pipelines[p], false));
+  }
+  return Write(setting, resolved, *plan.validation, walks, false);
 }
 
 }  // namespace motley::planner

@@ -18,16 +18,19 @@
 #include "absl/status/statusor.h"
 #include "common/program/program.h"
 #include "planner/plan/plan.h"
+#include "planner/plan/schedule.h"
+#include "planner/plan/schedule_walk.h"
 #include "planner/setting/setting.h"
+#include "planner/view/resolved_plan.h"
 
 namespace motley::planner {
 
-// One program per rank, in the plan's order, each of which passes motley::Validate. `plan`'s devices are the setting's, and it
-// has its training schedule (planner/scheduling/make_schedule.h). Errors of ValidateForEngine; FAILED_PRECONDITION: it has no
-// schedule.
-absl::StatusOr<std::vector<Program>> LowerTraining(const Setting& setting, const Plan& plan);
+// One program per rank, in the plan's order, each of which passes motley::Validate. The plan has its owned ranges; `walks`: of
+// `schedule`, by pipeline. Errors of WithTransfers.
+absl::StatusOr<std::vector<Program>> LowerTraining(const Setting& setting, const ResolvedPlan& resolved, const Schedule& schedule,
+                                                   const std::vector<PipelineWalk>& walks);
 
-// The same of the plan's validation schedule: forward only.
+// The same of the plan's validation schedule: forward only. FAILED_PRECONDITION: it has none.
 absl::StatusOr<std::vector<Program>> LowerEvaluation(const Setting& setting, const Plan& plan);
 
 }  // namespace motley::planner

@@ -29,13 +29,14 @@ struct RankOperations {
 // the second run of what layers did not keep, zeroes where the rank has nothing to add to a sum, and the end of the step.
 RankOperations OperationsOf(const StageSteps& stage, const StageMember& member, const RankTraits& rank);
 
-// What of a rank waits in host memory while it is not needed.
+// What of a rank, or of one of a class's ranks, waits in host memory while it is not needed.
 struct CopyTraits {
   bool activations = false;    // the inputs of units, between forward and backward
   bool parameters = false;     // what it owns of them
   bool moments = false;        // the same, between the steps
   bool steps_in_turn = false;  // a unit is stepped once its sum is there, not at the step's end (Zorse section 3.1.2)
   std::vector<int32_t> units;  // of the rank
+  int32_t head = 0;            // the model's last unit
   bool any() const { return activations || parameters || moments; }
 };
 

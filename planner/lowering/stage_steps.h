@@ -17,7 +17,6 @@ inline constexpr int64_t kAllRounds = -1;
 // A gather into a parameter buffer, or a reduction out of a gradient buffer.
 struct UnitCollective {
   int32_t unit = 0, buffer = 0, group = 0;
-  bool to_all = false;     // a reduction of which each rank gets the whole sum
   int32_t more_units = 0;  // of a gather
   ArrayRange elements;     // of the unit's array
 };
@@ -67,20 +66,18 @@ struct StageTraits {
   bool tied = false;                           // the head computes with unit 0's array
   bool by_block = false;                       // all of a rank's microbatches pass a unit before the next
   bool gathers_in_turn = false;                // else every unit's parameters have a home
+  bool gathers_by_ministage = false;           // what is gathered in turn: all units of a virtual stage, not one
   bool reduces_in_turn = false;                // else every unit's gradients have a home
   bool reduces_every_round = false;            // what is reduced in turn
-  // What plans that run do, and what nobody shards needs not.
-  bool gathers_homes = true;  // else each rank steps what is there
-  bool gathers_tied = true;   // the same of a tied embedding on two stages
-  bool reduces = true;        // else the stage's gradients are nobody else's
-  bool joins = false;         // neighbouring units are one step where nothing of them comes or goes apart
+  // What makes the programs of searches coarser. None is true of ranks' programs.
+  bool alone = false;  // nobody shares the stage's state: what it would gather and reduce among itself is left out
+  bool joins = false;  // neighbouring units are one step where nothing of them comes or goes apart
   // What is gathered in turn comes unit by unit while the units before are computed: a pass of a virtual stage waits for its
   // first unit, and its last one for all others. For programs whose units are blocks: two buffers of blocks would keep them
   // waiting.
   bool streams = false;
-  bool whole_ministages = false;  // what is gathered in turn is all units of a virtual stage, not one
-  int32_t group = 0;              // the stage's ranks
-  int32_t tied_group = -1;        // the ranks of both ends of a tied embedding, where they are two stages
+  int32_t group = 0;        // the stage's ranks
+  int32_t tied_group = -1;  // the ranks of both ends of a tied embedding, where they are two stages
   // Of several pipelines, by unit of the model: all ranks that hold it. They share what they own of it, so its parameters and its
   // gradients have homes, whole or of shards, gathered and summed once by all of them. Else empty.
   std::vector<int32_t> sum_group;

@@ -47,7 +47,6 @@ class Ledger {
       : costs_(costs),
         bytes_(costs, kind, slice, program),
         program_(program),
-        as_engine_(costs.workload().state == StateKeeping::kEngine),
         behind_(costs.LaunchesAhead(kind) ? kMostUnfinishedPasses - 1 : 0),
         held_(program.num_units, false),
         summed_(program.num_units, false),
@@ -57,7 +56,7 @@ class Ledger {
   }
 
   ActivationBytes Peak() {
-    if (as_engine_) FindReceives();
+    FindReceives();
     for (at_ = 0; at_ < program_.instructions.size(); ++at_) {
       while (next_receive_ < receives_.size() && receives_[next_receive_].at <= at_) ++next_receive_;
       std::visit([this](const auto& op) { Walk(op); }, program_.instructions[at_].op);
@@ -97,7 +96,7 @@ class Ledger {
   }
   // What stays of a unit beside its input when nothing is kept of these operators.
   int64_t SavedWithout(OpSet operators, int32_t unit, int32_t microbatch) {
-    if (as_engine_ && UnitKindOf(program_, unit) == UnitKind::kEmbedding) return 0;  // tokens
+    if (UnitKindOf(program_, unit) == UnitKind::kEmbedding) return 0;  // tokens
     return bytes_.Saved(operators, unit, microbatch);
   }
   // The same of what a rank recomputes. What the ranks of a tensor-parallel unit have summed between two segments stays: making
@@ -132,15 +131,14 @@ class Ledger {
     Touch(0, SavedWithout(mlp_half_, unit, microbatch), s.workspace);
     Touch(s.output, KeptWithout(attention_half_ & recomputed, unit, microbatch), bytes_.LayerForwardWorkspace(microbatch));
   }
-  // Without keeping, internals still exist while the unit runs (an upper bound). The first of two segments counts as the unit,
-  // the second works in what is there.
+  // Without keeping, internals still exist while the unit runs (an upper bound). The first of two segments counts as the unit.
   void Walk(const Forward& f) {
     ++num_passes_;
     ForCells(f, false, [&](int32_t unit, int32_t microbatch) {
       if (f.segment != UnitSegment::kWhole) summed_[unit] = true;
       const Sizes s = SizesOf(unit, microbatch);
-      if (IsSecond(f.segment)) return as_engine_ ? void() : Touch(s.output, 0, s.workspace);
-      if (as_engine_ && f.keep != Keep::kNothing && UnitKindOf(program_, unit) == UnitKind::kLayer) {
+      if (IsSecond(f.segment)) return;
+      if (f.keep != Keep::kNothing && UnitKindOf(program_, unit) == UnitKind::kLayer) {
         TouchLayerForward(s, f.keep == Keep::kAll ? OpSet::None() : OperatorSet(f.operators), unit, microbatch);
       } else {
         Touch(s.output, s.saved, s.workspace);
@@ -174,39 +172,28 @@ class Ledger {
       if (Follows(b.tp_group) && unit > 0 && !Held(unit - 1)) live_.boundaries -= s.input;
     });
   }
-  // As others run it, what was saved and the gradient of the output stay for the second part; as the engine does, what it needs
-  // of them, and of a head one sum for all microbatches that wait.
+  // For the second part stays what it needs of what was saved and of the gradient of the output, and of a head one sum for all
+  // microbatches that wait.
   void Walk(const BackwardInput& b) {
     ++num_passes_;
     ForCells(b, true, [&](int32_t unit, int32_t microbatch) {
       const Sizes s = SizesOf(unit, microbatch);
       const UnitKind kind = UnitKindOf(program_, unit);
-      if (as_engine_ && kind == UnitKind::kHead) WaitHead();
-      Touch(s.input, 0, as_engine_ ? bytes_.BackwardInputWorkspace(unit, microbatch) : s.workspace);
+      if (kind == UnitKind::kHead) WaitHead();
+      Touch(s.input, 0, bytes_.BackwardInputWorkspace(unit, microbatch));
       if (!IsLastBackward(b.segment)) return;
-      if (as_engine_) {
-        FreeGradients(unit, s);
-        live_.saved += bytes_.Waiting(unit, microbatch) - s.saved;
-      } else {
-        live_.boundaries += s.input;
-      }
+      FreeGradients(unit, s);
+      live_.saved += bytes_.Waiting(unit, microbatch) - s.saved;
       if (Follows(b.tp_group) && unit > 0 && !Held(unit - 1)) live_.boundaries -= s.input;
     });
   }
   void Walk(const BackwardWeight& b) {
     ++num_passes_;
     ForCells(b, true, [&](int32_t unit, int32_t microbatch) {
-      const Sizes s = SizesOf(unit, microbatch);
-      const UnitKind kind = UnitKindOf(program_, unit);
-      Touch(0, 0, as_engine_ ? bytes_.BackwardWeightWorkspace(unit, microbatch) : s.workspace);
+      Touch(0, 0, bytes_.BackwardWeightWorkspace(unit, microbatch));
       if (!IsLastBackward(b.segment)) return;
-      if (as_engine_) {
-        live_.saved -= bytes_.Waiting(unit, microbatch);
-        if (kind == UnitKind::kHead) live_.saved -= std::exchange(head_waits_, 0);
-      } else {
-        live_.boundaries -= s.output + s.input;
-        live_.saved -= s.saved;
-      }
+      live_.saved -= bytes_.Waiting(unit, microbatch);
+      if (UnitKindOf(program_, unit) == UnitKind::kHead) live_.saved -= std::exchange(head_waits_, 0);
     });
   }
   // The gradients of a head's weights, and of the table that a tied one shares.
@@ -232,7 +219,7 @@ class Ledger {
   // A card's passes are launched ahead, and take from the allocator then. What another lane made for one, or takes from one, is
   // free when the card has passed it: it stays for so many more passes.
   void Pass(int64_t bytes, size_t more_passes) {
-    if (as_engine_ && bytes > 0 && more_passes > 0) passing_.push_back({bytes, num_passes_ + more_passes});
+    if (bytes > 0 && more_passes > 0) passing_.push_back({bytes, num_passes_ + more_passes});
   }
   int64_t PassingBytes() {
     std::erase_if(passing_, [this](const Passing& one) { return one.until < num_passes_; });
@@ -330,7 +317,6 @@ class Ledger {
   const Costs& costs_;
   ProgramBytes bytes_;
   const Program& program_;
-  const bool as_engine_;
   const OpSet attention_half_ = HalfOf(true), mlp_half_ = HalfOf(false);
   const size_t behind_;       // passes that may run while the next is launched
   std::vector<bool> held_;    // by unit

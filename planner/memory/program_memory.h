@@ -28,9 +28,9 @@ struct ActivationBytes {
   int64_t total() const { return boundaries + saved + workspace; }
 };
 
-// The fullest moment at any instruction, on a device of `kind`. `slice`: of each unit that the rank computes. Where only plans
-// that the engine runs are asked for it is counted as a card does: a hand-over has its room from when nothing that its lane waits
-// for is left to be issued; and tokens and targets, which lie there all step, are not counted.
+// The fullest moment at any instruction, on a device of `kind`. `slice`: of each unit that the rank computes. Counted as a card
+// does: a hand-over has its room from when nothing that its lane waits for is left to be issued. Tokens and targets, which lie
+// there all step, are not counted.
 ActivationBytes PeakActivations(const Costs& costs, int kind, const Program& program, const ModelSlice& slice = {});
 
 // Of the buffers that the program declares those that are no unit's home: what units are assembled in beside the rank's state.

@@ -2,7 +2,7 @@
 // docs/use/plan-language.md has the grammar of its text and JSON forms.
 //
 // Pipelines of stages of units of ranks, all of any number. Validate checks the language; ValidateForEngine says what of it the
-// engine does not run yet: offload, and cuts of tensor-parallel units that no model's heads allow (plan_engine_limits.h).
+// engine does not run yet: offload (plan_engine_limits.h).
 #pragma once
 
 #include <cstdint>
@@ -51,6 +51,7 @@ struct RankPlan {
   bool offload_activations = false;  // boundaries wait in host memory
   bool offload_parameters = false;   // ministages that do not compute wait in host memory
   bool offload_optimizer = false;    // moments and master copy live in host memory
+  bool Offloads() const { return offload_activations || offload_parameters || offload_optimizer; }
   RankPrediction predicted;
 };
 

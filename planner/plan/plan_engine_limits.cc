@@ -7,7 +7,6 @@
 #include "common/base/status_macros.h"
 #include "planner/plan/each_rank.h"
 #include "planner/plan/plan.h"
-#include "planner/plan/unit_slices.h"
 
 namespace motley::planner {
 namespace {
@@ -18,7 +17,7 @@ absl::Status Beyond(const Parts&... parts) {
 }
 
 absl::Status CheckRank(const PlanLimits& limits, const RankPlan& rank, size_t r) {
-  if (!limits.offload && (rank.offload_activations || rank.offload_parameters || rank.offload_optimizer)) {
+  if (!limits.offload && (rank.Offloads())) {
     return Beyond("rank ", r, " (", rank.device.value(), "): offload given, ", limits.who,
                   " plans that keep everything on the device");
   }
@@ -33,17 +32,16 @@ bool IsLayeredAllTheSame(const Plan& plan) {
   return std::all_of(units.begin(), units.end(), [](const UnitPlan& unit) { return unit.microbatches.size() <= 1; });
 }
 
-absl::Status ValidateWithin(const PlanLimits& limits, const Plan& plan, const ModelShape& model) {
+absl::Status ValidateWithin(const PlanLimits& limits, const Plan& plan) {
   size_t r = 0;
   absl::Status status;
   ForEachRank(plan, [&](const RankPlan& rank) { status.Update(CheckRank(limits, rank, r++)); });
-  MOTLEY_RETURN_IF_ERROR(status);
-  return limits.tp_as_run ? CheckTensorParallel(plan, model) : absl::OkStatus();
+  return status;
 }
 
 absl::Status ValidateForEngine(const Plan& plan, const ModelShape& model) {
   MOTLEY_RETURN_IF_ERROR(Validate(plan, model));
-  return ValidateWithin(kEngineLimits, plan, model);
+  return ValidateWithin(kEngineLimits, plan);
 }
 
 }  // namespace motley::planner

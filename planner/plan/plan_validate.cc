@@ -12,7 +12,9 @@
 #include "planner/plan/placement.h"
 #include "planner/plan/plan.h"
 #include "planner/plan/schedule_check.h"
+#include "planner/plan/unit_slices.h"
 #include "planner/plan/virtual_stages.h"
+#include "planner/util/work_count.h"
 
 namespace motley::planner {
 namespace {
@@ -287,6 +289,7 @@ absl::Status CheckOwnership(const Plan& plan, const ModelShape& model) {
 }  // namespace
 
 absl::Status Validate(const Plan& plan, const ModelShape& model) {
+  ++WorkOfThread().validations;
   MOTLEY_RETURN_IF_ERROR(CheckHeader(plan, model));
   Place place;
   for (; place.pipeline < plan.pipelines.size(); ++place.pipeline) {
@@ -301,6 +304,7 @@ absl::Status Validate(const Plan& plan, const ModelShape& model) {
   MOTLEY_RETURN_IF_ERROR(CheckDistinctDevices(plan));
   MOTLEY_RETURN_IF_ERROR(CheckBatches(plan));
   MOTLEY_RETURN_IF_ERROR(CheckOwnership(plan, model));
+  MOTLEY_RETURN_IF_ERROR(CheckTensorParallel(plan, model));
   if (plan.training) MOTLEY_RETURN_IF_ERROR(ValidateSchedule(plan, *plan.training, true));
   if (plan.validation) MOTLEY_RETURN_IF_ERROR(ValidateSchedule(plan, *plan.validation, false));
   return absl::OkStatus();

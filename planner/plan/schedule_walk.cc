@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "planner/plan/unit_slices.h"
+#include "planner/util/work_count.h"
 
 namespace motley::planner {
 namespace {
@@ -336,6 +337,7 @@ class Walker {
 }  // namespace
 
 PipelineWalk WalkSchedule(const PipelinePlan& plan, const PipelineSchedule& schedule, bool training) {
+  ++WorkOfThread().walks;
   return Walker(plan, schedule, training).Walk();
 }
 

@@ -10,6 +10,7 @@
 #include "common/model/parameters.h"
 #include "planner/plan/each_rank.h"
 #include "planner/plan/op_set.h"
+#include "planner/util/work_count.h"
 
 namespace motley::planner {
 namespace {
@@ -27,19 +28,20 @@ absl::Status At(size_t p, size_t s, const absl::Status& status) {
 }
 
 template <typename... Parts>
-absl::Status NotRun(const Parts&... parts) {
-  return absl::UnimplementedError(absl::StrCat(parts...));
+absl::Status Invalid(const Parts&... parts) {
+  return absl::InvalidArgumentError(absl::StrCat(parts...));
 }
 
-// The ranks of a unit would have to agree on it: its result needs a sum over all of them, which the engine keeps instead.
+// The ranks of a unit would have to agree on it: its result needs a sum over all of them, which is kept instead.
 absl::Status CheckRecompute(const StagePlan& stage) {
   for (const UnitPlan& unit : stage.units) {
     for (const RankPlan& rank : unit.ranks) {
       if (unit.ranks.size() == 1 || rank.recompute.all()) continue;
       for (const Op op : {Op::kAttnOut, Op::kResidual1}) {
         if (!rank.recompute.Has(op)) continue;
-        return NotRun(rank.device.value(), ": recompute '", planner::ToText(rank.recompute), "' given; ", std::string(OpName(op)),
-                      " ends in a sum over the unit's ranks, which is kept, so recomputing it frees nothing; leave it out");
+        return Invalid(rank.device.value(), ": recompute '", planner::ToText(rank.recompute), "' given; ",
+                       std::string(OpName(op)),
+                       " ends in a sum over the unit's ranks, which is kept, so recomputing it frees nothing; leave it out");
       }
     }
   }
@@ -80,13 +82,14 @@ absl::StatusOr<std::vector<ModelSlice>> SlicesOfStage(const ModelShape& model, c
   std::vector<ModelSlice> slices;
   for (const UnitPlan& unit : stage.units) {
     const absl::StatusOr<std::vector<ModelSlice>> own = ::motley::SlicesOf(model, SharesOf(unit));
-    if (!own.ok()) return NotRun("the unit of ", unit.ranks[0].device.value(), ": ", own.status().message());
+    if (!own.ok()) return Invalid("the unit of ", unit.ranks[0].device.value(), ": ", own.status().message());
     slices.insert(slices.end(), own->begin(), own->end());
   }
   return slices;
 }
 
 absl::StatusOr<std::vector<ModelSlice>> SlicesOfRanks(const ModelShape& model, const Plan& plan) {
+  ++WorkOfThread().slices;
   std::vector<ModelSlice> slices;
   for (size_t p = 0; p < plan.pipelines.size(); ++p) {
     for (size_t s = 0; s < plan.pipelines[p].stages.size(); ++s) {

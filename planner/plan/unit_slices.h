@@ -1,5 +1,4 @@
-// How tensor-parallel units are cut for the engine: their ranks' slices of the model (common/model/model_slice.h). What searches
-// price may be cut anywhere; what runs is cut between parts.
+// How tensor-parallel units are cut: their ranks' slices of the model (common/model/model_slice.h), which lie between parts.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +13,7 @@ namespace motley::planner {
 
 bool IsTensorParallel(const StagePlan& stage);
 
-// By rank of the stage; a rank alone has all. UNIMPLEMENTED: a share cuts a part (SlicesOf names the nearest), or the model is
+// By rank of the stage; a rank alone has all. INVALID_ARGUMENT: a share cuts a part (SlicesOf names the nearest), or the model is
 // too small.
 absl::StatusOr<std::vector<ModelSlice>> SlicesOfStage(const ModelShape& model, const StagePlan& stage);
 
@@ -30,9 +29,8 @@ struct SliceElements {
 };
 SliceElements ElementsOf(const ModelShape& model, const ModelSlice& slice);
 
-// What plans with tensor-parallel units must be beside the language so that the engine runs them. Errors of SlicesOfRanks;
-// UNIMPLEMENTED: an operator of which recomputing would need a sum; INVALID_ARGUMENT: a rank owns of tensors that it has no part
-// of. Names the part of the plan, which has passed Validate.
+// The rules of tensor-parallel units. Errors of SlicesOfRanks; INVALID_ARGUMENT: an operator of which recomputing would need a
+// sum, or a rank owns of tensors that it has no part of. Names the part of the plan, whose shape is that of the language.
 absl::Status CheckTensorParallel(const Plan& plan, const ModelShape& model);
 
 }  // namespace motley::planner

@@ -93,16 +93,8 @@ void Estimator::AddTied() {
   const Costs& costs = setting_.costs;
   const auto elements = static_cast<double>(costs.UnitElements(UnitKind::kEmbedding));
   const auto seconds = [&](Collective collective) {
-    const double bytes = elements * costs.RingBytes(collective);
-    if (setting_.request.runnable) return links_.SecondsAlone(TiedFlow(setting_, view_, first, last, collective, bytes));
-    std::vector<std::vector<int>> sets;
-    for (const int s : {first, last}) AddSets(view_.stages[s], false, &sets);
-    return links_.SecondsAlone(AcrossFlow(links_, ByNode(std::move(sets)), collective, bytes));
+    return links_.SecondsAlone(TiedFlow(setting_, view_, first, last, collective, elements * costs.RingBytes(collective)));
   };
-  if (!setting_.request.runnable) {
-    tied_sum_seconds_ = seconds(Collective::kAllReduce);
-    return;
-  }
   tied_sum_seconds_ = seconds(Collective::kReduceScatter);
   for (const int s : {first, last}) {
     double& start = stages_[static_cast<size_t>(s)].start_seconds;

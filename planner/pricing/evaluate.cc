@@ -6,7 +6,7 @@
 #include "common/base/status_macros.h"
 #include "planner/graph/program_graph.h"
 #include "planner/lowering/class_programs.h"
-#include "planner/plan/ownership.h"
+#include "planner/pricing/kept_replicas.h"
 #include "planner/pricing/prediction.h"
 #include "planner/scheduling/make_schedule.h"
 #include "planner/view/plan_view.h"
@@ -15,14 +15,17 @@ namespace motley::planner {
 namespace {
 
 // The forwards in flight of the family's order, or more where it was mended to let more through.
-int64_t InFlightOf(const PlanView& view, const Schedule& schedule, const RankView& rank, const RankDuty& duty) {
+int64_t InFlightOf(const PlanView& view, const Schedule& schedule, size_t r) {
+  const RankView& rank = view.ranks[r];
   const StageView& stage = view.stages[rank.stage];
-  const int actor = view.actor_of_rank[static_cast<size_t>(&rank - view.ranks.data())];
-  const int64_t count = view.actors[actor].count();
-  const int64_t own =
-      duty.in_flight > 0 ? duty.in_flight : InFlight(view.schedule, stage.index, stage.num_stages, duty.ministages, count);
-  return std::max(own, MostInFlight(schedule.pipelines[rank.pipeline].stages[stage.index],
-                                    static_cast<size_t>(actor - stage.actors.front())));
+  const int actor = view.actor_of_rank[r];
+  const RankDuty duty = DutyOf(view, rank);
+  const int64_t own = duty.in_flight > 0
+                          ? duty.in_flight
+                          : InFlight(view.schedule, stage.index, stage.num_stages, duty.ministages, view.actors[actor].count());
+  const int64_t most =
+      MostInFlight(schedule.pipelines[rank.pipeline].stages[stage.index], static_cast<size_t>(actor - stage.actors.front()));
+  return std::max(own, most);
 }
 
 }  // namespace
@@ -30,18 +33,18 @@ int64_t InFlightOf(const PlanView& view, const Schedule& schedule, const RankVie
 absl::StatusOr<Evaluation> Evaluate(const Setting& setting, Plan plan) {
   MOTLEY_RETURN_IF_ERROR(Validate(plan, setting.workload.model));
   MOTLEY_RETURN_IF_ERROR(CheckWorkload(setting, plan));
-  if (!setting.request.keeps_replicas()) ShareReplicas(&plan);
+  MOTLEY_ASSIGN_OR_RETURN(KeptReplicas replicas, KeptReplicas::TakeFrom(setting, &plan));
   Evaluation result;
   result.plan = std::move(plan);
   MOTLEY_ASSIGN_OR_RETURN(const PlanView view, ViewOf(setting, result.plan));
-  MOTLEY_ASSIGN_OR_RETURN(const WalkedSchedule walked, ScheduleOfActors(view, result.plan));
+  MOTLEY_ASSIGN_OR_RETURN(const WalkedSchedule walked, MakeTrainingSchedule(view, result.plan));
   MOTLEY_ASSIGN_OR_RETURN(const ClassPrograms classes, LowerClasses(setting, view, walked.schedule, walked.walks));
   MOTLEY_ASSIGN_OR_RETURN(StepGraph graph, GraphOfClasses(setting, view, classes));
-  const auto in_flight = [&](const RankView& rank, const RankDuty& duty) {
-    return InFlightOf(view, walked.schedule, rank, duty);
-  };
-  const auto as_it_is = [](size_t, const RankDuty&, MemoryByPurpose*) {};
-  MOTLEY_RETURN_IF_ERROR(Predict(setting, view, std::move(graph), in_flight, as_it_is, &result));
+  MOTLEY_ASSIGN_OR_RETURN(Timeline timeline, Run(graph));
+  const PlanView& kept = replicas.view() != nullptr ? *replicas.view() : view;
+  const auto bytes_of = [&](size_t r) { return ClosedFormBytes(setting, kept, r, InFlightOf(view, walked.schedule, r)); };
+  Predict(setting, view, std::move(graph), std::move(timeline), bytes_of, &result);
+  std::move(replicas).GiveBackTo(&result.plan);
   return result;
 }
 

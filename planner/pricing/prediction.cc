@@ -9,7 +9,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "common/base/status_macros.h"
 #include "planner/graph/class_seconds.h"
 #include "planner/util/quantity_text.h"
 
@@ -65,8 +64,7 @@ struct Lack {
   }
 };
 
-void CountMemory(const Setting& setting, const PlanView& view, InFlightOfRank in_flight_of, CorrectMemory correct,
-                 Evaluation* result) {
+void CountMemory(const Setting& setting, const PlanView& view, BytesOfRank bytes_of, Evaluation* result) {
   result->does_not_fit.clear();
   result->lacking_bytes = 0;
   std::vector<int64_t> host(setting.cluster.nodes.size(), 0);
@@ -74,11 +72,8 @@ void CountMemory(const Setting& setting, const PlanView& view, InFlightOfRank in
   for (size_t r = 0; r < view.ranks.size(); ++r) {
     const RankView& rank = view.ranks[r];
     RankPlan& plan = RankIn(&result->plan, view, r);
-    RankDuty duty = DutyOf(view, rank);
-    duty.in_flight = in_flight_of(rank, duty);
     plan.device_model = setting.cluster.kinds[rank.kind].name;
-    plan.predicted.memory = MemoryOf(setting.costs, duty, view.stages[rank.stage].plan->units[rank.unit].microbatches);
-    correct(r, duty, &plan.predicted.memory);
+    plan.predicted.memory = bytes_of(r);
     plan.predicted.peak_bytes = plan.predicted.memory.total();
     host[setting.cluster.devices[rank.device].node] += plan.predicted.memory.host;
     const int64_t usable = setting.UsableBytes(rank.device);
@@ -268,22 +263,27 @@ absl::Status CheckWorkload(const Setting& setting, const Plan& plan) {
   return absl::OkStatus();
 }
 
-absl::Status Predict(const Setting& setting, const PlanView& view, StepGraph graph, InFlightOfRank in_flight_of,
-                     CorrectMemory correct, Evaluation* evaluation) {
-  MOTLEY_ASSIGN_OR_RETURN(evaluation->timeline, ::motley::planner::Run(graph));
+MemoryByPurpose ClosedFormBytes(const Setting& setting, const PlanView& view, size_t r, int64_t in_flight) {
+  const RankView& rank = view.ranks[r];
+  RankDuty duty = DutyOf(view, rank);
+  duty.in_flight = in_flight;
+  return MemoryOf(setting.costs, duty, view.stages[rank.stage].plan->units[rank.unit].microbatches);
+}
+
+void Predict(const Setting& setting, const PlanView& view, StepGraph graph, Timeline timeline, BytesOfRank bytes_of,
+             Evaluation* evaluation) {
+  evaluation->timeline = std::move(timeline);
   evaluation->graph = std::move(graph);
-  CountMemory(setting, view, in_flight_of, correct, evaluation);
+  CountMemory(setting, view, bytes_of, evaluation);
   for (size_t r = 0; r < view.ranks.size(); ++r) {
     RankIn(&evaluation->plan, view, r).predicted.busy_seconds = BusySeconds(setting, view, view.ranks[r]);
   }
   PlanPrediction& predicted = evaluation->plan.predicted;
   predicted.step_seconds = ToSeconds(evaluation->timeline.end);
-  predicted.as_run = !evaluation->programs.empty();
   AddRates(setting, view, &predicted);
   AddConfidence(setting, view, RestOfStep(evaluation->graph, evaluation->timeline), &predicted);
   predicted.binding_constraint = BusiestLane(evaluation->graph, evaluation->timeline);
   BindByMemory(setting, view, evaluation);
-  return absl::OkStatus();
 }
 
 }  // namespace motley::planner

@@ -18,13 +18,13 @@ namespace motley::planner {
 // INVALID_ARGUMENT: the plan is for another batch, length or type than the setting's.
 absl::Status CheckWorkload(const Setting& setting, const Plan& plan);
 
-// Forwards without their backward that a rank keeps at most.
-using InFlightOfRank = absl::FunctionRef<int64_t(const RankView&, const RankDuty&)>;
-// Corrects what the ledger says of a rank, by its number and duty.
-using CorrectMemory = absl::FunctionRef<void(size_t, const RankDuty&, MemoryByPurpose*)>;
+// What a rank keeps, by its number in the plan.
+using BytesOfRank = absl::FunctionRef<MemoryByPurpose(size_t)>;
+// In closed form. `in_flight`: forwards without their backward that it keeps at most; 0 = as the schedule's formula says.
+MemoryByPurpose ClosedFormBytes(const Setting& setting, const PlanView& view, size_t r, int64_t in_flight);
 
-// Runs the graph and fills in all but the programs. `view`: of evaluation->plan. Errors of Run.
-absl::Status Predict(const Setting& setting, const PlanView& view, StepGraph graph, InFlightOfRank in_flight_of,
-                     CorrectMemory correct, Evaluation* evaluation);
+// Fills in all but the programs. `view`: of evaluation->plan; `timeline`: of the graph.
+void Predict(const Setting& setting, const PlanView& view, StepGraph graph, Timeline timeline, BytesOfRank bytes_of,
+             Evaluation* evaluation);
 
 }  // namespace motley::planner

@@ -9,15 +9,14 @@
 #include "common/base/in_parallel.h"
 #include "common/base/status_macros.h"
 #include "planner/costs/engine_memory.h"
-#include "planner/graph/program_graph.h"
 #include "planner/lowering/program_communicators.h"
-#include "planner/lowering/program_writer.h"
 #include "planner/memory/program_memory.h"
 #include "planner/plan/ownership.h"
-#include "planner/plan/unit_slices.h"
-#include "planner/pricing/placed_schedule.h"
+#include "planner/pricing/kept_replicas.h"
 #include "planner/pricing/prediction.h"
+#include "planner/pricing/simulated_programs.h"
 #include "planner/view/plan_view.h"
+#include "planner/view/resolved_plan.h"
 
 namespace motley::planner {
 
@@ -25,9 +24,11 @@ namespace {
 
 constexpr double kMostTooLong = 1.15;  // Evaluate's seconds over the programs', at most: where it merges what is not quite alike
 constexpr size_t kAtOnce = 4;          // priced side by side; the same on every machine
+constexpr int64_t kNodesAPass = 3;
+constexpr int64_t kMostNodes = 200'000;  // of searches, and of what need not run; a fifth of a second
 
-// Passes of a microbatch through a layer, of all ranks.
-int64_t Passes(const Plan& plan) {
+// By passes of a microbatch through a layer, of all ranks: about as many as their programs have instructions.
+int64_t NodesOf(const Plan& plan) {
   int64_t passes = 0;
   for (const PipelinePlan& pipeline : plan.pipelines) {
     for (const StagePlan& stage : pipeline.stages) {
@@ -37,17 +38,7 @@ int64_t Passes(const Plan& plan) {
       passes += layers * microbatches;
     }
   }
-  return passes;
-}
-
-// Whether the classes' programs cost what the ranks' do, task by task, and the ledger counts what they keep.
-bool AreClassesExact(const Plan& plan) {
-  return TraitsOf(plan.schedule).by_ministage && plan.pipelines.size() == 1 && plan.pipelines[0].stages.size() == 1 &&
-         plan.pipelines[0].stages[0].zero_stage == 3 && !IsTensorParallel(plan.pipelines[0].stages[0]);
-}
-
-bool IsPricedAsRun(const Setting& setting, const Plan& plan) {
-  return setting.request.runnable && ValidateForEngine(plan, setting.workload.model).ok();
+  return kNodesAPass * passes;
 }
 
 // Without the line that says whose it is.
@@ -61,7 +52,7 @@ class Fastest {
   Fastest(const Setting& setting, std::vector<Contender>* contenders, PriceBook* prices)
       : setting_(setting), all_(*contenders), prices_(*prices) {
     for (size_t i = 0; i < all_.size(); ++i) {
-      if (all_[i].price == 0 && PriceNodes(setting, *all_[i].plan) == 0) all_[i].price = Idealised(i);
+      if (all_[i].price == 0 && PriceNodes(*all_[i].plan) == 0) all_[i].price = Idealised(i);
       all_[i].price > 0 ? Offer(i) : unknown_.push_back(i);
     }
     std::stable_sort(unknown_.begin(), unknown_.end(), [this](size_t a, size_t b) { return Idealised(a) < Idealised(b); });
@@ -117,70 +108,94 @@ class Fastest {
   std::optional<size_t> best_;
 };
 
-// What a rank of a tensor-parallel unit, or of one of several pipelines, keeps of the state: the ledger knows parts of it, the
-// program and the owned ranges its slices.
-void SetState(const Costs& costs, const Program& program, const Ownership& ownership, MemoryByPurpose* memory) {
-  const auto of_homes = [](const std::vector<UnitBuffer>& buffers) {
-    int64_t elements = 0;
-    for (const UnitBuffer& buffer : buffers) elements += buffer.home_of >= 0 ? buffer.elements : 0;
-    return elements;
-  };
-  int64_t owned = 0;
-  for (const int32_t unit : program.units) owned += ownership.NumOwned(unit, program.rank);
-  const int64_t parameters = of_homes(program.parameter_buffers), gradients = of_homes(program.gradient_buffers);
-  const int64_t alone = costs.casts_gathered() ? 0 : owned;  // the master copy counts with the moments
-  memory->parameters = costs.element_bytes() * (parameters > 0 ? parameters : alone);
-  memory->gradients = costs.gradient_bytes() * (gradients > 0 ? gradients : owned);
-  memory->optimizer = costs.optimizer_bytes_per_element() * owned;
-}
+// Bytes of ranks: of what their programs keep when, and in how many buffers.
+class RankLedger {
+ public:
+  // `kept`: published, what they keep otherwise (kept_replicas.h); may be nullptr.
+  RankLedger(const Setting& setting, const ResolvedPlan& resolved, const SimulatedPrograms& simulated, const PlanView* kept)
+      : setting_(setting), costs_(setting.costs), resolved_(resolved), simulated_(simulated), kept_(kept) {
+    for (const RankView& rank : resolved.view.ranks) devices_.push_back(rank.device);
+  }
+
+  // As published, and of what waits in host memory, in closed form.
+  MemoryByPurpose BytesOf(size_t r) const {
+    const RankView& rank = resolved_.view.ranks[r];
+    const StageView& stage = resolved_.view.stages[rank.stage];
+    const StageSchedule& schedule = simulated_.schedule.pipelines[rank.pipeline].stages[stage.index];
+    const PlanView& view = kept_ != nullptr ? *kept_ : resolved_.view;
+    MemoryByPurpose memory = ClosedFormBytes(setting_, view, r, MostInFlight(schedule, static_cast<size_t>(rank.unit)));
+    const RankDuty duty = DutyOf(resolved_.view, rank);
+    if (IsEngines(costs_, duty)) Walk(r, duty, &memory);
+    return memory;
+  }
+
+ private:
+  // The closed form follows the family's order, the program says what is there when.
+  void Walk(size_t r, const RankDuty& duty, MemoryByPurpose* memory) const {
+    const PlanView& view = resolved_.view;
+    const RankView& rank = view.ranks[r];
+    const StageView& stage = view.stages[rank.stage];
+    const Program& program = simulated_.programs[r];
+    const ActivationBytes peak = PeakActivations(costs_, rank.kind, program, resolved_.slices[r]);
+    if (stage.num_ranks > stage.num_units || view.pipelines.size() > 1) SetState(program, memory);
+    memory->gathered = GatheredBytes(costs_, program);
+    memory->boundaries = peak.boundaries;
+    memory->saved = peak.saved + TokenBytesOf(costs_, duty, MicrobatchSizes(stage.plan->units[rank.unit].microbatches));
+    memory->workspace = peak.workspace;
+    memory->context = costs_.ContextBytes(rank.kind) + NcclBytes(setting_.cluster, devices_, program, /*evaluation=*/{});
+  }
+
+  // What a rank of a tensor-parallel unit, or of one of several pipelines, keeps of the state: the closed form knows parts of it,
+  // the program and the owned ranges its slices.
+  void SetState(const Program& program, MemoryByPurpose* memory) const {
+    const auto of_homes = [](const std::vector<UnitBuffer>& buffers) {
+      int64_t elements = 0;
+      for (const UnitBuffer& buffer : buffers) elements += buffer.home_of >= 0 ? buffer.elements : 0;
+      return elements;
+    };
+    int64_t owned = 0;
+    for (const int32_t unit : program.units) owned += resolved_.plan->ownership->NumOwned(unit, program.rank);
+    const int64_t parameters = of_homes(program.parameter_buffers), gradients = of_homes(program.gradient_buffers);
+    const int64_t alone = costs_.casts_gathered() ? 0 : owned;  // the master copy counts with the moments
+    memory->parameters = costs_.element_bytes() * (parameters > 0 ? parameters : alone);
+    memory->gradients = costs_.gradient_bytes() * (gradients > 0 ? gradients : owned);
+    memory->optimizer = costs_.optimizer_bytes_per_element() * owned;
+  }
+
+  const Setting& setting_;
+  const Costs& costs_;
+  const ResolvedPlan& resolved_;
+  const SimulatedPrograms& simulated_;
+  const PlanView* const kept_;
+  std::vector<int> devices_;
+};
 
 }  // namespace
 
 absl::StatusOr<Evaluation> Price(const Setting& setting, Plan plan) {
-  if (!IsPricedAsRun(setting, plan)) return Evaluate(setting, std::move(plan));
+  if (!setting.request.runnable && NodesOf(plan) > kMostNodes) return Evaluate(setting, std::move(plan));
+  MOTLEY_RETURN_IF_ERROR(Validate(plan, setting.workload.model));
   MOTLEY_RETURN_IF_ERROR(CheckWorkload(setting, plan));
+  MOTLEY_ASSIGN_OR_RETURN(KeptReplicas replicas, KeptReplicas::TakeFrom(setting, &plan));
   GiveOwnership(setting.workload.model, &plan);
-  if (!plan.training) {
-    MOTLEY_ASSIGN_OR_RETURN(plan.training, PlacedSchedule(setting, plan));
-  }
   Evaluation result;
   result.plan = std::move(plan);
-  MOTLEY_ASSIGN_OR_RETURN(result.programs, LowerTraining(setting, result.plan));
-  MOTLEY_ASSIGN_OR_RETURN(ProgramGraph priced, GraphOfPrograms(setting, result.plan, result.programs));
-  result.task_of = std::move(priced.task_of);
-  MOTLEY_ASSIGN_OR_RETURN(const PlanView view, ViewOf(setting, result.plan, {.merge = false, .assign_samples = false}));
-  const Schedule& schedule = *result.plan.training;
-  const auto in_flight = [&](const RankView& rank, const RankDuty&) {
-    const StageSchedule& stage = schedule.pipelines[rank.pipeline].stages[view.stages[rank.stage].index];
-    return MostInFlight(stage, static_cast<size_t>(rank.unit));
-  };
-  MOTLEY_ASSIGN_OR_RETURN(const std::vector<ModelSlice> slices, SlicesOfRanks(setting.workload.model, result.plan));
-  std::vector<int> devices;
-  for (const RankView& rank : view.ranks) devices.push_back(rank.device);
-  // The ledger follows the family's order; the programs say what is there when, and in how many buffers.
-  const auto walk = [&](size_t r, const RankDuty& duty, MemoryByPurpose* memory) {
-    const RankView& rank = view.ranks[r];
-    const StageView& stage = view.stages[rank.stage];
-    const MicrobatchSizes microbatches(stage.plan->units[rank.unit].microbatches);
-    const ActivationBytes peak = PeakActivations(setting.costs, rank.kind, result.programs[r], slices[r]);
-    if (stage.num_ranks > stage.num_units || view.pipelines.size() > 1) {
-      SetState(setting.costs, result.programs[r], *result.plan.ownership, memory);
-    }
-    memory->gathered = GatheredBytes(setting.costs, result.programs[r]);
-    memory->boundaries = peak.boundaries;
-    memory->saved = peak.saved + TokenBytesOf(setting.costs, duty, microbatches);
-    memory->workspace = peak.workspace;
-    memory->context =
-        setting.costs.ContextBytes(rank.kind) + NcclBytes(setting.cluster, devices, result.programs[r], /*evaluation=*/{});
-  };
-  MOTLEY_RETURN_IF_ERROR(Predict(setting, view, std::move(priced.graph), in_flight, walk, &result));
+  MOTLEY_ASSIGN_OR_RETURN(const ResolvedPlan resolved, Resolve(setting, result.plan));
+  MOTLEY_ASSIGN_OR_RETURN(SimulatedPrograms simulated, SimulatePrograms(setting, resolved));
+  const RankLedger ledger(setting, resolved, simulated, replicas.view());
+  const auto bytes_of = [&ledger](size_t r) { return ledger.BytesOf(r); };
+  result.task_of = std::move(simulated.priced.task_of);
+  Predict(setting, resolved.view, std::move(simulated.priced.graph), std::move(simulated.timeline), bytes_of, &result);
+  result.plan.predicted.as_run = true;
+  result.programs = std::move(simulated.programs);
+  result.plan.training = std::move(simulated.schedule);
+  std::move(replicas).GiveBackTo(&result.plan);
   return result;
 }
 
-int64_t PriceNodes(const Setting& setting, const Plan& plan) {
-  constexpr int64_t kNodesAPass = 3;
-  if (AreClassesExact(plan) || !IsPricedAsRun(setting, plan)) return 0;
-  return kNodesAPass * Passes(plan);
+int64_t PriceNodes(const Plan& plan) {
+  const int64_t nodes = NodesOf(plan);
+  return nodes > kMostNodes ? 0 : nodes;
 }
 
 absl::StatusOr<size_t> FindFastest(const Setting& setting, std::vector<Contender>* contenders, PriceBook* prices) {

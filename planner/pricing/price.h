@@ -15,13 +15,14 @@
 
 namespace motley::planner {
 
-// Where the setting asks for plans that the engine runs, and it runs this one: it gets owners and a training schedule unless it
-// has them; its memory is counted as scheduled; its seconds, graph and timeline are those of its ranks' programs, as a job's are
-// (`predicted.as_run`). Else Evaluate. Errors of Evaluate, PlacedSchedule and LowerTraining.
+// The plan gets owners and a training schedule unless it has them. Its seconds, graph and timeline are those of its ranks'
+// programs, its memory is counted as scheduled (`predicted.as_run`). Where nobody asks for what runs, a plan whose programs would
+// be very long is Evaluate's instead. Errors of Evaluate, Resolve and SimulatePrograms.
 absl::StatusOr<Evaluation> Price(const Setting& setting, Plan plan);
 
-// Search nodes (planner/search/polish.h) that Price takes for a plan's programs. 0: it takes Evaluate's word, which is the same.
-int64_t PriceNodes(const Setting& setting, const Plan& plan);
+// Search nodes (planner/search/polish.h) that FindFastest takes for a plan's programs. 0: they are too long, Evaluate's word
+// does.
+int64_t PriceNodes(const Plan& plan);
 
 // A plan that Evaluate has priced.
 struct Contender {

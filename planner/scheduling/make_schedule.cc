@@ -96,19 +96,21 @@ class Mender {
 
 }  // namespace
 
-absl::StatusOr<Schedule> MakeTrainingSchedule(const Setting& setting, const Plan& plan) {
-  MOTLEY_ASSIGN_OR_RETURN(const PlanView view, ViewOf(setting, plan, {.merge = false}));
-  MOTLEY_ASSIGN_OR_RETURN(WalkedSchedule walked, ScheduleOfActors(view, plan));
-  return std::move(walked.schedule);
-}
-
-absl::StatusOr<WalkedSchedule> ScheduleOfActors(const PlanView& view, const Plan& plan) {
+absl::StatusOr<WalkedSchedule> MakeTrainingSchedule(const PlanView& view, const Plan& plan) {
   WalkedSchedule walked;
   for (size_t p = 0; p < view.pipelines.size(); ++p) {
     PipelineSchedule& pipeline = walked.schedule.pipelines.emplace_back(DealtOf(view, view.pipelines[p]));
     Mender mender(plan.schedule, plan.pipelines[p], StagePlaces(view, view.pipelines[p], pipeline), &pipeline);
     MOTLEY_ASSIGN_OR_RETURN(PipelineWalk walk, mender.Mend());
     walked.walks.push_back(std::move(walk));
+  }
+  return walked;
+}
+
+WalkedSchedule WalkedTraining(const Plan& plan) {
+  WalkedSchedule walked{*plan.training, {}};
+  for (size_t p = 0; p < plan.pipelines.size(); ++p) {
+    walked.walks.push_back(WalkSchedule(plan.pipelines[p], walked.schedule.pipelines[p], true));
   }
   return walked;
 }

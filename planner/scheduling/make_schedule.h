@@ -14,17 +14,18 @@
 
 namespace motley::planner {
 
-// Of a training step. The result passes ValidateSchedule. Errors of ViewOf; FAILED_PRECONDITION: no order is known in which
-// the ranks do not wait for each other (names them).
-absl::StatusOr<Schedule> MakeTrainingSchedule(const Setting& setting, const Plan& plan);
-
-// The same of `view`'s actors in place of ranks: a class of units that do the same is one member. `view`: of `plan`, with
-// samples. With the walk of each pipeline.
+// With the walk of each pipeline.
 struct WalkedSchedule {
   Schedule schedule;
   std::vector<PipelineWalk> walks;
 };
-absl::StatusOr<WalkedSchedule> ScheduleOfActors(const PlanView& view, const Plan& plan);
+// Of a training step, whose members are `view`'s actors: ranks, or classes of units that do the same. `view`: of `plan`, with
+// samples. The result passes ValidateSchedule. FAILED_PRECONDITION: no order is known in which the members do not wait for each
+// other (names them).
+absl::StatusOr<WalkedSchedule> MakeTrainingSchedule(const PlanView& view, const Plan& plan);
+
+// The plan's own, walked.
+WalkedSchedule WalkedTraining(const Plan& plan);
 
 // Of the validation pass: forward only, layered, with `microbatches` by unit in the plan's order in place of the plan's. In every
 // stage they add up to the same number of samples.

@@ -44,7 +44,6 @@ absl::Status LackOf(const Evaluation& evaluation) {
 
 // OK: it fits. Searches count bytes in closed form.
 absl::Status LackAsRun(const Setting& setting, const Plan& plan) {
-  if (!setting.request.runnable) return absl::OkStatus();
   const absl::StatusOr<Evaluation> priced = Price(setting, plan);
   if (priced.ok()) return LackOf(*priced);
   return absl::ResourceExhaustedError(absl::StrCat("no plan fits: ", priced.status().message()));

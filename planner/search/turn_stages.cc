@@ -54,10 +54,22 @@ class StageCost {
   const OpSet& Recompute(const Crew& crew, size_t step) const { return Ladder(crew)[step]; }
   int64_t InFlight() const { return InFlightAt(choice_, stage_); }
 
-  // Whether the limits allow units of such widths.
+  int64_t LargestMicrobatch() const {
+    int64_t largest = 0;
+    for (const Crew& crew : crews_) largest = std::max(largest, Microbatch(crew));
+    return largest;
+  }
+  // What the stages beside this one hand over at once; 0 = there is none. Before the first question.
+  void SetNeighbours(int64_t from_previous, int64_t from_next) {
+    from_previous_ = from_previous;
+    from_next_ = from_next;
+  }
+
+  // Units of a stage are alike, as unlike slices meet in more collectives than are estimated; and their ranks have even parts.
   bool MayBe() const {
+    const bool even = crews_.front().ranks == 1 || setting_.tp_parts() % crews_.front().ranks == 0;
     const auto wide = [this](const Crew& crew) { return crew.ranks != crews_.front().ranks; };
-    return !setting_.limits().tp_as_run || std::none_of(crews_.begin(), crews_.end(), wide);
+    return even && std::none_of(crews_.begin(), crews_.end(), wide);
   }
 
   const std::optional<Answer>& At(int64_t layers) {
@@ -114,7 +126,7 @@ class StageCost {
 
   double LayerSeconds(const Crew& crew, double samples, OpSet recompute) const {
     const Costs& costs = setting_.costs;
-    const double share = 1.0 / crew.ranks, meets = crew.ranks > 1 ? (recompute.empty() || !setting_.RepeatsSums() ? 4 : 6) : 0;
+    const double share = 1.0 / crew.ranks, meets = crew.ranks > 1 ? 4 : 0;
     return costs.ForwardSeconds(crew.kind, UnitKind::kLayer, samples, share) +
            costs.BackwardSeconds(crew.kind, UnitKind::kLayer, samples, share) +
            (recompute.empty() ? 0 : costs.RecomputeSeconds(crew.kind, UnitKind::kLayer, recompute, samples, share)) +
@@ -224,6 +236,8 @@ class StageCost {
     duty.group_size = num_units_;
     duty.offload_optimizer = choice_.offload_optimizer;
     duty.in_flight = InFlight() + WeightsPutOff(choice_.schedule, duty.stage);
+    duty.from_previous = from_previous_;
+    duty.from_next = from_next_;
     return duty;
   }
   int64_t Bytes(const Crew& crew, const RankDuty& duty) const {
@@ -295,6 +309,7 @@ class StageCost {
   int64_t num_units_ = 0;
   mutable std::map<std::pair<int, int>, std::vector<OpSet>> ladders_;  // by kind and ranks of a unit
   std::map<int64_t, std::optional<Answer>> answers_;
+  int64_t from_previous_ = 0, from_next_ = 0;
 };
 
 StagePlan ToStagePlan(const Setting& setting, const TurnChoice& choice, const StageCost& cost, const Answer& answer) {
@@ -358,7 +373,12 @@ absl::StatusOr<Plan> PlanTurns(const Setting& setting, const TurnChoice& choice)
   std::vector<StageCost> costs;
   for (size_t s = 0; s < choice.groups.size(); ++s) {
     costs.emplace_back(setting, choice, s);
-    if (!costs.back().MayBe()) return absl::UnimplementedError(absl::StrCat("stage ", s, ": such units do not run"));
+    if (!costs.back().MayBe())
+      return absl::FailedPreconditionError(absl::StrCat("stage ", s, ": units of such widths are not planned"));
+  }
+  for (size_t s = 0; s < costs.size(); ++s) {
+    costs[s].SetNeighbours(s > 0 ? costs[s - 1].LargestMicrobatch() : 0,
+                           s + 1 < costs.size() ? costs[s + 1].LargestMicrobatch() : 0);
   }
   std::vector<int64_t> counts(choice.groups.size(), 1);
   for (int64_t left = layers - stages; left > 0; --left) {

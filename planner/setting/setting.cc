@@ -144,8 +144,9 @@ absl::StatusOr<std::unique_ptr<Setting>> Setting::Create(Cluster cluster, Worklo
                                                      "plans that run here, and ", runs.message(), ": leave one of them out",
                                                      request.from_job ? " (of a job: --no-runnable)" : ""));
     }
-    workload.state = StateKeeping::kEngine;
   }
+  const bool as_published = request.keeps_replicas() || workload.state_bytes_per_parameter > 0;
+  workload.state = as_published ? StateKeeping::kPapers : StateKeeping::kEngine;
   if (request.zero_stage == 0 && !request.keeps_replicas()) request.zero_stage = 1;
   std::vector<UnusedDevice> excluded;
   MOTLEY_ASSIGN_OR_RETURN(Cluster rest, WithoutExcluded(cluster, request, &excluded));
@@ -186,7 +187,7 @@ int Setting::FindDevice(const DeviceId& device) const {
 }
 
 OpSet Setting::RecomputedIn(size_t ranks, OpSet ops) const {
-  if (!limits().tp_as_run || ranks == 1 || ops.all()) return ops;
+  if (ranks == 1 || ops.all()) return ops;
   return ops.Without(OpSet().With(Op::kAttnOut).With(Op::kResidual1));
 }
 

@@ -39,7 +39,7 @@ struct PlanRequest {
   int max_tp = 8;
   RecomputePolicy recompute = RecomputePolicy::kAuto;
   bool from_job = false;                   // answers name a job file's keys, not flags of the command line
-  bool runnable = false;                   // only plans that the engine runs today (ValidateForEngine)
+  bool runnable = false;                   // only plans that the engine runs today (ValidateForEngine); changes no plan's price
   std::optional<double> memory_reserve;    // part of a card no plan uses; replaces the cluster's usable_memory
   int64_t budget_nodes = 1'000'000;        // search nodes: deterministic
   std::optional<absl::Duration> deadline;  // wall clock: marks the plan as not reproducible
@@ -72,14 +72,14 @@ struct Setting {
   // What of the plan language strategies may use. With `runnable` each of them answers with a plan that the engine runs.
   const PlanLimits& limits() const { return request.runnable ? kEngineLimits : kWholeLanguage; }
   bool MayRecomputeByOperator() const { return request.recompute == RecomputePolicy::kAuto; }
-  // Of `ops`, what a rank of a unit of so many recomputes: what ends in a sum over the unit is kept as plans run.
+  // Of `ops`, what a rank of a unit of so many recomputes: what ends in a sum over the unit is kept.
   OpSet RecomputedIn(size_t ranks, OpSet ops) const;
-  // Whether a layer that is recomputed sums over its unit once more.
-  bool RepeatsSums() const { return !limits().tp_as_run; }
   // Parts of a layer that tensor parallelism does not cut.
-  int64_t tp_parts() const { return limits().tp_as_run ? NumParts(workload.model) : workload.model.num_heads; }
+  int64_t tp_parts() const { return NumParts(workload.model); }
   // Whether the plan is within the limits.
-  bool MayBe(const Plan& plan) const { return ValidateWithin(limits(), plan, workload.model).ok(); }
+  bool MayBe(const Plan& plan) const {
+    return ValidateWithin(limits(), plan).ok() && CheckTensorParallel(plan, workload.model).ok();
+  }
   // What a rank may recompute where that is nothing or everything, as asked for; what costs least time first.
   std::vector<OpSet> RecomputeWays() const;
   bool MayOffload() const;  // within the limits, and every node says how much host memory it has and how fast the way there is

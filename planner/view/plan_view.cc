@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
 #include "planner/plan/virtual_stages.h"
+#include "planner/util/work_count.h"
 
 namespace motley::planner {
 namespace {
@@ -323,6 +324,7 @@ class Viewer {
 }  // namespace
 
 absl::StatusOr<PlanView> ViewOf(const Setting& setting, const Plan& plan, ViewOptions options) {
+  ++WorkOfThread().views;
   return Viewer(setting, plan, options).View();
 }
 

@@ -24,6 +24,7 @@
 #include "planner/plan/each_rank.h"
 #include "planner/plan/unit_slices.h"
 #include "planner/simulator/step_graph.h"
+#include "tests/planner/scheduled.h"
 #include "tests/worker/engine/fake_host.h"
 #include "worker/engine/engine.h"
 

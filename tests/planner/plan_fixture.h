@@ -45,8 +45,8 @@ inline Plan FullPlan() {
   StagePlan first, second, whole;
   first.ministages = {{0, 0}, {2, 2}};
   first.zero_stage = 2;
-  first.units = {{{MakeRank("a/gpu0", "A100-40GB", 0.62, 0.62),
-                   MakeRank("a/gpu1", "T4", 0.38, 0.38, OpSet().With(Op::kNorm1).With(Op::kActivation))},
+  first.units = {{{MakeRank("a/gpu0", "A100-40GB", 0.75, 0.75),
+                   MakeRank("a/gpu1", "T4", 0.25, 0.25, OpSet().With(Op::kNorm1).With(Op::kActivation))},
                   {4, 4}}};
   first.units[0].ranks[1].offload_activations = true;
   second.ministages = {{1, 1}, {3, 3}};

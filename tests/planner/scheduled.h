@@ -7,13 +7,41 @@
 #include "absl/status/statusor.h"
 #include "common/base/status_macros.h"
 #include "common/program/program.h"
+#include "planner/graph/program_graph.h"
 #include "planner/lowering/program_writer.h"
 #include "planner/plan/plan.h"
-#include "planner/pricing/placed_schedule.h"
+#include "planner/pricing/simulated_programs.h"
 #include "planner/scheduling/make_schedule.h"
 #include "planner/setting/setting.h"
+#include "planner/view/resolved_plan.h"
 
 namespace motley::planner {
+
+inline absl::StatusOr<Schedule> MakeTrainingSchedule(const Setting& setting, const Plan& plan) {
+  MOTLEY_ASSIGN_OR_RETURN(const PlanView view, ViewOf(setting, plan, {.merge = false}));
+  MOTLEY_ASSIGN_OR_RETURN(WalkedSchedule walked, MakeTrainingSchedule(view, plan));
+  return std::move(walked.schedule);
+}
+
+// With sums between pipelines where they are best.
+inline absl::StatusOr<Schedule> PlacedSchedule(const Setting& setting, const Plan& plan) {
+  MOTLEY_ASSIGN_OR_RETURN(const ResolvedPlan resolved, Resolve(setting, plan));
+  MOTLEY_ASSIGN_OR_RETURN(SimulatedPrograms simulated, SimulatePrograms(setting, resolved));
+  return std::move(simulated.schedule);
+}
+
+// `plan` has its schedule.
+inline absl::StatusOr<std::vector<Program>> LowerTraining(const Setting& setting, const Plan& plan) {
+  MOTLEY_RETURN_IF_ERROR(Validate(plan, setting.workload.model));
+  MOTLEY_ASSIGN_OR_RETURN(const ResolvedPlan resolved, Resolve(setting, plan));
+  return LowerTraining(setting, resolved, *plan.training, WalkedTraining(plan).walks);
+}
+
+inline absl::StatusOr<ProgramGraph> GraphOfPrograms(const Setting& setting, const Plan& plan,
+                                                    const std::vector<Program>& programs) {
+  MOTLEY_ASSIGN_OR_RETURN(const ResolvedPlan resolved, Resolve(setting, plan));
+  return GraphOfPrograms(setting, resolved, programs);
+}
 
 inline absl::StatusOr<std::vector<Program>> ScheduleAndLower(const Setting& setting, Plan plan) {
   MOTLEY_RETURN_IF_ERROR(ValidateForEngine(plan, setting.workload.model));

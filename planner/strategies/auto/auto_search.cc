@@ -320,7 +320,7 @@ class AutoSearch {
     std::vector<Candidate*> asked;
     int64_t left = budget_.nodes / kPartForPrices;
     for (Candidate& candidate : candidates_) {
-      const int64_t nodes = PriceNodes(setting_, candidate.plan);
+      const int64_t nodes = PriceNodes(candidate.plan);
       if (nodes == 0) candidate.price = candidate.seconds;
       if (nodes == 0 || nodes > left) continue;
       left -= nodes;

@@ -140,10 +140,9 @@ double BatonSearch::LeastSeconds(const Shape& shape) {
   return (count - 1) * layers / speed + std::max(layers / speed, layers * fastest_layer);
 }
 
-// Where plans shall run, units of several ranks are alike in a stage: unlike slices meet in more collectives than are priced
+// Units of several ranks are alike in a stage: unlike slices meet in more collectives than are priced
 // here.
 bool BatonSearch::MayRun(size_t line_up, const Shape& shape) const {
-  if (!setting_.limits().tp_as_run) return true;
   const std::vector<std::vector<int>>& units = line_ups_[line_up].units;
   for (int64_t u = 0; u < shape.stages * shape.replicas; ++u) {
     const int64_t first = u - u % shape.replicas;
@@ -184,7 +183,7 @@ std::vector<Shape> BatonSearch::MakeShapes() {
   return shapes;
 }
 
-// The slowest of the stage's units; ranks of a unit recompute what ends in an all-reduce together or not at all.
+// The slowest of the stage's units.
 StageChoice BatonSearch::PriceStage(const Shape& shape, const GroupCut& cut, int64_t stage, int64_t layers) {
   ++questions_;
   const int64_t count = setting_.workload.global_batch / (shape.replicas * shape.microbatch);
@@ -198,35 +197,26 @@ StageChoice BatonSearch::PriceStage(const Shape& shape, const GroupCut& cut, int
   role.zero_stage = ZeroStage(shape);
   const double reduce =
       cut.tensor_reduce[stage].At(static_cast<double>(costs_.BoundaryBytes(static_cast<double>(shape.microbatch))));
-  StageChoice best;
-  for (const bool reduce_again : {false, true}) {
-    role.reduce_again = reduce_again;
-    StageChoice choice;
-    choice.seconds = 0;
-    choice.role = role;
-    bool several_ranks = false;
-    int before = -1;
-    for (int64_t r = 0; r < shape.replicas && choice.seconds < kInfinity; ++r) {
-      const size_t u = static_cast<size_t>(stage * shape.replicas + r);
-      const int unit_class = classes_[shape.line_up][u];
-      if (std::exchange(before, unit_class) == unit_class) continue;  // the same again
-      const std::vector<int>& devices = line_ups_[shape.line_up].units[u];
-      const BatonUnit& unit = units_.Solve(unit_class, role);
-      several_ranks = several_ranks || devices.size() > 1;
-      if (!unit.fits) {
-        choice.seconds = kInfinity;
-        choice.lack = {unit.missing_bytes, devices[unit.missing_rank]};
-        continue;
-      }
-      // Two forward and two backward by layer, one for the embedding, one for the head's input.
-      const double times = static_cast<double>((4 + unit.reductions) * layers + (role.embedding ? 1 : 0) + (role.head ? 1 : 0));
-      choice.seconds = std::max(choice.seconds, unit.seconds + (devices.size() > 1 ? times * reduce : 0));
+  StageChoice choice;
+  choice.seconds = 0;
+  choice.role = role;
+  int before = -1;
+  for (int64_t r = 0; r < shape.replicas && choice.seconds < kInfinity; ++r) {
+    const size_t u = static_cast<size_t>(stage * shape.replicas + r);
+    const int unit_class = classes_[shape.line_up][u];
+    if (std::exchange(before, unit_class) == unit_class) continue;  // the same again
+    const std::vector<int>& devices = line_ups_[shape.line_up].units[u];
+    const BatonUnit& unit = units_.Solve(unit_class, role);
+    if (!unit.fits) {
+      choice.seconds = kInfinity;
+      choice.lack = {unit.missing_bytes, devices[unit.missing_rank]};
+      continue;
     }
-    const bool nearer = best.lack.bytes == 0 || choice.lack.bytes < best.lack.bytes;
-    if (choice.seconds < best.seconds || (choice.seconds == kInfinity && best.seconds == kInfinity && nearer)) best = choice;
-    if (!several_ranks || !setting_.RepeatsSums()) break;
+    // Two forward and two backward by layer, one for the embedding, one for the head's input.
+    const double times = static_cast<double>(4 * layers + (role.embedding ? 1 : 0) + (role.head ? 1 : 0));
+    choice.seconds = std::max(choice.seconds, unit.seconds + (devices.size() > 1 ? times * reduce : 0));
   }
-  return best;
+  return choice;
 }
 
 double BatonSearch::Synchronise(const GroupCut& cut, size_t stage, int64_t layers, size_t ranks) const {

@@ -70,7 +70,7 @@ BatonUnitSolver::RankCost BatonUnitSolver::Compute(int kind, int64_t parts, size
     duty.recompute = ops;
     return MemoryOf(costs_, duty, role.in_flight + 1, role.microbatch, 0).total();
   };
-  const std::vector<RecomputeOption>& frontier = Frontier(kind, parts, role.microbatch, ranks == 1 || role.reduce_again);
+  const std::vector<RecomputeOption>& frontier = Frontier(kind, parts, role.microbatch, ranks == 1);
   const int64_t usable = usable_[kind];
   const auto option =
       std::partition_point(frontier.begin(), frontier.end(), [&](const RecomputeOption& o) { return peak(o.ops) > usable; });
@@ -189,10 +189,7 @@ BatonUnit BatonUnitSolver::SolveNew(const std::vector<int>& kinds, const BatonRo
   unit.fits = true;
   unit.seconds = UnitSeconds(kinds, parts, role);
   for (size_t i = 0; i < kinds.size(); ++i) {
-    const OpSet ops = CostOf(kinds[i], parts[i], kinds.size(), role).ops;
-    unit.ranks.push_back({parts[i], ops});
-    if (kinds.size() > 1 && setting_.RepeatsSums())
-      unit.reductions = std::max<int64_t>(unit.reductions, ops.Has(Op::kAttnOut) + ops.Has(Op::kDown));
+    unit.ranks.push_back({parts[i], CostOf(kinds[i], parts[i], kinds.size(), role).ops});
   }
   return unit;
 }

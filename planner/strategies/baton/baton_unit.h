@@ -24,14 +24,10 @@ struct BatonRole {
   int64_t in_flight = 1;  // microbatches kept at once
   int64_t replicas = 1;   // units of the stage
   int zero_stage = 0;
-  // Of a unit of several ranks: all of them run the projection behind attention again, with its all-reduce, or none does. Of a
-  // single rank: both are looked at.
-  bool reduce_again = false;
   friend bool operator==(const BatonRole&, const BatonRole&) = default;
   template <typename H>
   friend H AbslHashValue(H state, const BatonRole& r) {
-    return H::combine(std::move(state), r.layers, r.embedding, r.head, r.microbatch, r.in_flight, r.replicas, r.zero_stage,
-                      r.reduce_again);
+    return H::combine(std::move(state), r.layers, r.embedding, r.head, r.microbatch, r.in_flight, r.replicas, r.zero_stage);
   }
 };
 
@@ -42,7 +38,6 @@ struct BatonRank {
 struct BatonUnit {
   bool fits = false;
   double seconds = 0;            // of one microbatch through the stage, forward and backward, without communication
-  int64_t reductions = 0;        // all-reduces that recomputation adds, by layer
   std::vector<BatonRank> ranks;  // in the order asked for
   int64_t missing_bytes = 0;     // where it does not fit: of the rank that cannot even hold its smallest part, or of all
   size_t missing_rank = 0;

@@ -11,7 +11,7 @@ namespace motley::planner {
 namespace {
 
 // All-reduces of a layer and microbatch: two forward, two backward, two where the forward is repeated (the 12 of equation 3).
-constexpr int kAllReduces = 6, kAllReducesKept = 4;
+constexpr int kAllReduces = 4;
 
 }  // namespace
 
@@ -71,8 +71,7 @@ double HexiscaleProblem::LayerSeconds(const StageShape& shape, int64_t m, bool k
   if (shape.degree > 1) {
     const Line& ring = AllReduce(shape.node, shape.degree);
     const double bytes = static_cast<double>(setting_.costs.BoundaryBytes(samples));
-    seconds += (keep || !setting_.RepeatsSums() ? kAllReducesKept : kAllReduces) *
-               (ring.latency_seconds + bytes * ring.seconds_per_byte);
+    seconds += kAllReduces * (ring.latency_seconds + bytes * ring.seconds_per_byte);
   }
   return seconds;
 }
@@ -153,7 +152,7 @@ HexiscaleProblem::Place HexiscaleProblem::PlaceOf(int stage, int num_stages, int
                                                   int zero_stage) const {
   Place place{num_stages - 1 - stage, stage == 0, m, 0, keep, replicas, zero_stage};
   place.in_flight = std::max<int64_t>(1, InFlight(ScheduleFamily::k1F1B, stage, num_stages, 1, count));
-  if (replicas > 0 && setting_.request.runnable && (place.first || place.last())) place.samples = m * count;
+  if (replicas > 0 && (place.first || place.last())) place.samples = m * count;
   return place;
 }
 

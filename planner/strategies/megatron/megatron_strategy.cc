@@ -172,8 +172,8 @@ void MegatronSearch::TryCut(size_t index, const GroupCut& cut, Shape shape) {
 // Seconds of one microbatch on each stage; the slowest of its kinds holds the others up.
 std::vector<StageSpeed> MegatronSearch::Speeds(const GroupCut& cut, const Shape& shape) const {
   const double boundary = static_cast<double>(costs_.BoundaryBytes(static_cast<double>(shape.microbatch)));
-  // Two all-reduces forward, two backward, two more when the forward runs again.
-  const double reduces = tp_ > 1 ? (shape.recompute && setting_.RepeatsSums() ? 6 : 4) : 0;
+  // Two all-reduces forward, two backward.
+  const double reduces = tp_ > 1 ? 4 : 0;
   std::vector<StageSpeed> speeds(cut.kinds.size());
   for (size_t s = 0; s < cut.kinds.size(); ++s) {
     for (const int kind : cut.kinds[s]) {

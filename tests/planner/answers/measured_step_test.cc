@@ -8,6 +8,7 @@
 #include "planner/plan/ownership.h"
 #include "planner/plan/placement.h"
 #include "tests/planner/cluster_fixture.h"
+#include "tests/planner/scheduled.h"
 
 namespace motley::planner {
 namespace {

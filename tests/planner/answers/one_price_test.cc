@@ -11,6 +11,7 @@
 #include "planner/answers/runs_here.h"
 #include "planner/pricing/price.h"
 #include "planner/strategies/catalog.h"
+#include "planner/util/work_count.h"
 #include "tests/planner/lowering/lowering_fixture.h"
 #include "tests/planner/lowering/measured_passes.h"
 #include "tests/planner/offline_fixture.h"
@@ -74,14 +75,14 @@ void ExpectOnePrice(Setting setting) {
     ASSERT_TRUE(answer.ok()) << row.strategy << answer.status();
     const PlanPrediction& shown = answer->evaluation.plan.predicted;
     EXPECT_EQ(shown.step_seconds, row.plan.predicted.step_seconds) << row.strategy;
-    EXPECT_EQ(shown.as_run, setting.request.runnable) << row.strategy;
+    EXPECT_TRUE(shown.as_run) << row.strategy;
     const auto given = PriceGivenPlan(setting, *PlanFromJson(ToJson(answer->evaluation.plan)));
     ASSERT_TRUE(given.ok()) << row.strategy << given.status();
     EXPECT_EQ(given->evaluation.plan.predicted.step_seconds, shown.step_seconds) << row.strategy;
     EXPECT_EQ(given->evaluation.plan.predicted.binding_constraint, shown.binding_constraint) << row.strategy;
     if (!row.runs.status.ok()) continue;
     const auto as_run = PriceGivenPlan(setting.AsRun(), *PlanFromJson(ToJson(answer->evaluation.plan)));
-    EXPECT_EQ(as_run->evaluation.plan.predicted.step_seconds, row.runs.step_seconds) << row.strategy;
+    EXPECT_EQ(as_run->evaluation.plan.predicted.step_seconds, shown.step_seconds) << row.strategy;
   }
 }
 
@@ -110,10 +111,8 @@ void ExpectOnePriceOf(const Setting& setting, const Plan& plan) {
     ASSERT_TRUE(given.ok()) << given.status();
     EXPECT_TRUE(near(given->evaluation.plan.predicted.step_seconds)) << ToText(plan);
   }
-  // As `runs here` says of an idealised one.
-  if (const RunsHere runs = FindRunsHere(setting, priced->plan); runs.status.ok() && runs.step_seconds > 0) {
-    EXPECT_EQ(runs.step_seconds, Price(setting.AsRun(), plan)->plan.predicted.step_seconds);
-  }
+  // Asking for what runs changes no plan's number.
+  EXPECT_EQ(Price(setting.AsRun(), plan)->plan.predicted.step_seconds, seconds);
   // As a strategy's searches offer it to auto, which prices its finalists beside others.
   const auto offered = Evaluate(setting, plan);
   ASSERT_TRUE(offered.ok()) << offered.status();
@@ -126,18 +125,18 @@ void ExpectOnePriceOf(const Setting& setting, const Plan& plan) {
 
 TEST(OnePriceTest, RandomPlansHaveOneOnEveryRoad) {
   RandomPlans random(26);
-  int idealised = 0, as_run = 0;
-  while (idealised + as_run < 500) {
+  int offloading = 0, as_run = 0;
+  while (offloading + as_run < 500) {
     const auto open = random.NextSetting();
     Plan plan = random.Next(*open);
     const bool runnable = random.Below(2) == 0;
     if (runnable) MakeRunnable(&plan);
     if (!Validate(plan, open->workload.model).ok()) continue;
     if (runnable && !ValidateForEngine(plan, open->workload.model).ok()) continue;
-    ++(runnable ? as_run : idealised);
-    ExpectOnePriceOf(runnable ? open->AsRun() : *open, plan);
+    ++(ValidateForEngine(plan, open->workload.model).ok() ? as_run : offloading);
+    ExpectOnePriceOf(*open, plan);
   }
-  EXPECT_GT(idealised, 150);
+  EXPECT_GT(offloading, 50);
   EXPECT_GT(as_run, 150);
 }
 
@@ -167,7 +166,7 @@ TEST(OnePriceTest, RandomPlansOfMeasuredHalvesAndPartsToo) {
     if (runnable && !ValidateForEngine(plan, open->workload.model).ok()) continue;
     ++(splits ? split : shared);
     as_run += runnable ? 1 : 0;
-    ExpectOnePriceOf(runnable ? open->AsRun() : *open, plan);
+    ExpectOnePriceOf(*open, plan);
   }
   EXPECT_GT(split, 30);
   EXPECT_GT(shared, 30);
@@ -189,15 +188,33 @@ TEST(OnePriceTest, WhatBindsIsOfTheProgramsToo) {
   EXPECT_EQ(predicted.binding_constraint.rfind("compute of ", 0), 0u) << predicted.binding_constraint;
 }
 
-// A plan that the engine does not run is idealised in any setting, and says so.
-TEST(OnePriceTest, WhatDoesNotRunIsIdealised) {
+// What no engine runs yet has its number all the same, in any setting, and programs.
+TEST(OnePriceTest, WhatDoesNotRunIsPricedAsItWould) {
   const auto open = SettingFor(kClusters[1], "llama-1.1b", DType::kFloat16, false);
   auto plan = PlanAndEvaluate(*open, *FindInCatalog("megatron"));
   ASSERT_TRUE(plan.ok()) << plan.status();
   plan->plan.pipelines[0].stages[0].units[0].ranks[0].offload_optimizer = true;
   const auto priced = Price(open->AsRun(), plan->plan);
   ASSERT_TRUE(priced.ok()) << priced.status();
-  EXPECT_FALSE(priced->plan.predicted.as_run);
+  EXPECT_TRUE(priced->plan.predicted.as_run);
+  EXPECT_EQ(priced->plan.predicted.step_seconds, Price(*open, plan->plan)->plan.predicted.step_seconds);
+  EXPECT_EQ(priced->programs.size(), priced->task_of.size());
+  EXPECT_FALSE(priced->programs.empty());
+  EXPECT_EQ(FindRunsHere(*open, priced->plan).status.code(), absl::StatusCode::kUnimplemented);
+}
+
+// Of one price each of these is made once and carried.
+TEST(OnePriceTest, APriceResolvesItsPlanOnce) {
+  const auto setting = SettingFor(kClusters[1], "llama-1.1b", DType::kFloat16, false);
+  auto plan = PlanAndEvaluate(*setting, *FindInCatalog("megatron"));
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  plan->plan.training.reset();
+  WorkOfThread() = {};
+  ASSERT_TRUE(Price(*setting, plan->plan).ok());
+  EXPECT_EQ(WorkOfThread().views, 1);
+  EXPECT_EQ(WorkOfThread().slices, 1);
+  EXPECT_EQ(WorkOfThread().walks, static_cast<int>(plan->plan.pipelines.size()));
+  EXPECT_EQ(WorkOfThread().validations, 1);
 }
 
 }  // namespace

@@ -194,7 +194,7 @@ TEST(Costs, HalvesAndAPartAreAsMeasured) {
   }
 }
 
-// All operators of a share together are its forward, and none takes less than its share.
+// All operators together are the forward, those of a share what it runs again; and none of these takes less than its share.
 TEST(Costs, AMeasuredPartsOperatorsAddUpToIt) {
   const Costs costs = MeasuredCosts();
   for (const double share : {0.1, 0.25, 0.5, 1.0}) {
@@ -203,12 +203,13 @@ TEST(Costs, AMeasuredPartsOperatorsAddUpToIt) {
       if (cost.op == Op::kRotary || cost.op == Op::kResidual1) continue;  // counted with the operator before
       const OpSet one = OpSet::None().With(cost.op);
       const double own = costs.RecomputeSeconds(0, UnitKind::kLayer, one, 2, share);
-      EXPECT_GE(own, share * costs.RecomputeSeconds(0, UnitKind::kLayer, one, 2) * (1 - 1e-12));
+      const bool is_kept = share < 1 && own == 0;  // it ends in a sum over the unit
+      EXPECT_EQ(is_kept, share < 1 && (cost.op == Op::kAttnOut || cost.op == Op::kDown || cost.op == Op::kResidual2));
+      if (!is_kept) EXPECT_GE(own, share * costs.RecomputeSeconds(0, UnitKind::kLayer, one, 2) * (1 - 1e-12));
       seconds += own;
     }
-    EXPECT_NEAR(seconds, costs.ForwardSeconds(0, UnitKind::kLayer, 2, share), 1e-12) << share;
-    EXPECT_EQ(costs.RecomputeSeconds(0, UnitKind::kLayer, OpSet::All(), 2, share),
-              costs.ForwardSeconds(0, UnitKind::kLayer, 2, share));
+    EXPECT_NEAR(seconds, costs.RecomputeSeconds(0, UnitKind::kLayer, OpSet::All(), 2, share), 1e-12) << share;
+    if (share == 1) EXPECT_NEAR(seconds, costs.ForwardSeconds(0, UnitKind::kLayer, 2, share), 1e-12);
   }
 }
 

@@ -157,9 +157,7 @@ TEST_P(EngineMemoryTest, OffloadIsThePublishedLedgers) {
   EXPECT_TRUE(IsEngines(costs(), duty));
   duty.offload_optimizer = true;
   EXPECT_FALSE(IsEngines(costs(), duty));
-  Workload published = Work(false);
-  published.state = StateKeeping::kPapers;
-  EXPECT_FALSE(IsEngines(MakeSetting(Nodes({{"T4", "T4"}}), published)->costs, Middle(ScheduleFamily::kLayered, 3)));
+  EXPECT_FALSE(IsEngines(MakePublishedSetting(Nodes({{"T4", "T4"}}), Work(false))->costs, Middle(ScheduleFamily::kLayered, 3)));
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, EngineMemoryTest, testing::Values(DType::kFloat32, DType::kFloat16, DType::kFloat64),

@@ -9,7 +9,8 @@ namespace {
 
 class MemoryModelTest : public testing::Test {
  protected:
-  MemoryModelTest() : setting_(MakeSetting(Nodes({{"T4", "T4"}}), WorkOf(MediumModel(12, false), 64, DType::kFloat16))) {}
+  MemoryModelTest()
+      : setting_(MakePublishedSetting(Nodes({{"T4", "T4"}}), WorkOf(MediumModel(12, false), 64, DType::kFloat16))) {}
 
   const Costs& costs() const { return setting_->costs; }
   int64_t Layer() const { return costs().UnitElements(UnitKind::kLayer); }
@@ -52,7 +53,6 @@ TEST_F(MemoryModelTest, TrainingStateByZeroStage) {
 // an element also where nothing is sharded.
 TEST_F(MemoryModelTest, TrainingStateOfTheEngineInAHalfType) {
   Workload workload = WorkOf(MediumModel(12, false), 64, DType::kFloat16);
-  workload.state = StateKeeping::kEngine;
   const auto setting = MakeSetting(Nodes({{"T4", "T4"}}), workload);
   const Costs& mixed = setting->costs;
   const int64_t all = 4 * Layer(), quarter = all / 4;

@@ -13,6 +13,7 @@
 #include "planner/plan/placement.h"
 #include "planner/scheduling/make_schedule.h"
 #include "tests/planner/lowering/lowering_fixture.h"
+#include "tests/planner/scheduled.h"
 
 namespace motley::planner {
 namespace {

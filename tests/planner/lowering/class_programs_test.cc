@@ -11,6 +11,7 @@
 #include "planner/graph/program_graph.h"
 #include "planner/graph/program_walk.h"
 #include "planner/lowering/program_writer.h"
+#include "planner/plan/each_rank.h"
 #include "planner/plan/ownership.h"
 #include "planner/scheduling/make_schedule.h"
 #include "tests/planner/lowering/lowered.h"
@@ -21,7 +22,7 @@ namespace {
 
 absl::StatusOr<ClassPrograms> ProgramsOf(const Setting& setting, const Plan& plan) {
   MOTLEY_ASSIGN_OR_RETURN(const PlanView view, ViewOf(setting, plan));
-  MOTLEY_ASSIGN_OR_RETURN(const WalkedSchedule walked, ScheduleOfActors(view, plan));
+  MOTLEY_ASSIGN_OR_RETURN(const WalkedSchedule walked, MakeTrainingSchedule(view, plan));
   return LowerClasses(setting, view, walked.schedule, walked.walks);
 }
 
@@ -58,6 +59,13 @@ struct Distance {
   double sum = 0, worst = 0;
 };
 
+std::string KindOf(const Plan& plan) {
+  bool offloads = false, shares = false;
+  ForEachRank(plan, [&](const RankPlan& rank) { offloads |= rank.Offloads(), shares |= rank.tp_share < 1; });
+  const std::string kind = plan.pipelines.size() > 1 ? "several pipelines" : std::string(ScheduleName(plan.schedule));
+  return absl::StrCat(kind, offloads ? ", offloading" : shares ? ", tensor-parallel" : "");
+}
+
 // Whatever the microbatches. Plans in which nobody shards are left out: ranks that run hand on what one of them has stepped.
 TEST(ClassProgramsTest, RandomPlansCostWhatTheirRanksDo) {
   RandomPlans random(12);
@@ -72,17 +80,18 @@ TEST(ClassProgramsTest, RandomPlansCostWhatTheirRanksDo) {
     const double ranks = RankSeconds(*setting, plan);
     if (ranks == 0) continue;
     const double off = std::abs(LowerAndRun(*setting, plan).seconds() / ranks - 1);
-    Distance& distance = distances[plan.pipelines.size() > 1 ? "several pipelines" : std::string(ScheduleName(plan.schedule))];
+    Distance& distance = distances[KindOf(plan)];
     ++distance.plans;
     distance.sum += off;
     distance.worst = std::max(distance.worst, off);
   }
   for (const auto& [kind, distance] : distances) {
-    std::printf("%-18s %4d plans: mean %4.1f %%, worst %4.1f %% from the ranks' programs\n", kind.c_str(), distance.plans,
+    std::printf("%-36s %4d plans: mean %4.1f %%, worst %4.1f %% from the ranks' programs\n", kind.c_str(), distance.plans,
                 100 * distance.sum / distance.plans, 100 * distance.worst);
-    EXPECT_LT(distance.sum / distance.plans, 0.05) << kind;
+    const bool is_plain = kind.find(", ") == std::string::npos;
+    EXPECT_LT(distance.sum / distance.plans, is_plain ? 0.05 : 0.15) << kind;
   }
-  EXPECT_EQ(distances.size(), 6u);
+  EXPECT_EQ(distances.size(), 18u);
 }
 
 // Block by block: gathers beside the first forward, sums beside the last backward. All but the ends hide.

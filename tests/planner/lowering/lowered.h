@@ -10,12 +10,13 @@
 #include "planner/lowering/class_programs.h"
 #include "planner/scheduling/make_schedule.h"
 #include "tests/planner/lowering/lowering_fixture.h"
+#include "tests/planner/scheduled.h"
 
 namespace motley::planner {
 
 // Of the view's actors: classes, or each unit on its own.
 inline absl::StatusOr<StepGraph> GraphOfView(const Setting& setting, const PlanView& view, const Plan& plan) {
-  MOTLEY_ASSIGN_OR_RETURN(const WalkedSchedule walked, ScheduleOfActors(view, plan));
+  MOTLEY_ASSIGN_OR_RETURN(const WalkedSchedule walked, MakeTrainingSchedule(view, plan));
   MOTLEY_ASSIGN_OR_RETURN(const ClassPrograms classes, LowerClasses(setting, view, walked.schedule, walked.walks));
   return GraphOfClasses(setting, view, classes);
 }

@@ -84,6 +84,15 @@ inline std::unique_ptr<Setting> MakeSetting(Cluster cluster, const Workload& wor
   return *std::move(setting);
 }
 
+// The same of a published system, which keeps its paper's state.
+inline std::unique_ptr<Setting> MakePublishedSetting(Cluster cluster, const Workload& workload) {
+  PlanRequest request;
+  request.fidelity = Fidelity::kPublished;
+  auto setting = Setting::Create(std::move(cluster), workload, std::move(request), nullptr);
+  EXPECT_TRUE(setting.ok()) << setting.status();
+  return *std::move(setting);
+}
+
 // The setting's devices [first, first + microbatches.size()) as single-rank units with even shares.
 inline StagePlan StageOf(const Setting& setting, int first, const std::vector<std::vector<int64_t>>& microbatches,
                          std::vector<LayerRange> ministages, int zero_stage = 3, OpSet recompute = OpSet::None()) {
@@ -196,7 +205,7 @@ class RandomPlans {
       for (int r = 0; r < width; ++r) {
         RankPlan rank;
         rank.device = setting.cluster.devices[first + u * width + r].id;
-        rank.tp_share = width == 1 ? 1 : r == 0 ? 0.6 : 0.4;
+        rank.tp_share = width == 1 ? 1 : r == 0 ? 0.75 : 0.25;
         rank.shard_ratio = units == 1 ? rank.tp_share : 1.0 / static_cast<double>(units * width);  // alone: what it computes
         rank.recompute = recompute;
         rank.offload_activations = rank.offload_parameters = offload;

@@ -14,6 +14,7 @@
 #include "planner/pricing/evaluate.h"
 #include "planner/scheduling/make_schedule.h"
 #include "tests/planner/lowering/lowering_fixture.h"
+#include "tests/planner/scheduled.h"
 
 namespace motley::planner {
 namespace {
@@ -103,11 +104,11 @@ bool MakeZeroBubbleV(const Setting& setting, Plan* plan) {
   return true;
 }
 
-// Five of eight heads where searches would cut one.
+// Five of eight heads.
 bool HasTensorParallelUnits(const Setting& setting, Plan* plan) {
   if (plan->pipelines.size() != 1 || IsOneOfSingles(*plan)) return false;
   ForEachRank(*plan, [](RankPlan& rank) {
-    const double share = rank.tp_share == 0.6 ? 0.625 : rank.tp_share == 0.4 ? 0.375 : 1;
+    const double share = rank.tp_share == 0.75 ? 0.625 : rank.tp_share == 0.25 ? 0.375 : 1;
     if (rank.shard_ratio == rank.tp_share) rank.shard_ratio = share;
     rank.tp_share = share;
   });
@@ -120,7 +121,6 @@ TEST(ProgramLanguageTest, TensorParallelUnits) {
   EXPECT_LT(apart.mean(), 0.02);
 }
 
-// Classes of published systems keep replicas with ZeRO 0; ranks' programs have one owner of an element.
 bool HasSeveralPipelines(const Setting&, Plan* plan) {
   plan->pipelines_zero_stage = std::max(plan->pipelines_zero_stage, 1);
   bool singles = true;

@@ -15,6 +15,7 @@
 #include "tests/common/program/program_texts.h"
 #include "tests/common/program/wide_program_texts.h"
 #include "tests/planner/lowering/lowering_fixture.h"
+#include "tests/planner/scheduled.h"
 
 namespace motley::planner {
 namespace {
@@ -202,7 +203,7 @@ TEST_F(ProgramWideTest, RecomputingSomeOperatorsKeepsTheOthers) {
   EXPECT_EQ(Peak(some) - Peak(all), 6 * setting_->costs.SavedBytes(0, UnitKind::kLayer, two, 2));
 }
 
-TEST_F(ProgramWideTest, APartOfABackwardKeepsWhatTheOtherNeeds) {
+TEST_F(ProgramWideTest, TwoPartsOfABackwardTakeItsTime) {
   MakeOneRank(1, 4);
   const Program split = Parsed(kSplitBackward);
   // 1F1B with whole backwards: a microbatch is over before the next one begins.
@@ -212,13 +213,6 @@ TEST_F(ProgramWideTest, APartOfABackwardKeepsWhatTheOtherNeeds) {
                                                 {"9", "zero_grad block=0 grad=9"},
                                                 {"10", "backward block=0 mb=1 buffer=0 grad=0"},
                                                 {"11", "zero_grad block=0 grad=9"}});
-  const Costs& costs = setting_->costs;
-  int64_t saved = 0;
-  for (const UnitKind unit : {UnitKind::kEmbedding, UnitKind::kLayer, UnitKind::kHead})
-    saved += costs.SavedBytes(0, unit, OpSet::None(), 2);
-  // At the first backward_weight: the other microbatch's inputs of layer and head, and of both microbatches the gradients of the
-  // outputs of embedding and layer; with whole backwards there is one such gradient when the head's runs.
-  EXPECT_EQ(Peak(split) - Peak(whole), saved + 5 * Border());
   EXPECT_NEAR(Seconds({split}), Seconds({whole}), 1e-9 * Seconds({whole}));
   const StepGraph graph = GraphOf({split});
   EXPECT_EQ(CountOf(graph, TaskKind::kBackwardInput), 4);

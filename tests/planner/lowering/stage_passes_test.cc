@@ -194,13 +194,11 @@ TEST(TensorParallelPassTest, ASliceHasItsPartOfTheBuffersAndItsGroup) {
   EXPECT_EQ(BuffersText(slice.parameter_buffers), "8:1 12:2");
 }
 
-// What a search writes of a stage that nobody shards.
 TEST(ComputePassTest, UnitsAreJoinedUntilTheirGradientsGo) {
   StageTraits traits = StageOfUnits({{1, 2, 3}}, 5);
   traits.joins = true;
-  traits.gathers_homes = false;
-  EXPECT_EQ(StepsText(Gradients("0F0-1 0B0-1", traits)), "F1-3.0 F1-3.1 B1-3.0/0 B3.1/2 =3:2 B2.1/1 =2:1 B1.1/0 =1:0");
-  traits.reduces = false;
+  EXPECT_EQ(StepsText(Gradients("0F1 0B0-1", traits)), "F1.1 F2.1 F3.1 B1-3.0/0 B3.1/2 /3:2 B2.1/1 /2:1 B1.1/0 /1:0");
+  traits.alone = true;
   EXPECT_EQ(StepsText(Gradients("0F0 0I0 0W0", traits)), "F1-3.0 I1-3.0 W1-3.0/0");
 }
 
@@ -213,8 +211,7 @@ TEST(ComputePassTest, AStepWaitsForItsOwnGather) {
 // A stream: the first unit comes alone, the last waits for all others; a gather follows the last use of its buffer.
 TEST(ParameterPassTest, StreamsComeForEveryPass) {
   StageTraits traits = StageOfUnits({{1, 2, 3, 4}}, 6);
-  traits.joins = traits.gathers_in_turn = traits.streams = true;
-  traits.reduces = false;
+  traits.joins = traits.gathers_in_turn = traits.streams = traits.alone = true;
   EXPECT_EQ(StepsText(Parameters("0F0 0B0", traits)),
             "+1:0 +2-4:1 F1.0:0 F2-3.0:0 -0 +4:0 F4.0:1 -1 +1-3:1 B4.0:0<1 B2-3.0:0 B1.0:1<2");
 }

@@ -56,7 +56,7 @@ inline std::string StepsText(const StageSteps& stage) {
     if (step.waits_for >= 0) absl::StrAppend(&text, "<", step.waits_for);
     for (const int32_t buffer : step.released) absl::StrAppend(&text, " -", buffer);
     for (const UnitCollective& gathered : step.gathered) add('+', gathered);
-    for (const UnitCollective& reduced : step.reduced) add(reduced.to_all ? '=' : '/', reduced);
+    for (const UnitCollective& reduced : step.reduced) add('/', reduced);
   }
   return text.empty() ? text : text.substr(1);
 }

@@ -26,6 +26,7 @@ TEST(OwnershipTest, EveryElementHasOneOwnerAndTheLedgerBooksWhatIsOwned) {
       for (const size_t u : UnitsOfStage(plan.pipelines[rank.pipeline], static_cast<size_t>(stage.index), elements.size())) {
         held += elements[u];
       }
+      if (stage.num_ranks > stage.num_units) continue;  // cut slice by slice: UnitSlicesTest
       const RankDuty duty = DutyOf(*view, rank);
       const double alone = stage.plan->zero_stage == 0 ? duty.tp_share / stage.num_units : duty.share;
       EXPECT_NEAR(owned[r], alone * static_cast<double>(held) / static_cast<double>(plan.pipelines.size()),

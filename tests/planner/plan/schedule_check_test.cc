@@ -7,6 +7,7 @@
 #include "gtest/gtest.h"
 #include "planner/scheduling/make_schedule.h"
 #include "tests/planner/lowering/lowering_fixture.h"
+#include "tests/planner/scheduled.h"
 
 namespace motley::planner {
 namespace {

@@ -251,7 +251,7 @@ TEST_F(EvaluateTest, ReplicasAreKeptByPublishedSystemsAlone) {
   EXPECT_EQ(published.pipelines[0].stages[0].zero_stage, 0);
   const auto moments = [](const Plan& plan) { return plan.pipelines[0].stages[0].units[0].ranks[0].predicted.memory.optimizer; };
   EXPECT_NEAR(static_cast<double>(moments(published)), 4 * static_cast<double>(moments(shared)), 64);
-  EXPECT_GT(published.predicted.step_seconds, shared.predicted.step_seconds) << "every rank steps all";
+  EXPECT_EQ(published.predicted.step_seconds, shared.predicted.step_seconds) << "the same programs";
 }
 
 TEST_F(EvaluateTest, FasterCardsAndLinksAreNeverSlower) {

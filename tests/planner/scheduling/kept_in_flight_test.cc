@@ -34,7 +34,7 @@ int64_t MostRun(const Lowered& lowered, int actor) {
 
 // By stage of one unit, as the schedule says.
 std::vector<int64_t> KeptBy(const PlanView& view, const Plan& plan) {
-  const auto walked = ScheduleOfActors(view, plan);
+  const auto walked = MakeTrainingSchedule(view, plan);
   EXPECT_TRUE(walked.ok()) << walked.status();
   std::vector<int64_t> kept;
   for (const StageSchedule& stage : walked->schedule.pipelines[0].stages) kept.push_back(planner::MostInFlight(stage, 0));

@@ -10,9 +10,9 @@
 #include "planner/plan/schedule_check.h"
 #include "planner/plan/schedule_listing.h"
 #include "planner/pricing/evaluate.h"
-#include "planner/pricing/placed_schedule.h"
 #include "planner/pricing/price.h"
 #include "tests/planner/lowering/lowering_fixture.h"
+#include "tests/planner/scheduled.h"
 
 namespace motley::planner {
 namespace {
@@ -234,15 +234,18 @@ TEST(MakeScheduleTest, NoProgramNeedsMoreMemoryThanItsPlanWasSaidToNeed) {
     const auto priced = Price(**setting, plan);
     ASSERT_TRUE(priced.ok()) << priced.status();
     ++plans;
+    const std::vector<ModelSlice> slices = SlicesOfRanks(open->workload.model, priced->plan).value();
     size_t r = 0;
     for (const StagePlan& stage : priced->plan.pipelines[0].stages) {
       for (const UnitPlan& unit : stage.units) {
-        const RankPrediction& predicted = unit.ranks[0].predicted;
-        const int64_t activations = predicted.memory.boundaries + predicted.memory.saved + predicted.memory.workspace;
-        const int kind = (*setting)->KindOf((*setting)->FindDevice(unit.ranks[0].device));
-        const int64_t walked = PeakActivations((*setting)->costs, kind, priced->programs[r]).total();
-        EXPECT_LE(walked, activations) << "rank " << r << " of\n" << ToText(priced->plan);
-        ++r;
+        for (const RankPlan& rank : unit.ranks) {
+          const RankPrediction& predicted = rank.predicted;
+          const int64_t activations = predicted.memory.boundaries + predicted.memory.saved + predicted.memory.workspace;
+          const int kind = (*setting)->KindOf((*setting)->FindDevice(rank.device));
+          const int64_t walked = PeakActivations((*setting)->costs, kind, priced->programs[r], slices[r]).total();
+          EXPECT_LE(walked, activations) << "rank " << r << " of\n" << ToText(priced->plan);
+          ++r;
+        }
       }
     }
   }

@@ -17,7 +17,7 @@ using Groups = std::vector<std::vector<int>>;
 std::unique_ptr<Setting> Boxes(PlanRequest request = {}) {
   return SettingOf(
       ClusterText({{"n1", Cards("A100-40GB", 4)}, {"n2", Cards("T4", 4)}, {"n3", Cards("T4", 4)}, {"n4", Cards("V100-16GB", 2)}}),
-      "gpt2-1.5b", 64, 512, std::move(request));
+      "gpt2-774m", 64, 512, std::move(request));
 }
 
 TurnChoice Choice(Groups groups, std::vector<int> tp) {
@@ -57,7 +57,7 @@ TEST(RegroupTest, EveryNeighbourIsADivisionAndAnotherOne) {
       }
       const auto plan = PlanTurns(*setting, neighbour);
       if (!plan.ok()) {
-        EXPECT_EQ(plan.status().code(), absl::StatusCode::kResourceExhausted) << plan.status();
+        EXPECT_TRUE(absl::IsResourceExhausted(plan.status()) || absl::IsFailedPrecondition(plan.status())) << plan.status();
         continue;
       }
       EXPECT_EQ(Validate(*plan, setting->workload.model), absl::OkStatus());

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "absl/strings/match.h"
 #include "planner/groups/groupings.h"
 #include "planner/pricing/evaluate.h"
 #include "planner/search/plan_moves.h"
@@ -53,6 +54,10 @@ std::unique_ptr<Setting> Mixed(int64_t batch, const char* model) {
                    batch, 512);
 }
 
+bool IsOfWidths(const absl::Status& status) {
+  return absl::IsFailedPrecondition(status) && absl::StrContains(status.message(), "units of such widths are not planned");
+}
+
 TEST(TurnStagesTest, PlansAreValidWholeAndFit) {
   int made = 0, recomputed = 0, uneven = 0;
   for (const char* model : {"gpt2-774m", "gpt2-1.5b", "llama-7b"}) {
@@ -64,7 +69,7 @@ TEST(TurnStagesTest, PlansAreValidWholeAndFit) {
               Choice(grouping.groups, 1, 12, 2, 3, ScheduleFamily::kZeroBubble), Choice(grouping.groups, 1, 64, 1, 0)}) {
           const auto plan = PlanTurns(*setting, choice);
           if (!plan.ok()) {
-            EXPECT_EQ(plan.status().code(), absl::StatusCode::kResourceExhausted) << plan.status();
+            EXPECT_TRUE(absl::IsResourceExhausted(plan.status()) || IsOfWidths(plan.status())) << plan.status();
             continue;
           }
           ++made;
@@ -99,7 +104,7 @@ TEST(TurnStagesTest, PlansAreValidWholeAndFit) {
 // Like cards and a batch that divides: the ledger's numbers are exact.
 TEST(TurnStagesTest, LadderIsClimbedOnlyAsFarAsMemoryAsks) {
   int recomputed = 0, partly = 0, none = 0;
-  for (const char* model : {"gpt2-774m", "gpt2-1.5b", "llama-3b"}) {
+  for (const char* model : {"gpt2-774m", "gpt2-1.5b", "llama-3b", "llama-7b"}) {
     const auto setting = SettingOf(ClusterText({{"n1", Cards("T4", 4)}, {"n2", Cards("T4", 4)}}), model, 64, 512);
     for (const int64_t rounds : {1, 2, 4, 8, 16}) {
       const auto plan = PlanTurns(*setting, Choice({{0, 1, 2, 3}, {4, 5, 6, 7}}, 1, rounds));
@@ -170,7 +175,7 @@ TEST(TurnStagesTest, LayersGoWhereTheyEndFirst) {
 
 TEST(TurnStagesTest, UnitsAreOfLikeDevicesOfOneNode) {
   const auto setting = Mixed(32, "gpt2-774m");
-  const auto plan = PlanTurns(*setting, Choice({{0, 1, 2, 3, 4, 5, 6, 7, 8}}, 4, 8));
+  const auto plan = PlanTurns(*setting, Choice({{0, 1, 2, 3, 4, 5, 6, 7}}, 2, 8));
   ASSERT_TRUE(plan.ok()) << plan.status();
   std::vector<size_t> sizes;
   for (const UnitPlan& unit : plan->pipelines[0].stages[0].units) {
@@ -181,7 +186,9 @@ TEST(TurnStagesTest, UnitsAreOfLikeDevicesOfOneNode) {
       EXPECT_DOUBLE_EQ(rank.tp_share, 1.0 / static_cast<double>(unit.ranks.size()));
     }
   }
-  EXPECT_THAT(sizes, testing::UnorderedElementsAre(2, 4, 2, 1)) << "2 A100, 4 T4, 3 V100";
+  EXPECT_THAT(sizes, testing::UnorderedElementsAre(2, 2, 2, 2)) << "2 A100, 4 T4, 2 V100";
+  EXPECT_TRUE(IsOfWidths(PlanTurns(*setting, Choice({{0, 1, 2, 3, 4, 5, 6, 7, 8}}, 2, 8)).status())) << "3 V100";
+  EXPECT_TRUE(IsOfWidths(PlanTurns(*Mixed(32, "gpt2-1.5b"), Choice({{0, 1, 2, 3}}, 2, 8)).status())) << "of 25 heads";
 }
 
 TEST(TurnStagesTest, KeepsWhatTheFactorSaysOfItsRounds) {
@@ -211,7 +218,7 @@ TEST(TurnStagesTest, FactorsThatComeToTheSameNumbersAreTold) {
 
 TEST(TurnStagesTest, DegreesByGroupAndOffload) {
   const auto setting = Mixed(32, "gpt2-774m");
-  TurnChoice choice = Choice({{0, 1}, {2, 3, 4, 5}, {6, 7, 8}}, 1, 8);
+  TurnChoice choice = Choice({{0, 1}, {2, 3, 4, 5}, {6, 7}}, 1, 8);
   choice.tp = {1, 4, 2};
   choice.offload_optimizer = true;
   const auto plan = PlanTurns(*setting, choice);
@@ -221,7 +228,7 @@ TEST(TurnStagesTest, DegreesByGroupAndOffload) {
     units.push_back(stage.units.size());
     ForEachRank(&stage, [](RankPlan& rank) { EXPECT_TRUE(rank.offload_optimizer); });
   }
-  EXPECT_THAT(units, testing::ElementsAre(2, 1, 2)) << "three in twos: two and one";
+  EXPECT_THAT(units, testing::ElementsAre(2, 1, 1));
 }
 
 TEST(TurnStagesTest, SaysWhatIsMissing) {

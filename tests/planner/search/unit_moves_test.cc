@@ -165,8 +165,8 @@ TEST(UnitMovesTest, AUnitThatIsLeftAloneStoresWhatItComputes) {
   StagePlan pairs = StageOf(*setting, 0, {{4, 4}, {4, 4}, {}, {}}, {{0, 0}}, 1);
   for (const size_t u : {0, 1}) {
     pairs.units[u].ranks.push_back(pairs.units[u + 2].ranks[0]);
-    pairs.units[u].ranks[0].tp_share = 0.7;
-    pairs.units[u].ranks[1].tp_share = 0.3;
+    pairs.units[u].ranks[0].tp_share = 0.75;
+    pairs.units[u].ranks[1].tp_share = 0.25;
   }
   pairs.units.resize(2);
   const Plan plan = PlanOf(*setting, ScheduleFamily::k1F1B, {{{pairs, StageOf(*setting, 4, {{4, 4, 4, 4}}, {{1, 7}}, 1)}}});
@@ -176,7 +176,7 @@ TEST(UnitMovesTest, AUnitThatIsLeftAloneStoresWhatItComputes) {
   ASSERT_NE(given, nullptr);
   EXPECT_EQ(Validate(given->plan, setting->workload.model), absl::OkStatus());
   const std::vector<StagePlan>& stages = given->plan.pipelines[0].stages;
-  EXPECT_EQ(stages[0].units[0].ranks[0].shard_ratio, 0.7);
+  EXPECT_EQ(stages[0].units[0].ranks[0].shard_ratio, 0.75);
   EXPECT_DOUBLE_EQ(stages[1].units[0].ranks[0].shard_ratio, 1.0 / 3);
 }
 

@@ -67,7 +67,7 @@ double BruteUnit(const Setting& setting, const std::vector<int>& kinds, int64_t 
   std::vector<std::vector<Passes>> table(kinds.size());
   for (size_t i = 0; i < kinds.size(); ++i) {
     for (int64_t n = 0; n <= all_parts; ++n) {
-      table[i].push_back(n == 0 ? Passes() : BruteRank(setting, kinds[i], n, all_parts, role.reduce_again, role));
+      table[i].push_back(n == 0 ? Passes() : BruteRank(setting, kinds[i], n, all_parts, false, role));
     }
   }
   double best = std::numeric_limits<double>::infinity();
@@ -97,24 +97,21 @@ TEST(BatonUnitTest, WithinOnePercentOfEverySplitAndEverySet) {
     std::sort(kinds.begin(), kinds.end());
     for (const int64_t layers : {2, 12, 24}) {
       for (const int64_t microbatch : {1, 8, 16}) {
-        for (const bool reduce_again : {false, true}) {
-          BatonRole role;
-          role.layers = layers;
-          role.microbatch = microbatch;
-          role.in_flight = 2;
-          role.reduce_again = reduce_again;
-          const double brute = BruteUnit(*setting, kinds, solver.parts(), role);
-          const BatonUnit& unit = solver.Solve(solver.UnitClass(kinds), role);
-          if (!unit.fits) {
-            EXPECT_EQ(brute, std::numeric_limits<double>::infinity()) << layers << " layers of " << microbatch;
-            EXPECT_GT(unit.missing_bytes, 0);
-            continue;
-          }
-          ++solved;
-          EXPECT_LE(unit.seconds, brute * 1.01) << layers << " layers of " << microbatch;
-          EXPECT_GE(unit.seconds, brute * (1 - 1e-9));
-          EXPECT_GE(unit.seconds, solver.LeastSeconds(solver.UnitClass(kinds), role));
+        BatonRole role;
+        role.layers = layers;
+        role.microbatch = microbatch;
+        role.in_flight = 2;
+        const double brute = BruteUnit(*setting, kinds, solver.parts(), role);
+        const BatonUnit& unit = solver.Solve(solver.UnitClass(kinds), role);
+        if (!unit.fits) {
+          EXPECT_EQ(brute, std::numeric_limits<double>::infinity()) << layers << " layers of " << microbatch;
+          EXPECT_GT(unit.missing_bytes, 0);
+          continue;
         }
+        ++solved;
+        EXPECT_LE(unit.seconds, brute * 1.01) << layers << " layers of " << microbatch;
+        EXPECT_GE(unit.seconds, brute * (1 - 1e-9));
+        EXPECT_GE(unit.seconds, solver.LeastSeconds(solver.UnitClass(kinds), role));
       }
     }
   }
