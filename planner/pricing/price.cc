@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -13,6 +12,7 @@
 #include "planner/lowering/program_communicators.h"
 #include "planner/lowering/program_writer.h"
 #include "planner/memory/program_memory.h"
+#include "planner/plan/layout_digest.h"
 #include "planner/plan/ownership.h"
 #include "planner/plan/unit_slices.h"
 #include "planner/pricing/placed_schedule.h"
@@ -48,12 +48,6 @@ bool AreClassesExact(const Plan& plan) {
 
 bool IsPricedAsRun(const Setting& setting, const Plan& plan) {
   return setting.request.runnable && ValidateForEngine(plan, setting.workload.model).ok();
-}
-
-// Without the line that says whose it is.
-std::string WhoDoesWhat(const Plan& plan) {
-  const std::string text = LayoutText(plan, TextPrecision::kExact);
-  return text.substr(std::min(text.find('\n'), text.size()));
 }
 
 class Fastest {
@@ -105,7 +99,7 @@ class Fastest {
     for (size_t other = 0; other < all_.size(); ++other) {
       const bool before = all_[other].price > 0 || other < i;
       if (other == i || !before || Idealised(other) != Idealised(i)) continue;
-      if (WhoDoesWhat(*all_[other].plan) == WhoDoesWhat(*all_[i].plan)) return true;
+      if (DigestOf(*all_[other].plan) == DigestOf(*all_[i].plan)) return true;
     }
     return false;
   }
