@@ -37,7 +37,7 @@ bool AsksForPlanning(const PlanFlags& flags) {
 }
 
 bool AsksForMore(const PlanOfflineFlags& flags) {
-  return flags.explain || flags.compare || flags.exact || !flags.svg.empty() || !flags.trace.empty();
+  return flags.explain || flags.compare || !flags.svg.empty() || !flags.trace.empty();
 }
 
 Json DocumentOf(const v1::GetPlanResponse& plan) {
@@ -90,7 +90,7 @@ Exit ShowInForce(Context& context, const PlanFlags& flags, const v1::GetPlanResp
 
 // What the coordinator rendered when it planned: all that there is of a plan whose inputs were not kept.
 Exit ShowStored(Context& context, const PlanFlags& flags, const v1::GetPlanResponse& plan) {
-  if (flags.offline.compare || flags.offline.exact || !flags.offline.svg.empty()) {
+  if (flags.offline.compare || !flags.offline.svg.empty()) {
     return {EX_DATAERR,
             absl::StrCat("the plan of job ", flags.id, " was made by an older coordinator, which did not keep what it ",
                          "was made from; the next one, after a restart or when a node joins or leaves, will have it")};
@@ -177,11 +177,10 @@ Action AddPlan(CLI::App& app) {
       ->type_name("FOLDER");
   for (size_t i = shared; i < app.get_options().size(); ++i) flags->planning.push_back(app.get_options()[i]);
   app.footer(
-      "JOB alone (with --explain, --compare, --exact, --schedule, --programs, --trace, --svg) shows the plan in force; any other "
-      "flag makes a plan of what the job's cluster measured, and changes nothing. Batch, sequence, dtype, recomputation and pins "
-      "are then the "
-      "job's "
-      "where they are not given; without a job, dtype is float32.\n"
+      "JOB alone (with --explain, --compare, --schedule, --programs, --trace, --svg) shows the plan in force; any other flag "
+      "makes "
+      "a plan of what the job's cluster measured, and changes nothing. Batch, sequence, dtype, recomputation and pins are then "
+      "the job's where they are not given; without a job, dtype is float32.\n"
       "Examples:\n"
       "  motley plan my-job --explain\n"
       "  motley plan my-job --compare\n"

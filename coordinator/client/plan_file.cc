@@ -13,7 +13,6 @@ Exit LoadPlanFile(const std::string& path, planner::Plan* plan) {
   std::string text;
   if (Exit exit = ReadText(path, planner::kLongestPlanBytes, &text); exit.code != 0) return exit;
   const size_t begin = text.find_first_not_of(" \t\r\n");
-  absl::StatusOr<planner::Plan> parsed;
   if (begin != std::string::npos && text[begin] == '[') {
     return {EX_DATAERR, absl::StrCat(path, ": a plan is one; expected a JSON object, got a list")};
   }
@@ -24,10 +23,11 @@ Exit LoadPlanFile(const std::string& path, planner::Plan* plan) {
     if (json->is_object() && !json->contains("pipelines") && json->contains("plan") && json->at("plan").is_object()) {
       text = json->at("plan").dump();
     }
-    parsed = planner::PlanFromJson(text);
-  } else {
-    parsed = planner::ParsePlanText(text);
+  } else if (planner::IsPlanText(text)) {
+    return {EX_DATAERR, absl::StrCat(path, ": this is a plan's text, which is for reading; ",
+                                     "write the plan as JSON: `motley plan ... -o json > plan.json`")};
   }
+  absl::StatusOr<planner::Plan> parsed = planner::PlanFromJson(text);
   if (!parsed.ok()) return {EX_DATAERR, absl::StrCat(path, ": ", std::string(parsed.status().message()))};
   *plan = *std::move(parsed);
   return {};

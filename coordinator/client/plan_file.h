@@ -1,4 +1,4 @@
-// A plan that somebody kept in a file, in either of its forms.
+// A plan that somebody kept in a file.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace motley::client {
 
-// JSON (of `motley plan ... -o json`, or the whole answer of `motley plan JOB -o json`) or text. Exit 66: not there; 65: not a
-// plan; the message begins with the path.
+// JSON: of `motley plan ... -o json`, or the whole answer of `motley plan JOB -o json`. Exit 66: not there; 65: not a plan, or
+// only its text; the message begins with the path.
 Exit LoadPlanFile(const std::string& path, planner::Plan* plan);
 
 }  // namespace motley::client

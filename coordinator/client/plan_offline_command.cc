@@ -74,7 +74,6 @@ struct Explanation {
 // What asks for more planning comes after what is known at once.
 void PrintText(Context& context, const PlanOfflineFlags& flags, const OfflineInput& input, const planner::PlanAnswer& result) {
   const planner::Plan& plan = result.evaluation.plan;
-  if (flags.exact) return PrintProse(context, CleanText(planner::ToText(plan, planner::TextPrecision::kExact)));
   PrintProse(context, CleanText(absl::StrCat(SummaryText(plan, result.bound, planner::FindRunsHere(*input.setting, plan)), "\n",
                                              planner::LayoutText(plan), NotesText(plan, flags.verbose))));
   if (flags.timing) context.out << absl::StrFormat("planned in %.3f s\n", result.planning_seconds);
@@ -152,7 +151,6 @@ void AddShowingFlags(CLI::App& app, PlanOfflineFlags* flags) {
   app.add_flag("--explain", flags->explain, "what binds it, what else was possible, what the numbers rest on");
   app.add_flag("--verbose", flags->verbose, "how the search came to it, too");
   app.add_flag("--compare", flags->compare, "one row for each strategy too");
-  app.add_flag("--exact", flags->exact, "shares in full, so that the text is read back as the same plan");
   app.add_option("--trace", flags->trace, "write the simulated step's timeline to this file (Chrome trace format)")
       ->type_name("FILE");
   app.add_option("--svg", flags->svg, "draw the simulated step into this file")->type_name("FILE");

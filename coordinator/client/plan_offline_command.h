@@ -10,7 +10,7 @@ namespace motley::client {
 
 struct PlanOfflineFlags {
   OfflineFlags offline;
-  bool explain = false, verbose = false, compare = false, exact = false, timing = false;
+  bool explain = false, verbose = false, compare = false, timing = false;
   std::string trace, svg;
 };
 

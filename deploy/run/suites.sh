@@ -79,6 +79,7 @@ declare_suites() {
   suite links compute - "links" python3 $check/check_links.py
   suite types compute - "one name, one type" python3 $check/check_type_names.py
   suite run-units compute - "how unit tests are run" python3 $check/check_run_units.py
+  suite presets compute - "clusters that CMake embeds" python3 $check/check_presets.py
   suite format compute "- clang-format" "format" env "MOTLEY_CLANG_FORMAT=$CLANG_FORMAT" $check/check_format.sh
   suite python compute "- pyflakes" "names in Python" env "MOTLEY_PYFLAKES=$PYFLAKES_DIR" python3 $check/check_python.py
   suite threads compute all "thread safety" python3 $check/check_thread_safety.py "$BUILD_DIR"

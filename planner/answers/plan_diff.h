@@ -26,7 +26,7 @@ struct PlanDiff {
   bool empty() const { return plan.empty() && devices.empty(); }
 };
 
-// Shares count as changed from a thousandth on: what the text form shows.
+// Shares count as changed from a thousandth on: what the text shows.
 PlanDiff Diff(const Plan& before, const Plan& after);
 
 // For people. "" when nothing changes.

@@ -22,11 +22,12 @@ absl::StatusOr<Cluster> ParseCluster(std::string_view toml, std::string_view sou
 // A file's path or a preset's name. NOT_FOUND names the nearest preset.
 absl::StatusOr<Cluster> LoadCluster(const std::string& path_or_preset);
 
-// Clusters of the papers, as cluster files kept in the binary: a preset is exactly what a user could have written.
+// Clusters of the papers, as cluster files kept in the binary: a preset is exactly what a user could have written. They are the
+// files of planner/cluster/presets, in the order of planner/CMakeLists.txt, which makes the code of ClusterPresets.
 struct ClusterPreset {
-  std::string_view name;  // "cephalo-a"
-  std::string_view what;  // one line, source
-  std::string_view toml;
+  std::string_view name;  // "cephalo-a", as its file
+  std::string_view what;  // its file's first line: what it is, and where from
+  std::string_view toml;  // the rest of the file
 };
 const std::vector<ClusterPreset>& ClusterPresets();
 

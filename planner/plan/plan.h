@@ -1,5 +1,5 @@
 // The plan language: who computes what, who stores what, and what was predicted. A plain value, no torch, no proto.
-// docs/use/plan-language.md has the grammar of its text and JSON forms.
+// docs/use/plan-language.md has its text, which people read, and its JSON, which programs do.
 //
 // Pipelines of stages of units of ranks, all of any number. Validate checks the language; ValidateForEngine says what of it the
 // engine does not run yet: offload (plan_engine_limits.h).
@@ -148,13 +148,12 @@ bool IsLayeredAllTheSame(const Plan& plan);
 // UNIMPLEMENTED: what the engine does not run yet (plan_engine_limits.h), after Validate; names the part of the plan.
 absl::Status ValidateForEngine(const Plan& plan, const ModelShape& model);
 
-// kRounded is for reading; kExact writes every share in full, so that ParsePlanText gives back what defines the plan.
-enum class TextPrecision { kRounded, kExact };
-std::string ToText(const Plan& plan, TextPrecision precision = TextPrecision::kRounded);
+// For people, with rounded numbers; nothing reads it back.
+std::string ToText(const Plan& plan);
 // The same without what was predicted of the whole: who does what.
-std::string LayoutText(const Plan& plan, TextPrecision precision = TextPrecision::kRounded);
-// INVALID_ARGUMENT names the line. Predictions do not return; rounded shares are scaled to add up to 1 in their stage.
-absl::StatusOr<Plan> ParsePlanText(std::string_view text);
+std::string LayoutText(const Plan& plan);
+// Whether `text` has ToText's first line, by itself or below what `motley plan` prints above it.
+bool IsPlanText(std::string_view text);
 
 // On one line; `indent` >= 0: for people.
 std::string ToJson(const Plan& plan, int indent = -1);

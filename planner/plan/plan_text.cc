@@ -2,16 +2,21 @@
 #include <algorithm>
 #include <array>
 
-#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "planner/plan/plan.h"
 #include "planner/plan/plan_words.h"
 #include "planner/util/quantity_text.h"
 
 namespace motley::planner {
 namespace {
+
+// Of the first line, by which a plan's text is known.
+constexpr absl::string_view kFirstWord = "plan ", kBatch = " batch ", kSeqLen = " seq ";
 
 std::string OffloadText(const RankPlan& rank) {
   std::string text;
@@ -24,7 +29,6 @@ std::string OffloadText(const RankPlan& rank) {
   return text;
 }
 
-// "full", "norm1,activation"; quoted only where it is no set of operators.
 // Ranks that are written as one line: those at [rank, rank + devices).
 struct Line {
   size_t rank = 0;
@@ -32,19 +36,19 @@ struct Line {
   std::string model, batch, attributes;  // batch: empty inside a unit of several ranks
 };
 
-std::string Attributes(const RankPlan& rank, TextPrecision precision) {
+std::string Attributes(const RankPlan& rank) {
   std::string text;
-  if (rank.tp_share != 1) absl::StrAppend(&text, "tp ", NumberText(rank.tp_share, precision), "  ");
-  absl::StrAppend(&text, "shard ", NumberText(rank.shard_ratio, precision), "  ",
-                  absl::StrFormat("recompute %-4s", ToText(rank.recompute)), "  ");
+  if (rank.tp_share != 1) absl::StrAppend(&text, "tp ", ShareText(rank.tp_share), "  ");
+  absl::StrAppend(&text, "shard ", ShareText(rank.shard_ratio), "  ", absl::StrFormat("recompute %-4s", ToText(rank.recompute)),
+                  "  ");
   if (const std::string offload = OffloadText(rank); !offload.empty()) absl::StrAppend(&text, "offload ", offload, "  ");
   const int64_t context = rank.predicted.memory.context;
   return absl::StrCat(text, "busy ", SecondsText(rank.predicted.busy_seconds), "  peak ", BytesText(rank.predicted.peak_bytes),
                       context > 0 ? absl::StrCat("  context ", BytesText(context)) : "");
 }
 
-Line MakeLine(const RankPlan& rank, size_t number, TextPrecision precision) {
-  return {number, {rank.device}, rank.device_model.empty() ? "" : QuotedWord(rank.device_model), "", Attributes(rank, precision)};
+Line MakeLine(const RankPlan& rank, size_t number) {
+  return {number, {rank.device}, rank.device_model.empty() ? "" : QuotedWord(rank.device_model), "", Attributes(rank)};
 }
 
 bool SameButDevices(const Line& a, const Line& b) {
@@ -84,13 +88,12 @@ void AppendGroup(const std::vector<Line>& ranks, const std::string& batch, size_
 
 class StageWriter {
  public:
-  StageWriter(TextPrecision precision, size_t* next_rank, std::string* out)
-      : precision_(precision), next_rank_(next_rank), out_(out) {}
+  StageWriter(size_t* next_rank, std::string* out) : next_rank_(next_rank), out_(out) {}
 
   void Write(const StagePlan& stage) {
     for (const UnitPlan& unit : stage.units) {
       std::vector<Line> ranks;
-      for (const RankPlan& rank : unit.ranks) ranks.push_back(MakeLine(rank, (*next_rank_)++, precision_));
+      for (const RankPlan& rank : unit.ranks) ranks.push_back(MakeLine(rank, (*next_rank_)++));
       const std::string batch = BatchText(unit.microbatches);
       if (ranks.size() == 1) {
         AddSingle(std::move(ranks[0]), batch);
@@ -139,7 +142,6 @@ class StageWriter {
     units_ = 0;
   }
 
-  const TextPrecision precision_;
   size_t* const next_rank_;
   std::string* const out_;
   std::vector<Line> singles_, group_;
@@ -148,7 +150,7 @@ class StageWriter {
   size_t units_ = 0, unit_size_ = 0;
 };
 
-// A sentence that stays on its line and reads back as it was.
+// A sentence that stays on its line.
 std::string Sentence(const std::string& text) {
   const bool plain = std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) >= 0x20; });
   if (plain && (text.empty() || (text.front() != '"' && text.front() != ' '))) return text;
@@ -187,33 +189,40 @@ void AppendPrediction(const PlanPrediction& p, std::string* out) {
 
 }  // namespace
 
-std::string ToText(const Plan& plan, TextPrecision precision) {
-  std::string out = LayoutText(plan, precision);
+std::string ToText(const Plan& plan) {
+  std::string out = LayoutText(plan);
   AppendPrediction(plan.predicted, &out);
   return out;
 }
 
-std::string LayoutText(const Plan& plan, TextPrecision precision) {
-  std::string out = "plan ";
+std::string LayoutText(const Plan& plan) {
+  std::string out(kFirstWord);
   if (plan.epoch != Epoch()) absl::StrAppend(&out, "generation ", plan.epoch.value(), " ");
-  absl::StrAppend(&out, QuotedWord(plan.strategy), " batch ", plan.global_batch, " seq ", plan.seq_len, " ",
+  absl::StrAppend(&out, QuotedWord(plan.strategy), kBatch, plan.global_batch, kSeqLen, plan.seq_len, " ",
                   std::string(DTypeName(plan.dtype)), " ", std::string(ScheduleName(plan.schedule)));
   if (!plan.cluster.empty()) absl::StrAppend(&out, " cluster ", QuotedWord(plan.cluster));
   if (!plan.cluster_file.empty()) absl::StrAppend(&out, " in ", QuotedWord(plan.cluster_file));
   if (!plan.model.empty()) absl::StrAppend(&out, " model ", QuotedWord(plan.model));
   if (plan.pipelines_zero_stage != 0) absl::StrAppend(&out, " pipelines-zero ", plan.pipelines_zero_stage);
-  absl::StrAppend(&out, precision == TextPrecision::kExact ? " exact\n" : "\n");
+  absl::StrAppend(&out, "\n");
   size_t rank = 0;
   for (size_t p = 0; p < plan.pipelines.size(); ++p) {
     for (size_t s = 0; s < plan.pipelines[p].stages.size(); ++s) {
       const StagePlan& stage = plan.pipelines[p].stages[s];
       absl::StrAppend(&out, "pipeline ", p, " / stage ", s, " layers ", LayersText(stage.ministages), " zero ", stage.zero_stage,
                       stage.in_flight != 0 ? absl::StrCat(" in-flight ", stage.in_flight) : "", "\n");
-      StageWriter(precision, &rank, &out).Write(stage);
+      StageWriter(&rank, &out).Write(stage);
     }
   }
   AppendUnused(plan, &out);
   return out;
+}
+
+bool IsPlanText(std::string_view text) {
+  for (const absl::string_view line : absl::StrSplit(absl::string_view(text.data(), text.size()), '\n')) {
+    if (absl::StartsWith(line, kFirstWord) && absl::StrContains(line, kBatch) && absl::StrContains(line, kSeqLen)) return true;
+  }
+  return false;
 }
 
 }  // namespace motley::planner

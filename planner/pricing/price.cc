@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "planner/costs/engine_memory.h"
 #include "planner/lowering/program_communicators.h"
 #include "planner/memory/program_memory.h"
+#include "planner/plan/layout_digest.h"
 #include "planner/plan/ownership.h"
 #include "planner/pricing/kept_replicas.h"
 #include "planner/pricing/prediction.h"
@@ -39,12 +39,6 @@ int64_t NodesOf(const Plan& plan) {
     }
   }
   return kNodesAPass * passes;
-}
-
-// Without the line that says whose it is.
-std::string WhoDoesWhat(const Plan& plan) {
-  const std::string text = LayoutText(plan, TextPrecision::kExact);
-  return text.substr(std::min(text.find('\n'), text.size()));
 }
 
 class Fastest {
@@ -96,7 +90,7 @@ class Fastest {
     for (size_t other = 0; other < all_.size(); ++other) {
       const bool before = all_[other].price > 0 || other < i;
       if (other == i || !before || Idealised(other) != Idealised(i)) continue;
-      if (WhoDoesWhat(*all_[other].plan) == WhoDoesWhat(*all_[i].plan)) return true;
+      if (DigestOf(*all_[other].plan) == DigestOf(*all_[i].plan)) return true;
     }
     return false;
   }

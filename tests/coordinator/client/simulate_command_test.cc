@@ -30,16 +30,6 @@ TEST_F(OfflineTest, SimulatePricesAPlanThatWasWritten) {
   }
 }
 
-TEST_F(OfflineTest, SimulateReadsTheExactTextToo) {
-  const std::string text = folder_.Write("plan.txt", Plan({"--strategy", "cephalo", "--exact"}).out);
-  const json from_text = json::parse(Run({"simulate", text, "--cluster", cluster_, "--model", model_, "-o", "json"}).out);
-  const json from_json = json::parse(
-      Run({"simulate", PlanFile("plan.json", "cephalo"), "--cluster", cluster_, "--model", model_, "-o", "json"}).out);
-  EXPECT_EQ(from_text["predicted"], from_json["predicted"]);
-  const std::string printed = folder_.Write("printed.txt", Plan({"--strategy", "cephalo"}).out);
-  EXPECT_EQ(Run({"simulate", printed, "--model", model_}).code, 0) << "as it is printed, with what stands above it";
-}
-
 TEST_F(OfflineTest, SimulateNamesTheRuleThatAPlanBreaks) {
   json plan = json::parse(TempFolder::Read(PlanFile("plan.json", "cephalo")));
   const auto simulate = [&](const json& changed, std::vector<std::string> more = {}) {
@@ -108,6 +98,7 @@ TEST_F(OfflineTest, PlanFilesThatAreNone) {
     return Run({"simulate", folder_.Write("p", text), "--cluster", cluster_, "--model", model_});
   };
   for (const char* text : {"", "{", "[1]", "{}", "nonsense", "plan x batch"}) EXPECT_EQ(simulate(text).code, 65) << text;
+  EXPECT_THAT(simulate("nonsense").err, HasSubstr("p: plan: is not JSON"));
   const std::string huge = folder_ / "huge.json";
   std::ofstream(huge).close();
   std::filesystem::resize_file(huge, uintmax_t{1} << 30);  // sparse
@@ -119,18 +110,37 @@ TEST_F(OfflineTest, PlanFilesThatAreNone) {
   EXPECT_THAT(profile.err, HasSubstr("huge.json"));
 }
 
+// As it is printed, with what stands above it, and by itself; whichever command takes a plan.
+TEST_F(OfflineTest, APlansTextIsNoPlanFile) {
+  const std::string printed = Plan({"--strategy", "cephalo"}).out;
+  const std::string file = PlanFile("plan.json", "cephalo");
+  for (const std::string& text : {printed, printed.substr(printed.find("plan cephalo"))}) {
+    const std::string path = folder_.Write("plan.txt", text);
+    for (const auto& command : {std::vector<std::string>{"simulate", path}, {"plan", "diff", file, path}}) {
+      const Ran ran = Run(command);
+      EXPECT_EQ(ran.code, 65) << ran.out;
+      EXPECT_EQ(ran.err, absl::StrCat("motley: ", path, ": this is a plan's text, which is for reading; write the plan as JSON: ",
+                                      "`motley plan ... -o json > plan.json`\n"));
+    }
+  }
+}
+
+TEST_F(OfflineTest, NoTextIsReadBackSoNoneIsExact) {
+  const Ran ran = Plan({"--exact"});
+  EXPECT_EQ(ran.code, 64);
+  EXPECT_THAT(ran.err,
+              HasSubstr("'motley plan' has no option --exact: a plan's text is for reading; -o json has all of the plan"));
+}
+
 // The cluster's file has a name of its own, which is no path.
 TEST_F(OfflineTest, SimulateFindsTheFilesThatThePlanCameFrom) {
   const std::string file = PlanFile("plan.json", "cephalo");
   const json written = json::parse(TempFolder::Read(file));
   EXPECT_EQ(written["cluster"], "mixed");
   EXPECT_EQ(written["cluster_file"], cluster_);
-  const std::string text = folder_.Write("plan.txt", Plan({"--strategy", "cephalo", "--exact"}).out);
-  for (const std::string& plan : {file, text}) {
-    const Ran ran = Run({"simulate", plan, "-o", "json"});
-    ASSERT_EQ(ran.code, 0) << ran.err;
-    EXPECT_EQ(json::parse(ran.out)["predicted"], written["predicted"]) << plan;
-  }
+  const Ran ran = Run({"simulate", file, "-o", "json"});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(json::parse(ran.out)["predicted"], written["predicted"]);
 }
 
 TEST_F(OfflineTest, SimulateLooksBesideThePlanForItsFiles) {

@@ -36,7 +36,7 @@ TEST_F(SubmitTest, SendsWhatTheFileSays) {
   EXPECT_EQ(json::parse(Motley(fake_, {"-o", "json", "submit", file_, "--id", "j-2"}).out)["id"], "j-2");
 }
 
-// In either form, and as the answer of `motley plan JOB -o json` has it.
+// By itself, and as the answer of `motley plan JOB -o json` has it.
 TEST_F(SubmitTest, TakesAPlanFromAFile) {
   const std::string plan = R"({"schedule": "1f1b", "cluster_file": "lab.toml", "pipelines": [{"stages": [{"units": [)"
                            R"({"ranks": [{"device": "n1/gpu0"}], "microbatches": [8]}]}]}]})";
@@ -53,6 +53,10 @@ TEST_F(SubmitTest, TakesAPlanFromAFile) {
   EXPECT_EQ(wrong.code, 65);
   EXPECT_NE(wrong.err.find("wrong.json: "), std::string::npos) << wrong.err;
   EXPECT_EQ(Motley(fake_, {"submit", file_, "--plan", folder_ / "absent.json"}).code, 66);
+  const std::string text = folder_.Write("plan.txt", "plan even batch 8 seq 32 float32 layered\n");
+  const Ran printed = Motley(fake_, {"submit", file_, "--plan", text});
+  EXPECT_EQ(printed.code, 65);
+  EXPECT_NE(printed.err.find("plan.txt: this is a plan's text"), std::string::npos) << printed.err;
   EXPECT_EQ(fake_.submitted.size(), before);
 }
 

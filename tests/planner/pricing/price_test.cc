@@ -75,6 +75,23 @@ TEST_F(MendedPriceTest, TheFastestThatFitsAsMendedIsChosen) {
   EXPECT_THAT(std::string(refused.message()), HasSubstr("n0/gpu0 (T4) needs"));
 }
 
+// Whoever found it and whatever is said of what is left out; plans of another family of schedules are others.
+TEST_F(MendedPriceTest, OnePlanOfSeveralStrategiesIsPricedOnce) {
+  const auto setting = UnlikeCards();
+  const Plan first = Evaluate(*setting, Unequal(*setting))->plan;
+  Plan again = first, other = first;
+  again.strategy = "zorse";
+  again.unused = {{DeviceId("n9/gpu0"), "slow"}};
+  other.schedule = ScheduleFamily::kZeroBubble;
+  std::vector<Contender> contenders = {{&first}, {&again}, {&other}};
+  const auto chosen = FindFastest(*setting, &contenders);
+  ASSERT_TRUE(chosen.ok()) << chosen.status();
+  EXPECT_GT(contenders[0].price, 0);
+  EXPECT_EQ(contenders[1].price, 0);
+  EXPECT_GT(contenders[2].price, 0);
+  EXPECT_NE(*chosen, 1u);
+}
+
 // Asked once or twice, by whichever strategy: what Price says.
 TEST_F(MendedPriceTest, ABookHasWhatPriceSays) {
   const auto tight = UnlikeCards(as_mended_ - 1);

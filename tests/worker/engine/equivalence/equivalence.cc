@@ -212,7 +212,7 @@ std::string Equivalence::Complaint(const PlannedJob& planned, uint64_t seed) {
 }
 
 std::string ToText(const PlannedJob& planned) {
-  return absl::StrCat(planned.job.Name(), "\n", planner::LayoutText(planned.plan, planner::TextPrecision::kExact));
+  return absl::StrCat(planned.job.Name(), "\n", planner::LayoutText(planned.plan), planner::ToJson(planned.plan), "\n");
 }
 
 }  // namespace motley::engine

@@ -59,7 +59,7 @@ class Equivalence {
   MemoryPredictions predictions_;
 };
 
-// For people: the job and the plan's text, exact enough to be given to another run.
+// The job and the plan: its text for people, and its JSON to be given to another run.
 std::string ToText(const PlannedJob& planned);
 
 }  // namespace motley::engine

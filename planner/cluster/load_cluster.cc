@@ -1,5 +1,4 @@
-#include "planner/cluster/presets/cluster_presets.h"
-
+// Clusters by name or path.
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
@@ -7,19 +6,9 @@
 #include "common/base/files.h"
 #include "common/base/nearest.h"
 #include "common/base/status_macros.h"
+#include "planner/cluster/cluster_file.h"
 
 namespace motley::planner {
-
-const std::vector<ClusterPreset>& ClusterPresets() {
-  static const std::vector<ClusterPreset>* const all = [] {
-    auto* list = new std::vector<ClusterPreset>;
-    for (const auto& part : {CephaloClusters(), ZorseClusters(), PoplarAndBatonClusters(), HexiscaleClusters(), LabClusters()}) {
-      list->insert(list->end(), part.begin(), part.end());
-    }
-    return list;
-  }();
-  return *all;
-}
 
 absl::StatusOr<Cluster> LoadCluster(const std::string& path_or_preset) {
   std::vector<std::string> names;
