@@ -75,7 +75,8 @@ struct Explanation {
 void PrintText(Context& context, const PlanOfflineFlags& flags, const OfflineInput& input, const planner::PlanAnswer& result) {
   const planner::Plan& plan = result.evaluation.plan;
   if (flags.exact) return PrintProse(context, CleanText(planner::ToText(plan, planner::TextPrecision::kExact)));
-  PrintProse(context, CleanText(absl::StrCat(SummaryText(plan, result.bound, planner::FindRunsHere(*input.setting, plan)), "\n",
+  const planner::RunsHere runs = planner::FindRunsHere(*input.setting, plan);
+  PrintProse(context, CleanText(absl::StrCat(SummaryText(plan, result.bound, runs, input.setting->request), "\n",
                                              planner::LayoutText(plan), NotesText(plan, flags.verbose))));
   if (flags.timing) context.out << absl::StrFormat("planned in %.3f s\n", result.planning_seconds);
   if (!flags.explain) return;
