@@ -74,7 +74,8 @@ struct Explanation {
 // What asks for more planning comes after what is known at once.
 void PrintText(Context& context, const PlanOfflineFlags& flags, const OfflineInput& input, const planner::PlanAnswer& result) {
   const planner::Plan& plan = result.evaluation.plan;
-  PrintProse(context, CleanText(absl::StrCat(SummaryText(plan, result.bound, planner::FindRunsHere(*input.setting, plan)), "\n",
+  const planner::RunsHere runs = planner::FindRunsHere(*input.setting, plan);
+  PrintProse(context, CleanText(absl::StrCat(SummaryText(plan, result.bound, runs, input.setting->request), "\n",
                                              planner::LayoutText(plan), NotesText(plan, flags.verbose))));
   if (flags.timing) context.out << absl::StrFormat("planned in %.3f s\n", result.planning_seconds);
   if (!flags.explain) return;

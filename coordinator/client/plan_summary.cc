@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
+#include "planner/strategies/catalog.h"
 #include "planner/util/quantity_text.h"
 
 namespace motley::client {
@@ -28,11 +29,25 @@ std::string RunsHereText(const planner::RunsHere& runs) {
   return absl::StrCat("no (", WhyNotHere(runs), runs.another ? "); --runnable plans what does" : ")");
 }
 
+// What people must know who compare it with other plans: whose limits it keeps to, and whose state its seconds and bytes are of.
+std::string FidelityText(const planner::PlanRequest& request, const std::string& strategy) {
+  if (request.fidelity == planner::Fidelity::kTuned) return "";
+  const absl::StatusOr<planner::CatalogEntry> entry = planner::FindInCatalog(strategy);
+  const bool replicas = request.keeps_replicas();
+  if (entry.ok() && entry->of_paper) {
+    return absl::StrCat(strategy, " as published (its own limits, ",
+                        replicas ? "and the state that the paper's system keeps" : "with the state that the engine keeps", "): ");
+  }
+  return absl::StrCat(strategy, " (no paper's system", replicas ? "; state as papers' systems keep it" : "", "): ");
+}
+
 }  // namespace
 
-std::string SummaryText(const planner::Plan& plan, const planner::LowerBound& bound, const planner::RunsHere& runs) {
+std::string SummaryText(const planner::Plan& plan, const planner::LowerBound& bound, const planner::RunsHere& runs,
+                        const planner::PlanRequest& request) {
   const planner::PlanPrediction& p = plan.predicted;
-  std::string out = absl::StrFormat("%s a step, %.0f tokens/s", planner::SecondsText(p.step_seconds), p.tokens_per_second);
+  std::string out = absl::StrFormat("%s%s a step, %.0f tokens/s", FidelityText(request, plan.strategy),
+                                    planner::SecondsText(p.step_seconds), p.tokens_per_second);
   if (p.tokens_per_dollar > 0) absl::StrAppend(&out, ", ", planner::CountText(p.tokens_per_dollar), " tokens/$");
   if (p.low_seconds > 0 && p.high_seconds > p.low_seconds) {
     absl::StrAppend(&out, "; between ", planner::SecondsText(p.low_seconds), " and ", planner::SecondsText(p.high_seconds),

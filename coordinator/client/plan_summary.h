@@ -6,12 +6,14 @@
 #include "planner/answers/runs_here.h"
 #include "planner/plan/plan.h"
 #include "planner/pricing/evaluate.h"
+#include "planner/setting/setting.h"
 
 namespace motley::client {
 
 // Four lines. `bound` of 0 seconds: not computed, then three. Where the seconds are idealised and the engine runs the plan, the
-// last one says in how many.
-std::string SummaryText(const planner::Plan& plan, const planner::LowerBound& bound, const planner::RunsHere& runs);
+// last one says in how many. Where the request is for a system as published, the first one begins with that.
+std::string SummaryText(const planner::Plan& plan, const planner::LowerBound& bound, const planner::RunsHere& runs,
+                        const planner::PlanRequest& request);
 // "rank 1 (n1/gpu0): offload given, the engine runs plans that keep everything on the device".
 std::string WhyNotHere(const planner::RunsHere& runs);
 // What the prediction rests on, a line each. The search's own words are for those who know how it searches.

@@ -113,7 +113,7 @@ Exit Simulate(Context& context, const SimulateFlags& given) {
     PrintPlan(context.out, evaluation.plan, std::move(report));
   } else {
     const planner::RunsHere runs = planner::FindRunsHere(*input.setting, evaluation.plan);
-    PrintProse(context, CleanText(absl::StrCat(SummaryText(evaluation.plan, priced->bound, runs), "\n",
+    PrintProse(context, CleanText(absl::StrCat(SummaryText(evaluation.plan, priced->bound, runs, input.setting->request), "\n",
                                                planner::LayoutText(evaluation.plan), NotesText(evaluation.plan, false))));
     if (flags.explain) PrintProse(context, CleanText(planner::ExplainDetails(*input.setting, evaluation)));
   }

@@ -44,11 +44,11 @@ std::vector<int> ByKinds(const Setting& setting, const std::vector<int>& kinds) 
 
 }  // namespace
 
-std::vector<std::vector<int>> DeviceOrders(const Setting& setting, const std::vector<int>& kinds_by_speed, bool tuned) {
+std::vector<std::vector<int>> DeviceOrders(const Setting& setting, const std::vector<int>& kinds_by_speed, bool others) {
   std::vector<int> all;
   for (int d = 0; d < setting.num_devices(); ++d) all.push_back(d);
   std::vector<std::vector<int>> orders = {all};
-  if (!tuned) return orders;
+  if (!others) return orders;
   const auto add = [&](std::vector<int> order) {
     if (std::find(orders.begin(), orders.end(), order) == orders.end()) orders.push_back(std::move(order));
   };

@@ -16,10 +16,10 @@ struct MegatronGroups {
   std::vector<UnusedDevice> unused;      // what does not divide, with the reason
 };
 
-// Orders in which the devices are lined up before they are cut into stages. The first is the cluster's own. Tuned adds: nodes
+// Orders in which the devices are lined up before they are cut into stages. The first is the cluster's own. `others`: nodes
 // with the fastest kind first, nodes with most memory first (early stages keep most microbatches), each over all kinds and with
 // the slowest 1, 2, ... kinds left out. `kinds_by_speed`: fastest first. No doubles.
-std::vector<std::vector<int>> DeviceOrders(const Setting& setting, const std::vector<int>& kinds_by_speed, bool tuned);
+std::vector<std::vector<int>> DeviceOrders(const Setting& setting, const std::vector<int>& kinds_by_speed, bool others);
 
 // `order`: devices of the setting, those of a node together. Devices not in it are listed as unused.
 MegatronGroups MakeGroups(const Setting& setting, const std::vector<int>& order, int tp);

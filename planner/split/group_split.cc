@@ -7,10 +7,8 @@
 #include "common/base/status_macros.h"
 #include "planner/costs/memory_model.h"
 #include "planner/setting/least_lack.h"
-#include "planner/split/cephalo_equation4.h"
 #include "planner/split/group_tables.h"
 #include "planner/split/option_table.h"
-#include "planner/split/split_problem.h"
 #include "planner/util/lack_of_memory.h"
 #include "planner/util/quantity_text.h"
 
@@ -161,9 +159,9 @@ std::vector<int64_t> Store(const Setting& setting, const GroupQuestion& question
   return excess;
 }
 
-using Solver = SplitAnswer (*)(SplitProblem* problem, int64_t largest_microbatch, const ExtendTables& extend);
+}  // namespace
 
-absl::StatusOr<GroupAnswer> SplitBy(const Setting& setting, const GroupQuestion& question, Solver solve) {
+absl::StatusOr<GroupAnswer> SplitGroupBy(const Setting& setting, const GroupQuestion& question, GroupSolver solve) {
   MOTLEY_RETURN_IF_ERROR(CheckQuestion(setting, question));
   GroupTables tables(setting, question);
   const auto extend = [&tables](size_t kind, int64_t size) { tables.Extend(kind, size); };
@@ -184,27 +182,17 @@ absl::StatusOr<GroupAnswer> SplitBy(const Setting& setting, const GroupQuestion&
   return DoesNotFit(setting, question, problem, {});
 }
 
-}  // namespace
-
 absl::StatusOr<GroupAnswer> SplitGroup(const Setting& setting, const GroupQuestion& question) {
-  absl::StatusOr<GroupAnswer> answer = SplitBy(setting, question, &SolveSplit);
+  absl::StatusOr<GroupAnswer> answer = SplitGroupBy(setting, question, &SolveSplit);
   // Collectives that run for every microbatch are part of a microbatch's seconds, and the tables have one such number: of the
   // most skewed shares. Even ones may be the better way all the same.
   const bool each_microbatch = !TraitsOf(question.schedule).by_ministage && question.zero_stage >= 2;
   if (!each_microbatch || question.even_shards || question.devices.size() < 2) return answer;
   GroupQuestion evenly = question;
   evenly.even_shards = true;
-  absl::StatusOr<GroupAnswer> even = SplitBy(setting, evenly, &SolveSplit);
+  absl::StatusOr<GroupAnswer> even = SplitGroupBy(setting, evenly, &SolveSplit);
   const auto seconds = [](const GroupAnswer& a) { return a.forward_seconds + a.backward_seconds; };
   return even.ok() && (!answer.ok() || seconds(*even) < seconds(*answer)) ? even : answer;
-}
-
-absl::StatusOr<GroupAnswer> SplitGroupByEquation4(const Setting& setting, const GroupQuestion& question) {
-  GroupQuestion printed = question;
-  printed.least_batch = std::max<int64_t>(1, question.least_batch);
-  return SplitBy(setting, printed, [](SplitProblem* problem, int64_t largest_microbatch, const ExtendTables& extend) {
-    return SolveEquation4(problem, largest_microbatch, extend).split;
-  });
 }
 
 StagePlan ToStage(const Setting& setting, const GroupAnswer& answer, int zero_stage) {

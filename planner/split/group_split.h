@@ -10,6 +10,7 @@
 #include "planner/plan/op_set.h"
 #include "planner/plan/plan.h"
 #include "planner/setting/setting.h"
+#include "planner/split/split_problem.h"
 
 namespace motley::planner {
 
@@ -22,8 +23,8 @@ struct GroupQuestion {
   ScheduleFamily schedule = ScheduleFamily::kLayered;
   int stage = 0, num_stages = 1;
   int zero_stage = 3;
-  bool even_shards = false;        // published Zorse, FSDP
-  int64_t least_batch = 0;         // published Cephalo: 1
+  bool even_shards = false;
+  int64_t least_batch = 0;         // of every device
   bool powers_of_two = false;      // microbatch sizes
   int64_t largest_microbatch = 0;  // 0 = no limit
   bool allow_keep = true, allow_recompute = true;
@@ -46,9 +47,9 @@ struct GroupAnswer {
 // RESOURCE_EXHAUSTED: does not fit; says how many bytes are missing.
 absl::StatusOr<GroupAnswer> SplitGroup(const Setting& setting, const GroupQuestion& question);
 
-// The same question answered by what Cephalo's paper prints (cephalo_equation4.h): every device computes at least one sample.
-// Shares are even where every device's memory holds an even one, else they even out the use of memory (section 2.4).
-absl::StatusOr<GroupAnswer> SplitGroupByEquation4(const Setting& setting, const GroupQuestion& question);
+// The same with another solver of the question's numbers than SolveSplit.
+using GroupSolver = SplitAnswer (*)(SplitProblem* problem, int64_t largest_microbatch, const ExtendTables& extend);
+absl::StatusOr<GroupAnswer> SplitGroupBy(const Setting& setting, const GroupQuestion& question, GroupSolver solve);
 
 // The members as a stage of a plan, layers to be set by the caller.
 StagePlan ToStage(const Setting& setting, const GroupAnswer& answer, int zero_stage);

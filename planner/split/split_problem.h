@@ -5,9 +5,9 @@
 // Device i chooses batch b_i >= 0, microbatch m_i of the sizes allowed (the last microbatch may be smaller) and recomputation.
 //
 // Deviations from the paper: its dynamic program adds up per-device latencies with one max over devices (eq. 4); here the two
-// passes have a barrier each, as eq. 2-3 say (cephalo_equation4.h solves the paper's). Batches of 0 are allowed; the last
-// microbatch may be smaller; memory is bytes by (b, m, recompute) with the boundaries of all microbatches, instead of a line in
-// m. Collectives cost what was measured at a bound on the largest share (a "skew level"), instead of 15 % more when uneven.
+// passes have a barrier each, as eq. 2-3 say (published/cephalo_equation4.h solves the paper's). Batches of 0 are allowed; the
+// last microbatch may be smaller; memory is bytes by (b, m, recompute) with the boundaries of all microbatches, instead of a line
+// in m. Collectives cost what was measured at a bound on the largest share (a "skew level"), instead of 15 % more when uneven.
 // Symbols: Tf, Tb = forward, backward seconds of a whole pass; F, G = bounds on them; B = batch.
 #pragma once
 

@@ -36,13 +36,13 @@ const std::vector<CatalogEntry>& Catalog() {
   // Order: even, fsdp, megatron, cephalo, zorse, poplar, hexiscale, baton, auto.
   static const std::vector<CatalogEntry> entries = {
       {"even", "equal batches and shards, layered: what uneven ones are measured against", &PlanEven},
-      {"fsdp", "fully sharded data parallelism as PyTorch has it, tuned (arXiv 2304.11277)", &PlanFsdp},
-      {"megatron", "uniform tensor x pipeline x data parallelism (Megatron-LM, SC 2021)", &PlanMegatron},
-      {"cephalo", "batches by speed, shards by memory, exact (arXiv 2411.01075)", &PlanCephalo},
-      {"zorse", "pipelines of groups, ministages, offload (arXiv 2507.10392)", &PlanZorse},
-      {"poplar", "batches by speed curves and memory, ZeRO 0 to 3 (Poplar, AAAI 2025)", &PlanPoplar},
-      {"hexiscale", "pipelines of different shape, graph partition (arXiv 2409.01143)", &PlanHexiscale},
-      {"baton", "layers, unequal tensor-parallel shares, recomputation by operator (Baton)", &PlanBaton},
+      {"fsdp", "fully sharded data parallelism as PyTorch has it, tuned (arXiv 2304.11277)", &PlanFsdp, true},
+      {"megatron", "uniform tensor x pipeline x data parallelism (Megatron-LM, SC 2021)", &PlanMegatron, true},
+      {"cephalo", "batches by speed, shards by memory, exact (arXiv 2411.01075)", &PlanCephalo, true},
+      {"zorse", "pipelines of groups, ministages, offload (arXiv 2507.10392)", &PlanZorse, true},
+      {"poplar", "batches by speed curves and memory, ZeRO 0 to 3 (Poplar, AAAI 2025)", &PlanPoplar, true},
+      {"hexiscale", "pipelines of different shape, graph partition (arXiv 2409.01143)", &PlanHexiscale, true},
+      {"baton", "layers, unequal tensor-parallel shares, recomputation by operator (Baton)", &PlanBaton, true},
       {"auto", "the best plan of the whole language that a bounded search finds", &PlanAuto},
   };
   return entries;

@@ -18,6 +18,7 @@ struct CatalogEntry {
   std::string_view name;
   std::string_view what;  // one line, with the source
   StrategyFunction plan;
+  bool of_paper = false;  // a published system, with limits of its own that it keeps to where that is asked for
 };
 
 // In the order in which --compare lists them; auto last.

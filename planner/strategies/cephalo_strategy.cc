@@ -1,9 +1,7 @@
 // cephalo (arXiv 2411.01075) on a setting.
 //
-// As published: every GPU computes at least one sample, layers are recomputed in full, boundaries wait in host memory
-// (section 2.2) where the cluster's file knows it, the split is that of eq. 4 (cephalo_equation4.h), uneven shards only where
-// needed. Tuned: the exact split of eq. 2 and 3; batch 0, share 0 and recomputation or not are free for every device; with and
-// without offload; a node or a device by itself where the network costs more than the others bring.
+// Tuned: the exact split of eq. 2 and 3; batch 0, share 0 and recomputation or not are free for every device; with and without
+// offload; a node or a device by itself where the network costs more than the others bring. As published: cephalo_group.h.
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -18,6 +16,7 @@
 #include "common/base/status_macros.h"
 #include "planner/costs/memory_model.h"
 #include "planner/pricing/evaluate.h"
+#include "planner/published/cephalo_group.h"
 #include "planner/split/group_split.h"
 #include "planner/split/group_tables.h"
 #include "planner/strategies/catalog.h"
@@ -117,13 +116,6 @@ std::vector<std::vector<int>> FewThatCouldBeat(const Setting& setting, double se
   return few;
 }
 
-absl::StatusOr<Plan> PlanPublished(const Setting& setting) {
-  GroupQuestion question = Question(setting, AllDevices(setting), setting.MayOffload());
-  question.allow_keep = setting.request.recompute == RecomputePolicy::kNone;
-  MOTLEY_ASSIGN_OR_RETURN(const GroupAnswer answer, SplitGroupByEquation4(setting, question));
-  return ToPlan(setting, question, answer, "");
-}
-
 // What leaving devices out is explained with.
 constexpr char kNotNeeded[] = "the step is no faster with it, and its memory is not needed";
 constexpr char kNetworkCosts[] = "the network would cost more than it saves";
@@ -193,7 +185,10 @@ class Tuned {
 
 absl::StatusOr<Plan> PlanCephalo(const Setting& setting) {
   MOTLEY_RETURN_IF_ERROR(CheckOneStage(setting, "cephalo"));
-  return setting.request.fidelity == Fidelity::kPublished ? PlanPublished(setting) : Tuned(setting).Run();
+  if (setting.request.fidelity == Fidelity::kTuned) return Tuned(setting).Run();
+  const GroupQuestion question = PublishedCephalo(setting, Question(setting, AllDevices(setting), false));
+  MOTLEY_ASSIGN_OR_RETURN(const GroupAnswer answer, SplitGroupByEquation4(setting, question));
+  return ToPlan(setting, question, answer, "");
 }
 
 }  // namespace motley::planner

@@ -21,11 +21,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "planner/answers/plan_answer.h"
+#include "planner/published/cephalo_equation4.h"
 #include "planner/search/plan_moves.h"
-#include "planner/split/cephalo_equation4.h"
 #include "planner/split/split_problem.h"
 #include "planner/strategies/hexiscale/hexiscale_partition.h"
 #include "planner/strategies/hexiscale/hexiscale_search.h"
+#include "planner/strategies/poplar/poplar_exact.h"
 #include "planner/util/quantity_text.h"
 #include "tests/bench/bench_report.h"
 #include "tests/planner/best_of_all_plans.h"
@@ -130,7 +131,7 @@ void MeasureHexiscale(int instances, bool show, bench::Report* report) {
     HexiscaleProblem problem(*setting, /*shared_links=*/false);
     EveryHexiscaleLayout every(*setting, &problem);
     const double optimum = every.Best();
-    auto search = HexiscaleSearch::Create(*setting, &problem, /*published=*/false);
+    auto search = HexiscaleSearch::Create(*setting, &problem, /*limits=*/{});
     if (!search.ok()) continue;  // pins only, and there are none
     const auto layouts = search->Run(PartitionIntoPipelines(*setting), 1);
     const double found = layouts.ok() ? (*layouts)[0].seconds : kInfinity;

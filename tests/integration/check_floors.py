@@ -13,7 +13,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 FLOORS = {
     "common": ["base", "tls", "data", "device", "model", "program", "weights", "checkpoint", "job", "session", "metrics", "rpc", "wire"],
     "planner": ["util", "cluster", "plan", "simulator", "costs", "setting", "view", "scheduling", "lowering", "memory", "graph", "split", "groups", "pricing",
-                "search", "strategies", "strategies/megatron", "strategies/hexiscale", "strategies/poplar", "strategies/baton",
+                "search", "published", "strategies", "strategies/megatron", "strategies/hexiscale", "strategies/poplar", "strategies/baton",
                 "strategies/zorse", "strategies/auto", "answers", "live"],
     "coordinator": ["client", "state", "store", "core", "epoch", "members", "periodic", "rpc", "."],
     "worker": ["records", "engine/base", "engine/lanes", "engine/nccl", "engine/operators", "engine/transport", "engine/device", "engine/model",

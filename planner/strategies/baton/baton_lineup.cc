@@ -75,14 +75,14 @@ void CutNode(const Setting& setting, const NodePart& node, size_t t, bool spread
 }
 
 // Every choice of a degree for each class while they are few; else the same degree for all, limited by the node.
-std::vector<std::vector<size_t>> DegreeChoices(const std::vector<size_t>& class_sizes, size_t largest, bool tuned) {
+std::vector<std::vector<size_t>> DegreeChoices(const std::vector<size_t>& class_sizes, size_t largest, bool one_degree) {
   size_t combinations = 1, most = 1;
   for (const size_t size : class_sizes) {
     combinations = std::min(kMostCombinations + 1, combinations * Degrees(size, largest).size());
     most = std::max(most, size);
   }
   std::vector<std::vector<size_t>> choices;
-  if (!tuned || combinations > kMostCombinations) {
+  if (one_degree || combinations > kMostCombinations) {
     for (const size_t t : Degrees(most, largest)) {
       std::vector<size_t> choice;
       for (const size_t size : class_sizes) choice.push_back(std::min(t, size));
@@ -139,14 +139,14 @@ std::vector<UnusedDevice> NotIn(const Setting& setting, const std::vector<int>& 
 }  // namespace
 
 std::vector<BatonLineUp> MakeLineUps(const Setting& setting, const std::vector<int>& kinds_by_speed, int64_t largest,
-                                     bool tuned) {
+                                     const BatonLimits& limits) {
   const size_t most = static_cast<size_t>(std::max<int64_t>(1, largest));
   std::vector<BatonLineUp> result;
-  for (const std::vector<int>& order : DeviceOrders(setting, kinds_by_speed, tuned)) {
+  for (const std::vector<int>& order : DeviceOrders(setting, kinds_by_speed, !limits.cluster_order)) {
     const NodeParts nodes = SplitByNode(setting, order);
     const bool any_mixed = std::any_of(nodes.parts.begin(), nodes.parts.end(), [](const NodePart& n) { return n.mixed; });
     std::vector<Units> cuts = AcrossNodes(setting, nodes, order.size(), most);
-    for (const std::vector<size_t>& degrees : DegreeChoices(nodes.class_sizes, most, tuned)) {
+    for (const std::vector<size_t>& degrees : DegreeChoices(nodes.class_sizes, most, limits.one_degree)) {
       for (const bool spread : {false, true}) {
         if (spread && !any_mixed) continue;
         Units units;

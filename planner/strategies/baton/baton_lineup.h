@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "planner/published/baton_limits.h"
 #include "planner/setting/setting.h"
 
 namespace motley::planner {
@@ -16,9 +17,9 @@ struct BatonLineUp {
 
 // `kinds_by_speed`: fastest first. Each order of devices (megatron_layout.h) is cut, node by node, into units of at most
 // `largest` devices: of like cards side by side, or, where a node has several kinds, of each some. Degrees are powers of two and
-// whole nodes. Published: one degree for all nodes and the cluster's own order. Tuned: a degree for each kind of node (all
-// combinations while they are few), other orders, the slowest kinds left out. Small clusters add units across nodes: one of all
-// devices, or one device of each node. No doubles.
-std::vector<BatonLineUp> MakeLineUps(const Setting& setting, const std::vector<int>& kinds_by_speed, int64_t largest, bool tuned);
+// whole nodes. Without limits: a degree for each kind of node (all combinations while they are few), several orders, the slowest
+// kinds left out. Small clusters add units across nodes: one of all devices, or one device of each node. No doubles.
+std::vector<BatonLineUp> MakeLineUps(const Setting& setting, const std::vector<int>& kinds_by_speed, int64_t largest,
+                                     const BatonLimits& limits);
 
 }  // namespace motley::planner

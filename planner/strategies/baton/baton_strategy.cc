@@ -6,8 +6,8 @@
 //   level one    layers to stages: one by one to the stage that would then take least
 //   levels two and three   shares of a layer inside each unit and recomputation by rank (baton_unit.h), asked for by level one
 //
-// As published: no replicas, power-of-two microbatches, the cluster's own order, one degree. Tuned: replicas inside stages, any
-// microbatch that divides, other orders, a degree for each kind of node, the slowest kinds left out.
+// Replicas inside stages, any microbatch that divides, several orders of devices, a degree for each kind of node, the slowest
+// kinds left out. As published: within baton_limits.h.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -20,6 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/in_parallel.h"
 #include "common/base/status_macros.h"
+#include "planner/published/baton_limits.h"
 #include "planner/search/best_plan.h"
 #include "planner/search/pipeline_seconds.h"
 #include "planner/setting/blank_plan.h"
@@ -64,7 +65,8 @@ struct Candidate {
 
 class BatonSearch {
  public:
-  BatonSearch(const Setting& setting, bool tuned) : setting_(setting), costs_(setting.costs), tuned_(tuned), units_(setting) {}
+  BatonSearch(const Setting& setting, BatonLimits limits)
+      : setting_(setting), costs_(setting.costs), limits_(limits), units_(setting) {}
 
   absl::StatusOr<Plan> Run();
 
@@ -88,7 +90,7 @@ class BatonSearch {
 
   const Setting& setting_;
   const Costs& costs_;
-  const bool tuned_;
+  const BatonLimits limits_;
   BatonUnitSolver units_;
   std::vector<BatonLineUp> line_ups_;
   std::vector<std::vector<int>> classes_;                              // by line-up: of its units
@@ -157,14 +159,14 @@ void BatonSearch::AddShapes(size_t line_up, std::vector<Shape>* shapes) {
   const int64_t layers = setting_.workload.model.num_layers, batch = setting_.workload.global_batch;
   Shape shape;
   shape.line_up = line_up;
-  for (shape.replicas = 1; shape.replicas <= (tuned_ ? units : 1); ++shape.replicas) {
+  for (shape.replicas = 1; shape.replicas <= (limits_.no_replicas ? 1 : units); ++shape.replicas) {
     const bool power = (shape.replicas & (shape.replicas - 1)) == 0;
     if (batch % shape.replicas != 0 || (!power && units % shape.replicas != 0)) continue;
     shape.stages = std::min(layers, units / shape.replicas);
     if (!PinsHold(setting_, line_ups_[line_up].units, shape.stages, shape.replicas) || !MayRun(line_up, shape)) continue;
     const int64_t own = batch / shape.replicas;
     for (shape.microbatch = 1; shape.microbatch <= own; ++shape.microbatch) {
-      if (own % shape.microbatch != 0 || (!tuned_ && (shape.microbatch & (shape.microbatch - 1)) != 0)) continue;
+      if (own % shape.microbatch != 0 || (limits_.powers_of_two && (shape.microbatch & (shape.microbatch - 1)) != 0)) continue;
       shape.least_seconds = LeastSeconds(shape);
       shapes->push_back(shape);
     }
@@ -172,7 +174,7 @@ void BatonSearch::AddShapes(size_t line_up, std::vector<Shape>* shapes) {
 }
 
 std::vector<Shape> BatonSearch::MakeShapes() {
-  line_ups_ = MakeLineUps(setting_, KindsBySpeed(), std::min<int64_t>(setting_.request.max_tp, units_.parts()), tuned_);
+  line_ups_ = MakeLineUps(setting_, KindsBySpeed(), std::min<int64_t>(setting_.request.max_tp, units_.parts()), limits_);
   std::vector<Shape> shapes;
   for (size_t i = 0; i < line_ups_.size(); ++i) {
     std::vector<int>& classes = classes_.emplace_back();
@@ -370,9 +372,10 @@ absl::StatusOr<Plan> PlanBaton(const Setting& setting) {
     return absl::InvalidArgumentError(
         absl::StrCat("baton keeps parameters and gradients whole: its ZeRO stage is 0 or 1, not ", *setting.request.zero_stage));
   }
-  if (setting.request.fidelity == Fidelity::kPublished) return BatonSearch(setting, false).Run();
+  if (setting.request.fidelity == Fidelity::kPublished) return BatonSearch(setting, PublishedBaton()).Run();
   absl::StatusOr<Plan> tuned, published;
-  InParallel(2, [&](size_t i) { (i == 0 ? tuned : published) = BatonSearch(setting, i == 0).Run(); });
+  InParallel(
+      2, [&](size_t i) { (i == 0 ? tuned : published) = BatonSearch(setting, i == 0 ? BatonLimits() : PublishedBaton()).Run(); });
   return FasterPlan(setting, std::move(tuned), std::move(published));
 }
 

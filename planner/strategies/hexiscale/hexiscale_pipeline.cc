@@ -6,7 +6,7 @@
 #include <set>
 #include <tuple>
 
-#include "planner/groups/graph_partition.h"
+#include "planner/published/metis_groups.h"
 #include "planner/strategies/proportional_layers.h"
 #include "planner/util/at.h"
 #include "planner/util/infinity.h"
@@ -14,7 +14,6 @@
 namespace motley::planner {
 namespace {
 
-constexpr int kMostMetisGroups = 4;  // k of the second phase, beside the natural pieces
 constexpr int64_t kMostMicrobatch = 64;
 constexpr size_t kPiecesOneByOne = 6;
 constexpr double kRounding = 1e-9;  // relative, between a bound and the time that it bounds
@@ -22,8 +21,9 @@ constexpr size_t kFewPieces = 4;    // up to here every uniform degree has its o
 
 }  // namespace
 
-PipelineDesigner::PipelineDesigner(HexiscaleProblem* problem, EdgeWeights rates, std::vector<int> pinned, bool published)
-    : problem_(problem), rates_(std::move(rates)), pinned_(std::move(pinned)), published_(published) {
+PipelineDesigner::PipelineDesigner(HexiscaleProblem* problem, EdgeWeights rates, std::vector<int> pinned,
+                                   const HexiscaleLimits& limits)
+    : problem_(problem), rates_(std::move(rates)), pinned_(std::move(pinned)), limits_(limits) {
   // Nodes whose links cannot be told apart.
   const Cluster& cluster = problem->setting().cluster;
   std::map<std::tuple<int, double, double, double, double, size_t>, int> classes;
@@ -87,29 +87,16 @@ std::vector<PipelineDesigner::Case> PipelineDesigner::Cases(const PipelineQuesti
   Case natural{question, pieces, {}};
   for (size_t p = 0; p < pieces.size(); ++p) natural.groups.push_back({p});
   cases.push_back(std::move(natural));
-  if (!published_) return cases;  // the order search reaches the others from here
-  PartitionQuestion partition;
-  partition.vertices = question.devices;
-  partition.vertex_weights.assign(rates_.size(), 1);
-  const int most = std::min<int>(kMostMetisGroups, static_cast<int>(pieces.size()) - 1);
-  for (int k = 2; k <= most; ++k) {
-    partition.parts = k;
-    const absl::StatusOr<Parts> parts = PartitionGraph(rates_, partition);
-    if (!parts.ok()) continue;  // the natural pieces remain
-    // Of a node's equal devices METIS picks any; each group takes the next ones, so that stages are runs of a piece.
+  if (!limits_.metis_groups) return cases;  // the order search reaches the others from here
+  Parts natural_pieces;
+  for (const Piece& piece : pieces) natural_pieces.push_back(piece.devices);
+  for (const std::vector<Parts>& groups : MetisGroups(rates_, question.devices, natural_pieces)) {
     Case c{question, {}, {}};
-    std::vector<size_t> taken(pieces.size(), 0);
-    for (const std::vector<int>& devices : *parts) {
+    for (const Parts& runs : groups) {
       Group group;
-      for (size_t p = 0; p < pieces.size(); ++p) {
-        const std::vector<int>& all = pieces[p].devices;
-        const auto count = std::count_if(devices.begin(), devices.end(),
-                                         [&](int device) { return std::binary_search(all.begin(), all.end(), device); });
-        if (count == 0) continue;
-        const auto first = all.begin() + static_cast<std::ptrdiff_t>(taken[p]);
-        taken[p] += static_cast<size_t>(count);
+      for (const std::vector<int>& run : runs) {
         group.push_back(c.pieces.size());
-        c.pieces.push_back(MakePiece({first, first + count}));
+        c.pieces.push_back(MakePiece(run));
       }
       c.groups.push_back(std::move(group));
     }
@@ -150,8 +137,8 @@ bool PipelineDesigner::ObeysPins(const Stages& stages) const {
 }
 
 // In proportion to speed or to memory, the better of both that fit.
-PipelineDesigner::Outcome PipelineDesigner::SplitAsPublished(const Stages& stages, const std::vector<StageCost>& costs,
-                                                             int64_t count) const {
+PipelineDesigner::Outcome PipelineDesigner::SplitInProportion(const Stages& stages, const std::vector<StageCost>& costs,
+                                                              int64_t count) const {
   Outcome outcome;
   outcome.seconds = kInfinity;
   const Cluster& cluster = problem_->setting().cluster;
@@ -181,7 +168,7 @@ PipelineDesigner::Outcome PipelineDesigner::Split(const Stages& stages, int64_t 
   const auto costs = [&](const std::vector<bool>& keep) {
     return problem_->StageCosts(shapes, microbatch, count, keep, replicas, zero_stage);
   };
-  const RecomputePolicy policy = published_ ? RecomputePolicy::kFull : problem_->setting().request.recompute;
+  const RecomputePolicy policy = limits_.recomputes_all ? RecomputePolicy::kFull : problem_->setting().request.recompute;
   const std::vector<bool> all(stages.size(), true), none(stages.size(), false);
   std::vector<bool> keep = policy == RecomputePolicy::kNone ? all : none;
   const std::vector<StageCost> frugal = costs(keep);
@@ -203,7 +190,7 @@ PipelineDesigner::Outcome PipelineDesigner::Split(const Stages& stages, int64_t 
       least_missing_bytes_ = missing, lacking_device_ = stages.devices[0][0];
     return outcome;
   }
-  if (published_) return SplitAsPublished(stages, frugal, count);
+  if (limits_.layers_in_proportion) return SplitInProportion(stages, frugal, count);
   const std::vector<StageCost> kept = policy == RecomputePolicy::kFull ? frugal : costs(all);
   if (LeastPipelineSeconds(frugal, kept, num_layers, count) * (1 - kRounding) >= limit) return outcome;
   const LayerSplit split = SplitLayersExactly(frugal, num_layers, count);

@@ -1,12 +1,12 @@
 // Second phase of HexiScale (arXiv 2409.01143 section 4.3): the stages of one pipeline from its devices.
 //
-//   (i)   devices are grouped by bandwidth: METIS into k groups for some k, and every node's devices of one kind as a group;
+//   (i)   devices are grouped by bandwidth: every node's devices of one kind, and (where asked for) by METIS;
 //   (ii)  inside a node a group becomes stages of equal tensor-parallel degree, chosen by cost;
 //   (iii) groups are ordered by top-tau search: from every group on, to the tau best connected that are left, recursively.
 //
-// The paper does not say how layers are split; its table 2 follows speed, its memory model memory. As published the better of
-// both proportions is taken, tuned the exact split within memory (hexiscale_layers.h). Pipelines of the same shape (kinds,
-// counts, links) are designed once. Not thread-safe: it remembers.
+// Layers are split exactly within memory (hexiscale_layers.h). The paper does not say how; its table 2 follows speed, its memory
+// model memory: where layers go in proportion, the better of both is taken. Pipelines of the same shape (kinds, counts, links)
+// are designed once. Not thread-safe: it remembers.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "planner/groups/min_cut.h"
+#include "planner/published/hexiscale_limits.h"
 #include "planner/strategies/hexiscale/hexiscale_problem.h"
 
 namespace motley::planner {
@@ -30,7 +31,7 @@ struct PipelineQuestion {
 class PipelineDesigner {
  public:
   // `rates`: of all devices. `pinned`: by device its stage or -1.
-  PipelineDesigner(HexiscaleProblem* problem, EdgeWeights rates, std::vector<int> pinned, bool published);
+  PipelineDesigner(HexiscaleProblem* problem, EdgeWeights rates, std::vector<int> pinned, const HexiscaleLimits& limits);
 
   // The fastest pipeline found for that batch; without stages: none fits.
   HexiscalePipeline Design(const PipelineQuestion& question);
@@ -83,14 +84,14 @@ class PipelineDesigner {
   // `limit`: a longer time is of no use, the outcome is infinite where that is certain.
   Outcome Price(const Case& c, const Choice& choice, double limit);
   Outcome Split(const Stages& stages, int64_t microbatch, int64_t count, int replicas, int zero_stage, double limit);
-  Outcome SplitAsPublished(const Stages& stages, const std::vector<StageCost>& costs, int64_t count) const;
+  Outcome SplitInProportion(const Stages& stages, const std::vector<StageCost>& costs, int64_t count) const;
   bool ObeysPins(const Stages& stages) const;
   double Between(const Case& c, size_t a, size_t b) const;  // best rate between two groups
 
   HexiscaleProblem* problem_;
   EdgeWeights rates_;
   std::vector<int> pinned_;
-  bool published_;
+  HexiscaleLimits limits_;
   std::vector<int> node_class_;
   // By signature: stages as (piece, first device in it, number), so that another pipeline of this shape can use them.
   struct Template {

@@ -42,16 +42,18 @@ std::vector<int> DevicesOf(const HexiscalePipeline& pipeline) {
 
 }  // namespace
 
-absl::StatusOr<HexiscaleSearch> HexiscaleSearch::Create(const Setting& setting, HexiscaleProblem* problem, bool published) {
-  return HexiscaleSearch(setting, problem, setting.pinned_stage, published);
+absl::StatusOr<HexiscaleSearch> HexiscaleSearch::Create(const Setting& setting, HexiscaleProblem* problem,
+                                                        const HexiscaleLimits& limits) {
+  return HexiscaleSearch(setting, problem, setting.pinned_stage, limits);
 }
 
-HexiscaleSearch::HexiscaleSearch(const Setting& setting, HexiscaleProblem* problem, std::vector<int> pinned, bool published)
+HexiscaleSearch::HexiscaleSearch(const Setting& setting, HexiscaleProblem* problem, std::vector<int> pinned,
+                                 const HexiscaleLimits& limits)
     : setting_(setting),
       problem_(problem),
-      published_(published),
+      limits_(limits),
       speeds_(SpeedsOf(setting)),
-      designer_(problem, RatesOf(setting), std::move(pinned), published) {
+      designer_(problem, RatesOf(setting), std::move(pinned), limits) {
   if (setting.request.deadline.has_value()) deadline_ = absl::Now() + *setting.request.deadline;
 }
 
@@ -63,26 +65,26 @@ bool HexiscaleSearch::Stop() {
 
 absl::StatusOr<std::vector<PricedLayout>> HexiscaleSearch::Run(const PipelinePartitions& partitions, size_t most) {
   most_ = most;
-  // The paper's memory model is plain data parallelism, its evaluation in Zorse's says ZeRO-2: the latter where the former does
-  // not fit. Tuned it is ZeRO-2, which moves the same bytes and needs less memory.
+  // The paper's memory model is plain data parallelism. Its evaluation in Zorse's says ZeRO-2, which moves the same bytes and
+  // needs less memory.
   const int plain = setting_.request.keeps_replicas() ? 0 : 1;
-  std::vector<int> zero_stages = published_ ? std::vector<int>{plain, 2} : std::vector<int>{2};
+  std::vector<int> zero_stages = limits_.plain_replicas ? std::vector<int>{plain, 2} : std::vector<int>{2};
   const bool asked = setting_.request.zero_stage.has_value() && *setting_.request.zero_stage <= 2;
   if (asked) zero_stages = {*setting_.request.zero_stage};
   std::vector<const Parts*> all;
   for (const Parts& parts : partitions.by_metis) all.push_back(&parts);
   for (const Parts& parts : partitions.from_tree) {
-    if (!published_) all.push_back(&parts);
+    if (!limits_.metis_alone) all.push_back(&parts);
   }
   for (int zero_stage : zero_stages) {
-    if (published_ && !best_.empty()) break;
+    if (!best_.empty()) break;  // the next where none fits
     for (const Parts* parts : all) {
       if (parts->size() == 1 && zero_stage != zero_stages[0]) continue;  // nothing to shard between
       if (Stop()) break;
       TryPartition(*parts, zero_stage);
     }
   }
-  if (!published_) {
+  if (!limits_.no_moves) {
     std::vector<PricedLayout> starts(best_.begin(),
                                      best_.begin() + static_cast<std::ptrdiff_t>(std::min(kImproved, best_.size())));
     for (PricedLayout& start : starts) Improve(std::move(start));
@@ -94,7 +96,7 @@ absl::StatusOr<std::vector<PricedLayout>> HexiscaleSearch::Run(const PipelinePar
 
 void HexiscaleSearch::TryPartition(const Parts& parts, int zero_stage) {
   PricedLayout layout = Build(parts, zero_stage);
-  const bool descends = !published_ && setting_.num_devices() <= kDescentDevices;
+  const bool descends = !limits_.no_moves && setting_.num_devices() <= kDescentDevices;
   if (descends) starts_.push_back({layout.seconds, parts, layout.layout});
   if (std::isfinite(layout.seconds)) Remember(std::move(layout));
 }

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "planner/groups/split_cut.h"
+#include "planner/published/hexiscale_limits.h"
 #include "planner/strategies/hexiscale/hexiscale_partition.h"
 #include "planner/strategies/hexiscale/hexiscale_pipeline.h"
 #include "planner/strategies/hexiscale/hexiscale_problem.h"
@@ -24,7 +25,7 @@ struct PricedLayout {
 class HexiscaleSearch {
  public:
   // INVALID_ARGUMENT: pins that are not "stageN".
-  static absl::StatusOr<HexiscaleSearch> Create(const Setting& setting, HexiscaleProblem* problem, bool published);
+  static absl::StatusOr<HexiscaleSearch> Create(const Setting& setting, HexiscaleProblem* problem, const HexiscaleLimits& limits);
 
   // The best layouts by the stated objective, fastest first, at most `most`. RESOURCE_EXHAUSTED: none fits; names a device and
   // the bytes it lacks. INVALID_ARGUMENT: none obeys the pins.
@@ -32,7 +33,7 @@ class HexiscaleSearch {
   bool stopped_by_clock() const { return stopped_by_clock_; }
 
  private:
-  HexiscaleSearch(const Setting& setting, HexiscaleProblem* problem, std::vector<int> pinned, bool published);
+  HexiscaleSearch(const Setting& setting, HexiscaleProblem* problem, std::vector<int> pinned, const HexiscaleLimits& limits);
 
   void TryPartition(const Parts& parts, int zero_stage);
   // Infinite seconds: a pipeline of it does not fit.
@@ -48,7 +49,7 @@ class HexiscaleSearch {
 
   const Setting& setting_;
   HexiscaleProblem* problem_;
-  bool published_;
+  HexiscaleLimits limits_;
   std::vector<double> speeds_;  // by device: layers a second
   PipelineDesigner designer_;
   std::vector<PricedLayout> best_;  // ascending

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/in_parallel.h"
 #include "common/base/status_macros.h"
+#include "planner/published/hexiscale_limits.h"
 #include "planner/search/best_plan.h"
 #include "planner/setting/blank_plan.h"
 #include "planner/strategies/catalog.h"
@@ -56,9 +57,9 @@ Plan ToPlan(const Setting& setting, const HexiscaleLayout& layout) {
   return plan;
 }
 
-absl::StatusOr<Plan> Best(const Setting& setting, const PipelinePartitions& partitions, bool published) {
-  HexiscaleProblem problem(setting, /*shared_links=*/!published);
-  MOTLEY_ASSIGN_OR_RETURN(HexiscaleSearch search, HexiscaleSearch::Create(setting, &problem, published));
+absl::StatusOr<Plan> Best(const Setting& setting, const PipelinePartitions& partitions, const HexiscaleLimits& limits) {
+  HexiscaleProblem problem(setting, /*shared_links=*/!limits.links_alone);
+  MOTLEY_ASSIGN_OR_RETURN(HexiscaleSearch search, HexiscaleSearch::Create(setting, &problem, limits));
   MOTLEY_ASSIGN_OR_RETURN(const std::vector<PricedLayout> layouts, search.Run(partitions, kEstimated));
   std::vector<Plan> plans;
   for (const PricedLayout& layout : layouts) plans.push_back(ToPlan(setting, layout.layout));
@@ -71,11 +72,13 @@ absl::StatusOr<Plan> Best(const Setting& setting, const PipelinePartitions& part
 
 absl::StatusOr<Plan> PlanHexiscale(const Setting& setting) {
   const PipelinePartitions partitions = PartitionIntoPipelines(setting);
-  if (setting.request.fidelity == Fidelity::kPublished) return Best(setting, partitions, true);
+  if (setting.request.fidelity == Fidelity::kPublished) return Best(setting, partitions, PublishedHexiscale());
   // As published everything is recomputed.
-  if (setting.request.recompute == RecomputePolicy::kNone) return Best(setting, partitions, false);
+  if (setting.request.recompute == RecomputePolicy::kNone) return Best(setting, partitions, {});
   absl::StatusOr<Plan> published, tuned;
-  InParallel(2, [&](size_t i) { (i == 0 ? tuned : published) = Best(setting, partitions, i == 1); });
+  InParallel(2, [&](size_t i) {
+    (i == 0 ? tuned : published) = Best(setting, partitions, i == 0 ? HexiscaleLimits() : PublishedHexiscale());
+  });
   return FasterPlan(setting, std::move(tuned), std::move(published));
 }
 

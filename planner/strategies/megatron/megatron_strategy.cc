@@ -2,11 +2,10 @@
 // "Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM", SC 2021; the step's length is its
 // section 2.2).
 //
-// As published: all cards taken to be alike, layers in equal parts, the cluster's own order of devices. Every power-of-two degree
-// of tensor parallelism inside nodes, every number of stages that divides the layers, the most replicas that divide the batch,
+// Every power-of-two degree of tensor parallelism inside nodes, any number of stages, the most replicas that divide the batch,
 // every power-of-two microbatch, 1F1B and interleaved, recomputation of nothing or all (as asked for), the optimizer's state
-// sharded over replicas. Tuned: layers by the stages' speeds and memories, any number of stages, other orders of devices, the
-// slowest kinds left out.
+// sharded over replicas; layers by the stages' speeds and memories, several orders of devices, the slowest kinds left out.
+// As published: within megatron_limits.h.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -16,6 +15,7 @@
 #include "common/base/status_macros.h"
 #include "planner/costs/memory_model.h"
 #include "planner/groups/megatron_layout.h"
+#include "planner/published/megatron_limits.h"
 #include "planner/search/best_plan.h"
 #include "planner/search/pipeline_seconds.h"
 #include "planner/setting/blank_plan.h"
@@ -58,7 +58,7 @@ struct Lack {
 
 class MegatronSearch {
  public:
-  MegatronSearch(const Setting& setting, bool tuned) : setting_(setting), costs_(setting.costs), tuned_(tuned) {}
+  MegatronSearch(const Setting& setting, MegatronLimits limits) : setting_(setting), costs_(setting.costs), limits_(limits) {}
 
   absl::StatusOr<Plan> Run();
 
@@ -85,7 +85,7 @@ class MegatronSearch {
 
   const Setting& setting_;
   const Costs& costs_;
-  const bool tuned_;
+  const MegatronLimits limits_;
   std::vector<MegatronGroups> groups_;
   int tp_ = 1;                                    // of the groups being tried
   std::vector<std::vector<PassSeconds>> passes_;  // [microbatch's exponent x 2 + recompute][kind], for tp_
@@ -139,7 +139,7 @@ void MegatronSearch::TryGroups(size_t index) {
   const int64_t layers = setting_.workload.model.num_layers, batch = setting_.workload.global_batch;
   const int64_t available = static_cast<int64_t>(groups.groups.size());
   for (int64_t stages = 1; stages <= std::min(layers, available); ++stages) {
-    if (!tuned_ && layers % stages != 0) continue;
+    if (limits_.equal_layers && layers % stages != 0) continue;
     int64_t replicas = available / stages;
     while (batch % replicas != 0) --replicas;
     if (!PinsHold(setting_, groups.groups, stages, replicas)) continue;
@@ -149,7 +149,7 @@ void MegatronSearch::TryGroups(size_t index) {
     shape.stages = stages;
     shape.replicas = replicas;
     for (int64_t ministages = 1; ministages <= std::min(kMostMinistages, layers / stages); ministages *= 2) {
-      if (ministages > 1 && (stages == 1 || (!tuned_ && layers % (stages * ministages) != 0))) break;
+      if (ministages > 1 && (stages == 1 || (limits_.equal_layers && layers % (stages * ministages) != 0))) break;
       shape.ministages = ministages;
       TryCut(index, cut, shape);
     }
@@ -267,12 +267,12 @@ void MegatronSearch::TryShape(size_t index, const GroupCut& cut, const Shape& sh
   Candidate candidate;
   candidate.groups = index;
   candidate.shape = shape;
-  candidate.layers = tuned_ ? BalanceLayers(speeds, all) : std::vector<int64_t>(speeds.size(), all / shape.stages);
+  candidate.layers = limits_.equal_layers ? std::vector<int64_t>(speeds.size(), all / shape.stages) : BalanceLayers(speeds, all);
   candidate.seconds = StepSeconds(cut, shape, speeds, candidate.layers);
   // Memory limits only make it slower: what is too slow already is not looked at.
   if (best_.size() == kEstimates && candidate.seconds >= best_.back().seconds) return;
   std::optional<Lack> lack = Lacks(cut, shape, candidate.layers);
-  if (lack && tuned_) {
+  if (lack && !limits_.equal_layers) {
     for (size_t s = 0; s < speeds.size(); ++s) speeds[s].most_layers = MostLayers(cut, shape, s);
     candidate.layers = BalanceLayers(speeds, all);
     if (!candidate.layers.empty()) {
@@ -343,7 +343,7 @@ absl::StatusOr<Plan> MegatronSearch::Run() {
   size_t largest_node = 1;
   for (const ClusterNode& node : setting_.cluster.nodes) largest_node = std::max(largest_node, node.devices.size());
   const int64_t most_tp = std::min<int64_t>(setting_.request.max_tp, static_cast<int64_t>(largest_node));
-  const std::vector<std::vector<int>> orders = DeviceOrders(setting_, KindsBySpeed(), tuned_);
+  const std::vector<std::vector<int>> orders = DeviceOrders(setting_, KindsBySpeed(), !limits_.cluster_order);
   for (const int tp : TensorParallelDegrees(setting_.workload.model, most_tp)) {
     tp_ = tp;
     FillPasses();
@@ -374,9 +374,9 @@ absl::StatusOr<Plan> PlanMegatron(const Setting& setting) {
     return absl::InvalidArgumentError(absl::StrCat(
         "megatron keeps parameters and gradients whole: its ZeRO stage is 0 or 1, not ", *setting.request.zero_stage));
   }
-  absl::StatusOr<Plan> published = MegatronSearch(setting, false).Run();
+  absl::StatusOr<Plan> published = MegatronSearch(setting, PublishedMegatron()).Run();
   if (setting.request.fidelity == Fidelity::kPublished) return published;
-  return FasterPlan(setting, MegatronSearch(setting, true).Run(), std::move(published));
+  return FasterPlan(setting, MegatronSearch(setting, {}).Run(), std::move(published));
 }
 
 }  // namespace motley::planner

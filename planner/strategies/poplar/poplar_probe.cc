@@ -2,9 +2,8 @@
 
 #include <algorithm>
 
-#include "planner/util/curve.h"
-
 namespace motley::planner {
+
 PoplarProbe ProbeLargestBatch(const std::function<bool(int64_t)>& fits, int64_t most) {
   PoplarProbe probe;
   int64_t low = 0, high = 0;  // low fits (0 always does), high does not; 0 = none known
@@ -28,19 +27,6 @@ PoplarProbe ProbeLargestBatch(const std::function<bool(int64_t)>& fits, int64_t 
   }
   probe.largest = low;
   return probe;
-}
-
-std::vector<double> SecondsBySpline(const PoplarProbe& probe, const std::function<double(int64_t)>& seconds) {
-  if (probe.largest == 0) return {};
-  std::vector<double> xs, ys;
-  for (const int64_t batch : probe.batches) {
-    xs.push_back(static_cast<double>(batch));
-    ys.push_back(std::max(seconds(batch), ys.empty() ? 0 : ys.back()));
-  }
-  const Curve curve = Curve::Pchip(xs, ys);
-  std::vector<double> table = {0};
-  for (int64_t batch = 1; batch <= probe.largest; ++batch) table.push_back(curve.At(static_cast<double>(batch)));
-  return table;
 }
 
 }  // namespace motley::planner

@@ -1,5 +1,5 @@
-// What Poplar learns about a device before it plans (algorithm 1): the largest microbatch that memory holds, and a speed curve
-// from the steps that were run on the way there.
+// What Poplar learns about a device before it plans (algorithm 1): the largest microbatch that memory holds, and the steps that
+// were run on the way there.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,5 @@ struct PoplarProbe {
 // interval shrinks to two neighbours. Lines 2-7 (a first guess from the memory of one forward pass) save steps on a real device
 // and are left out: here a probe is a sum. `fits` is monotone.
 PoplarProbe ProbeLargestBatch(const std::function<bool(int64_t)>& fits, int64_t most);
-
-// Seconds of a microbatch of 0..largest samples from those at the probed batches: the paper's spline. Deviation: through seconds
-// and not through speeds, and monotone (PCHIP): seconds never fall over the batch, so the curve has no peaks between the points
-// that nobody measured.
-std::vector<double> SecondsBySpline(const PoplarProbe& probe, const std::function<double(int64_t)>& seconds);
 
 }  // namespace motley::planner

@@ -1,10 +1,10 @@
 // Poplar on a setting: probes every kind of device at a ZeRO stage, states the batch search (poplar_problem.h), turns its answer
 // into plans and lets the simulator choose between the few best.
 //
-// As published: even shards; the smallest ZeRO stage at which every device takes a sample ("automatically increase the ZeRO
-// stage"); no recomputation unless nothing fits without; speeds by spline through the probed batches; a round's communication is
-// not hidden. Tuned: all ZeRO stages, shards from even to by memory, recomputation none or full by device, the exact search over
-// the costs' own curves, devices that cannot take part left out.
+// Tuned: all ZeRO stages, shards from even to by memory, recomputation none or full by device, the exact search over the costs'
+// own curves, devices that cannot take part left out. As published: even shards; the smallest ZeRO stage at which every device
+// takes a sample ("automatically increase the ZeRO stage"); no recomputation unless nothing fits without; a round's communication
+// is not hidden; the paper's own search (poplar_algorithm2.h), within poplar_limits.h.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -17,12 +17,16 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "planner/costs/memory_model.h"
+#include "planner/published/poplar_algorithm2.h"
+#include "planner/published/poplar_limits.h"
+#include "planner/published/poplar_spline.h"
 #include "planner/search/best_plan.h"
 #include "planner/setting/blank_plan.h"
 #include "planner/setting/least_lack.h"
+#include "planner/split/poplar_problem.h"
 #include "planner/strategies/catalog.h"
+#include "planner/strategies/poplar/poplar_exact.h"
 #include "planner/strategies/poplar/poplar_probe.h"
-#include "planner/strategies/poplar/poplar_problem.h"
 #include "planner/util/lack_of_memory.h"
 #include "planner/util/quantity_text.h"
 
@@ -41,8 +45,8 @@ struct Group {
 
 class PoplarSearch {
  public:
-  PoplarSearch(const Setting& setting, bool tuned)
-      : setting_(setting), costs_(setting.costs), ways_(setting.RecomputeWays()), tuned_(tuned) {
+  PoplarSearch(const Setting& setting, PoplarLimits limits)
+      : setting_(setting), costs_(setting.costs), ways_(setting.RecomputeWays()), limits_(limits) {
     for (int d = 0; d < setting.num_devices(); ++d) {
       const int kind = setting.KindOf(d);
       auto group = std::find_if(groups_.begin(), groups_.end(), [&](const Group& g) { return g.kind == kind; });
@@ -86,7 +90,7 @@ class PoplarSearch {
   const Setting& setting_;
   const Costs& costs_;
   const std::vector<OpSet> ways_;  // the last needs least memory
-  const bool tuned_;
+  const PoplarLimits limits_;
   std::vector<Group> groups_;
 };
 
@@ -131,7 +135,7 @@ std::vector<double> PoplarSearch::TimeTable(const Group& group, int zero_stage, 
   const auto seconds = [&](int64_t batch) { return StepSeconds(group.kind, recompute, batch); };
   const PoplarProbe probe = ProbeLargestBatch(fits, setting_.workload.global_batch);
   if (probe.largest == 0) return {};
-  if (!tuned_) return SecondsBySpline(probe, seconds);
+  if (limits_.speeds_by_spline) return SecondsBySpline(probe.batches, seconds);
   std::vector<double> table = {0};
   for (int64_t batch = 1; batch <= probe.largest; ++batch) table.push_back(seconds(batch));
   return table;
@@ -275,7 +279,8 @@ absl::Status PoplarSearch::NothingFits() const {
     const int64_t needs = PeakBytes(group, zero_stage, ways_.back(), setting_.num_devices(), 1);
     const std::pair<int64_t, int> lacks = {needs - Usable(group), group.devices.front()};
     const bool first = !binding || binding->first <= 0;
-    if (first || (lacks.first > 0 && (tuned_ ? lacks.first < binding->first : lacks.first > binding->first))) binding = lacks;
+    const auto binds = [&] { return limits_.all_devices ? lacks.first > binding->first : lacks.first < binding->first; };
+    if (first || (lacks.first > 0 && binds())) binding = lacks;
   }
   const char* const recomputation = ways_.back().all() ? "full" : "no";
   const OneDevicesLack lack = AtLeast(setting_, std::max<int64_t>(0, binding->first));
@@ -380,9 +385,9 @@ absl::StatusOr<Plan> PlanPoplar(const Setting& setting) {
     return absl::InvalidArgumentError(absl::StrCat("poplar has one stage, stage0; ", setting.cluster.devices[d].id.value(),
                                                    " is pinned to stage", setting.pinned_stage[d]));
   }
-  absl::StatusOr<Plan> published = PoplarSearch(setting, false).Published();
+  absl::StatusOr<Plan> published = PoplarSearch(setting, PublishedPoplar()).Published();
   if (setting.request.fidelity == Fidelity::kPublished) return published;
-  return FasterPlan(setting, PoplarSearch(setting, true).Tuned(), std::move(published));
+  return FasterPlan(setting, PoplarSearch(setting, {}).Tuned(), std::move(published));
 }
 
 }  // namespace motley::planner

@@ -62,7 +62,7 @@ class ZorseModel {
   explicit ZorseModel(const Setting& setting);
 
   ZorseGroup Group(const std::vector<int>& devices) const;
-  // whole_microbatches: as published, every device gets a number of equal microbatches; otherwise any batch.
+  // whole_microbatches: every device gets a number of equal microbatches; otherwise any batch.
   ZorseLoad Split(const ZorseGroup& group, int64_t microbatch, bool whole_microbatches, bool recompute) const;
   // Layers in proportion to speed (`granularity` at a time, at least that many each); empty: too few layers.
   std::vector<int64_t> SplitLayers(const std::vector<const ZorseLoad*>& loads, int64_t granularity) const;

@@ -23,6 +23,7 @@
 #include "common/base/status_macros.h"
 #include "planner/groups/groupings.h"
 #include "planner/groups/split_cut.h"
+#include "planner/published/zorse_limits.h"
 #include "planner/search/best_plan.h"
 #include "planner/search/plan_moves.h"
 #include "planner/setting/least_lack.h"
@@ -71,14 +72,14 @@ std::vector<Grouping> Groupings(const Setting& setting) {
 
 // One way to search.
 struct ZorseWay {
-  bool published = false;
+  ZorseLimits limits;
   RecomputePolicy recompute = RecomputePolicy::kFull;  // auto: by group, what memory does not hold otherwise
 };
 
 class ZorseSearch {
  public:
   ZorseSearch(const Setting& setting, const ZorseModel& model, ZorseWay way, absl::Time deadline)
-      : setting_(setting), model_(model), published_(way.published), recompute_(way.recompute), deadline_(deadline) {}
+      : setting_(setting), model_(model), limits_(way.limits), recompute_(way.recompute), deadline_(deadline) {}
 
   // `others`: choices of another search, for the exact splitter only.
   absl::StatusOr<Plan> Run(const std::vector<Grouping>& groupings, const std::vector<Found>& others = {});
@@ -88,7 +89,7 @@ class ZorseSearch {
   void Search(const Grouping& grouping);
   void Try(ZorseChoice choice, std::vector<Found>* found);
   bool Stop();
-  std::vector<int> PublishedOrder(const std::vector<const ZorseGroup*>& groups) const;
+  std::vector<int> ByBandwidth(const std::vector<const ZorseGroup*>& groups) const;
   std::vector<int64_t> Microbatches() const;
   std::vector<int64_t> Ministages(size_t stages) const;
   std::vector<ZorseOffload> Offloads() const;
@@ -99,7 +100,7 @@ class ZorseSearch {
 
   const Setting& setting_;
   const ZorseModel& model_;
-  const bool published_;
+  const ZorseLimits limits_;
   const RecomputePolicy recompute_;
   const absl::Time deadline_;
   bool stopped_by_clock_ = false;
@@ -118,11 +119,11 @@ absl::StatusOr<Plan> ZorseSearch::Run(const std::vector<Grouping>& groupings, co
   std::stable_sort(found_.begin(), found_.end(), faster);
   if (found_.empty() && others.empty()) return DoesNotFit();
   if (found_.size() > kEstimated) found_.resize(kEstimated);
-  if (!published_) AddOtherOrders();
+  if (!limits_.order_by_bandwidth) AddOtherOrders();
   std::vector<Plan> plans;
   for (size_t i = 0; i < found_.size(); ++i) {
-    plans.push_back(ToPlan(setting_, model_, found_[i].choice, published_));
-    if (published_ || i >= kSplit) continue;
+    plans.push_back(ToPlan(setting_, model_, found_[i].choice, limits_.even_shares));
+    if (limits_.closed_form || i >= kSplit) continue;
     absl::StatusOr<Plan> split = WithSplitGroups(setting_, model_, found_[i].choice, recompute_);
     if (split.ok()) plans.push_back(*std::move(split));
   }
@@ -146,25 +147,25 @@ std::vector<int64_t> ZorseSearch::Microbatches() const {
   std::set<int64_t> sizes;
   const int64_t batch = setting_.workload.global_batch;
   for (int64_t size = 1; size <= batch; size *= 2) sizes.insert(size);
-  if (!published_) {
+  if (!limits_.powers_of_two) {
     for (int64_t size = 3; size <= std::min<int64_t>(batch, 64); size += std::max<int64_t>(1, size / 4)) sizes.insert(size);
   }
   return {sizes.begin(), sizes.end()};
 }
 
-// As published the layers of a group divide into equal ministages; tuned they may differ by one.
+// Where they need not be equal they may differ by a layer.
 std::vector<int64_t> ZorseSearch::Ministages(size_t stages) const {
   const int64_t layers = setting_.workload.model.num_layers;
   std::vector<int64_t> result;
-  for (int64_t v = 1; v * static_cast<int64_t>(stages) <= layers; v += published_ || v < 8 ? 1 : v / 4) {
-    if (!published_ || layers % v == 0) result.push_back(v);
+  for (int64_t v = 1; v * static_cast<int64_t>(stages) <= layers; v += limits_.equal_ministages || v < 8 ? 1 : v / 4) {
+    if (!limits_.equal_ministages || layers % v == 0) result.push_back(v);
   }
   return result;
 }
 
 std::vector<ZorseOffload> ZorseSearch::Offloads() const {
   if (!setting_.limits().offload) return {{false, false}};
-  if (published_) return {{true, true}, {false, false}};  // the second where no host memory is known to suffice
+  if (limits_.offload_together) return {{true, true}, {false, false}};  // the second where no host memory is known to suffice
   return {{false, false}, {true, false}, {false, true}, {true, true}};
 }
 
@@ -176,12 +177,13 @@ const ZorseGroup* ZorseSearch::GroupOf(const std::vector<int>& devices) {
 
 const ZorseLoad* ZorseSearch::LoadOf(const ZorseGroup* group, int64_t microbatch, bool recompute) {
   std::unique_ptr<ZorseLoad>& load = loads_[{group->kinds, microbatch, recompute}];
-  if (load == nullptr) load = std::make_unique<ZorseLoad>(model_.Split(*group, microbatch, published_, recompute));
+  if (load == nullptr)
+    load = std::make_unique<ZorseLoad>(model_.Split(*group, microbatch, limits_.whole_microbatches, recompute));
   return load.get();
 }
 
 // Descending bandwidth inside the group (section 3.3.3): the first ministage's gather hides behind nothing.
-std::vector<int> ZorseSearch::PublishedOrder(const std::vector<const ZorseGroup*>& groups) const {
+std::vector<int> ZorseSearch::ByBandwidth(const std::vector<const ZorseGroup*>& groups) const {
   std::vector<int> order(groups.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return groups[a]->slowest_rate > groups[b]->slowest_rate; });
@@ -191,7 +193,7 @@ std::vector<int> ZorseSearch::PublishedOrder(const std::vector<const ZorseGroup*
 void ZorseSearch::Search(const Grouping& grouping) {
   std::vector<const ZorseGroup*> groups;
   for (const std::vector<int>& devices : grouping.groups) groups.push_back(GroupOf(devices));
-  const std::vector<int> order = OrderWithPins(grouping, setting_.pinned_stage, PublishedOrder(groups));
+  const std::vector<int> order = OrderWithPins(grouping, setting_.pinned_stage, ByBandwidth(groups));
   if (order.empty()) return;
   std::vector<Found> found;
   for (int64_t microbatch : Microbatches()) {
@@ -217,14 +219,14 @@ void ZorseSearch::Search(const Grouping& grouping) {
 }
 
 void ZorseSearch::Try(ZorseChoice choice, std::vector<Found>* found) {
-  choice.layers = model_.SplitLayers(choice.loads, published_ ? choice.ministages : 1);
+  choice.layers = model_.SplitLayers(choice.loads, limits_.equal_ministages ? choice.ministages : 1);
   if (choice.layers.empty()) return;
   if (*std::min_element(choice.layers.begin(), choice.layers.end()) < choice.ministages) return;
   double seconds = model_.StepSeconds(choice);
   if (seconds > kWorthChecking * best_seconds_) return;
-  ZorseFit fit = model_.Fit(choice, published_);
-  if (fit.missing_bytes > 0 && !published_ && model_.SplitLayersByMemory(published_, &choice)) {
-    fit = model_.Fit(choice, published_);
+  ZorseFit fit = model_.Fit(choice, limits_.even_shares);
+  if (fit.missing_bytes > 0 && !limits_.layers_by_speed && model_.SplitLayersByMemory(limits_.even_shares, &choice)) {
+    fit = model_.Fit(choice, limits_.even_shares);
     seconds = model_.StepSeconds(choice);
   }
   if (fit.missing_bytes > 0) {
@@ -238,8 +240,8 @@ void ZorseSearch::Try(ZorseChoice choice, std::vector<Found>* found) {
 // The paper orders by bandwidth inside groups alone. Others: back to front (the head, or the largest batch of boundaries,
 // elsewhere), and each group beside the one it is best connected to.
 void ZorseSearch::AddOtherOrders() {
-  const size_t published = std::min(found_.size(), kSimulated);
-  for (size_t i = 0; i < published; ++i) {
+  const size_t by_bandwidth = std::min(found_.size(), kSimulated);
+  for (size_t i = 0; i < by_bandwidth; ++i) {
     const ZorseChoice base = found_[i].choice;  // a copy: found_ grows below
     if (base.groups.size() < 2 || !setting_.request.pins.empty()) continue;
     std::vector<std::vector<size_t>> orders(1);
@@ -265,8 +267,8 @@ void ZorseSearch::AddOtherOrders() {
         choice.loads[s] = LoadOf(choice.groups[s], base.microbatch, recompute_ == RecomputePolicy::kFull);
         if (!base.frugal.empty()) choice.frugal[s] = base.frugal[order[s]];
       }
-      if (choice.groups == base.groups || !model_.SplitLayersByMemory(published_, &choice) ||
-          model_.Fit(choice, published_).missing_bytes > 0)
+      if (choice.groups == base.groups || !model_.SplitLayersByMemory(limits_.even_shares, &choice) ||
+          model_.Fit(choice, limits_.even_shares).missing_bytes > 0)
         continue;
       const double seconds = model_.StepSeconds(choice);
       found_.push_back({seconds, std::move(choice)});
@@ -302,19 +304,19 @@ absl::StatusOr<Plan> PlanZorse(const Setting& setting) {
       setting.request.deadline.has_value() ? absl::Now() + *setting.request.deadline : absl::InfiniteFuture();
   const auto begin = [&](ZorseWay way) { return ZorseSearch(setting, model, way, deadline); };
   const RecomputePolicy policy = setting.request.recompute;
-  if (setting.request.fidelity == Fidelity::kPublished) return begin({true, RecomputePolicy::kFull}).Run(groupings);
-  if (policy == RecomputePolicy::kNone) return begin({false, policy}).Run(groupings);  // as published everything is recomputed
+  if (setting.request.fidelity == Fidelity::kPublished) return begin({PublishedZorse(), RecomputePolicy::kFull}).Run(groupings);
+  if (policy == RecomputePolicy::kNone) return begin({{}, policy}).Run(groupings);  // as published everything is recomputed
   // More candidates are no guarantee: the few that are simulated may all be others. So every way is searched by itself.
   absl::StatusOr<Plan> full, published;
-  ZorseSearch all = begin({false, RecomputePolicy::kFull});
+  ZorseSearch all = begin({{}, RecomputePolicy::kFull});
   InParallel(2, [&](size_t i) {
     if (i == 0) full = all.Run(groupings);
-    if (i == 1) published = begin({true, RecomputePolicy::kFull}).Run(groupings);
+    if (i == 1) published = begin({PublishedZorse(), RecomputePolicy::kFull}).Run(groupings);
   });
   absl::StatusOr<Plan> best = FasterPlan(setting, std::move(full), std::move(published));
   // What does not fit with everything recomputed fits in no way.
   if (policy == RecomputePolicy::kFull || !best.ok()) return best;
-  return FasterPlan(setting, std::move(best), begin({false, policy}).Run(groupings, all.found()));
+  return FasterPlan(setting, std::move(best), begin({{}, policy}).Run(groupings, all.found()));
 }
 
 }  // namespace motley::planner

@@ -162,19 +162,6 @@ TEST(GroupSplitTest, RefusesQuestionsWithoutAnswer) {
   EXPECT_EQ(SplitGroup(*setting, question).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST(GroupSplitTest, Equation4GivesEveryDeviceSamples) {
-  const auto setting = MakeSetting(SmallWorkload(8));
-  GroupQuestion question = WholeModel(*setting);
-  question.allow_keep = false;
-  const auto answer = SplitGroupByEquation4(*setting, question);
-  ASSERT_TRUE(answer.ok()) << answer.status();
-  question.least_batch = 1;
-  CheckAnswer(*setting, question, *answer);
-  const auto exact = SplitGroup(*setting, question);
-  ASSERT_TRUE(exact.ok());
-  EXPECT_LE(exact->forward_seconds + exact->backward_seconds, (answer->forward_seconds + answer->backward_seconds) * (1 + 1e-12));
-}
-
 TEST(GroupSplitTest, StageListsMicrobatchesAndLeavesOutWhoIsNotNeeded) {
   const auto setting = MakeSetting(SmallWorkload(8));
   GroupAnswer answer;

@@ -141,7 +141,7 @@ TEST(BatonUnitTest, MoreRanksThanPartsDoNotFit) {
 TEST(BatonLineUpTest, UnitsOfLikeCardsAndOfUnlikeOnes) {
   const std::string cluster = ClusterText({{"n1", Cards("A100", 2) + ", " + Cards("T4", 2)}});
   const auto setting = SettingOf(cluster, "gpt3-1b", 64, 1024);
-  const std::vector<BatonLineUp> line_ups = MakeLineUps(*setting, {0, 1}, 8, false);
+  const std::vector<BatonLineUp> line_ups = MakeLineUps(*setting, {0, 1}, 8, PublishedBaton());
   const auto has = [&](const std::vector<std::vector<int>>& units) {
     return std::any_of(line_ups.begin(), line_ups.end(), [&](const BatonLineUp& l) { return l.units == units; });
   };
@@ -156,7 +156,7 @@ TEST(BatonLineUpTest, UnitsOfLikeCardsAndOfUnlikeOnes) {
 
 TEST(BatonLineUpTest, SmallClustersCrossNodesAndOddNodesKeepTheirRest) {
   const auto setting = SettingOf(ClusterText({{"n1", Cards("A100", 3)}, {"n2", Cards("T4", 2)}}), "gpt3-1b", 64, 1024);
-  const std::vector<BatonLineUp> line_ups = MakeLineUps(*setting, {0, 1}, 8, true);
+  const std::vector<BatonLineUp> line_ups = MakeLineUps(*setting, {0, 1}, 8, {});
   const auto has = [&](const std::vector<std::vector<int>>& units) {
     return std::any_of(line_ups.begin(), line_ups.end(), [&](const BatonLineUp& l) { return l.units == units; });
   };

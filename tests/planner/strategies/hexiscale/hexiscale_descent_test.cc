@@ -18,7 +18,7 @@ class HexiscaleDescentTest : public ::testing::Test {
       : setting_(
             SettingOf(ClusterText({{"n1", Cards("A100-40GB", 2)}, {"n2", Cards("T4", 2)}}, 10), "gpt2-124m", 8, 512, request)),
         problem_(*setting_, /*shared_links=*/false),
-        designer_(&problem_, RatesOf(*setting_), setting_->pinned_stage, /*published=*/false) {
+        designer_(&problem_, RatesOf(*setting_), setting_->pinned_stage, /*limits=*/{}) {
     layout_.zero_stage = 2;
     for (const int first : {0, 1}) {
       HexiscalePipeline pipeline;

@@ -110,7 +110,7 @@ TEST(Hexiscale, WithinOnePercentOfTheExhaustiveOptimum) {
     for (double nic : {1.0, 100.0}) {
       const auto setting = SettingOf(ClusterText(nodes, nic), "gpt2-124m", 5, 512);
       HexiscaleProblem problem(*setting, /*shared_links=*/false);
-      auto search = HexiscaleSearch::Create(*setting, &problem, /*published=*/false);
+      auto search = HexiscaleSearch::Create(*setting, &problem, /*limits=*/{});
       ASSERT_TRUE(search.ok());
       const double found = search->Run(PartitionIntoPipelines(*setting), 1).value()[0].seconds;
       const double optimum = EveryHexiscaleLayout(*setting, &problem).Best();
@@ -141,7 +141,7 @@ TEST(HexiscaleProblem, MemoryIsThatOfTheWholeBatch) {
 TEST(HexiscaleProblem, SharedLinksNeverSynchroniseFaster) {
   const auto setting = PresetSetting("hexiscale-1", "llama2-7b", 128, 1024);
   HexiscaleProblem alone(*setting, false), shared(*setting, true);
-  auto search = HexiscaleSearch::Create(*setting, &alone, /*published=*/false);
+  auto search = HexiscaleSearch::Create(*setting, &alone, /*limits=*/{});
   const std::vector<PricedLayout> layouts = search->Run(PartitionIntoPipelines(*setting), 8).value();
   for (const PricedLayout& priced : layouts) {
     EXPECT_GE(shared.SyncSeconds(priced.layout), alone.SyncSeconds(priced.layout) * (1 - 1e-12));

@@ -6,10 +6,11 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <random>
 #include <vector>
 
-#include "planner/strategies/poplar/poplar_problem.h"
+#include "planner/split/poplar_problem.h"
 
 namespace motley::planner {
 
@@ -119,6 +120,51 @@ inline PoplarProblem RandomPoplarProblem(std::mt19937* random, bool rounds) {
     problem.kinds.push_back(kind);
   }
   return problem;
+}
+
+// launch + m / speed.
+inline std::vector<double> PoplarLine(double launch, double seconds_a_sample, int64_t largest) {
+  std::vector<double> table = {0};
+  for (int64_t m = 1; m <= largest; ++m) table.push_back(launch + seconds_a_sample * static_cast<double>(m));
+  return table;
+}
+
+inline double PoplarSeconds(const std::vector<double>& table, const std::vector<int64_t>& microbatches) {
+  double sum = 0;
+  for (const int64_t m : microbatches) sum += table[m];
+  return sum;
+}
+
+inline int64_t SamplesOf(const PoplarAnswer& answer) {
+  int64_t sum = 0;
+  for (const auto& kind : answer.shares) {
+    for (const PoplarShare& share : kind) sum = std::accumulate(share.microbatches.begin(), share.microbatches.end(), sum);
+  }
+  return sum;
+}
+
+// The objective as poplar_problem.h states it, from the answer's microbatches alone. Infinite for a microbatch that does not fit.
+inline double PriceOf(const PoplarProblem& problem, const PoplarAnswer& answer) {
+  double slowest = 0;
+  std::vector<double> rounds;
+  for (size_t k = 0; k < answer.shares.size(); ++k) {
+    for (const PoplarShare& share : answer.shares[k]) {
+      const std::vector<double>& table = problem.kinds[k].ways[share.way];
+      rounds.resize(std::max(rounds.size(), share.microbatches.size()), 0);
+      for (size_t r = 0; r < share.microbatches.size(); ++r) {
+        if (share.microbatches[r] >= static_cast<int64_t>(table.size())) return std::numeric_limits<double>::infinity();
+        rounds[r] = std::max(rounds[r], table[share.microbatches[r]]);
+      }
+      slowest = std::max(slowest, PoplarSeconds(table, share.microbatches));
+    }
+  }
+  if (!problem.synchronise_rounds) return slowest;
+  double sum = 0;
+  for (const double t : rounds) {
+    const double c = problem.round_seconds;
+    sum += problem.overlap * std::max(t, c) + (1 - problem.overlap) * (t + c);
+  }
+  return sum;
 }
 
 }  // namespace motley::planner

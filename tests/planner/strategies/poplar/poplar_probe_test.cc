@@ -22,15 +22,5 @@ TEST(PoplarProbeTest, FindsEveryLimitAndTriesFewBatches) {
   }
 }
 
-TEST(PoplarProbeTest, TheSplineMeetsItsPointsAndNeverFalls) {
-  const auto seconds = [](int64_t b) { return 1.0 + 0.1 * static_cast<double>(b * b); };
-  const PoplarProbe probe = ProbeLargestBatch([](int64_t b) { return b <= 23; }, 64);
-  const std::vector<double> table = SecondsBySpline(probe, seconds);
-  ASSERT_EQ(table.size(), 24u);
-  for (const int64_t b : probe.batches) EXPECT_NEAR(table[b], seconds(b), 1e-9);
-  EXPECT_TRUE(std::is_sorted(table.begin(), table.end()));
-  EXPECT_TRUE(SecondsBySpline(PoplarProbe(), seconds).empty());
-}
-
 }  // namespace
 }  // namespace motley::planner

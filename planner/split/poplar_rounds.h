@@ -1,5 +1,4 @@
-// Synchronised rounds of Poplar's batch search: what both its solutions, the published and the exact one, build steps from.
-// Internal to the two.
+// Synchronised rounds of Poplar's batch search: what both searches that answer it build steps from.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "planner/strategies/poplar/poplar_problem.h"
+#include "planner/split/poplar_problem.h"
 
 namespace motley::planner {
 

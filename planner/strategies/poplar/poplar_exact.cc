@@ -5,13 +5,13 @@
 //             Synchronised: a round bounded by t covers the sum of the largest batches within t; t takes finitely many values
 //             (the paper's "every possible value of t"); a step is a cover of B by rounds.
 // Complexity: B x mbs by kind and way; synchronised B x (sum of mbs over kinds) by combination of ways.
-#include "planner/strategies/poplar/poplar_problem.h"
+#include "planner/strategies/poplar/poplar_exact.h"
 
 #include <algorithm>
 #include <utility>
 
+#include "planner/split/poplar_rounds.h"
 #include "planner/strategies/poplar/poplar_cover.h"
-#include "planner/strategies/poplar/poplar_rounds.h"
 #include "planner/util/infinity.h"
 
 namespace motley::planner {

@@ -9,7 +9,8 @@
 //           minimise  sum_r Round(max_i t_i(b_ir)),  sum over i and r of b_ir = B,
 //           Round(t) = t + C where nothing overlaps (the paper); e max(t, C) + (1 - e)(t + C) where a part e of it does.
 //
-// Symbols: C = seconds of communication in a round, e = overlap efficiency. Deterministic; time tables are made monotone first.
+// Symbols: C = seconds of communication in a round, e = overlap efficiency. Two searches answer it, both deterministic and over
+// tables that are made monotone first: poplar_exact.h finds the optimum, poplar_algorithm2.h what the paper prints.
 #pragma once
 
 #include <cstddef>
@@ -42,16 +43,5 @@ struct PoplarAnswer {
   double seconds = 0;                            // the objective
   std::vector<std::vector<PoplarShare>> shares;  // by kind, then device
 };
-
-// Algorithm 2 as its text means it. Two repairs of what is printed: in lines 9-10 u_i = (t / p_i) p_i is the constant t, so that
-// "min(u_i)" picks nothing; here the remaining samples go one by one to the device that would finish earliest with one more,
-// which minimises the paper's equation 4 (sum of idle time x speed: with T = max t_i it is T sum p_i - B). In line 23 B need not
-// divide by the round's samples: the last round is smaller (the text's lbs), and as short as its samples allow. Uses each kind's
-// first way that fits.
-PoplarAnswer SolvePoplarPublished(const PoplarProblem& problem);
-
-// The optimum: microbatches of any sizes, rounds of different sizes, ways chosen by device (rounds not synchronised) or kind.
-// Exact but for the ways of more than four kinds under synchronised rounds, which are improved one kind at a time.
-PoplarAnswer SolvePoplarExact(const PoplarProblem& problem);
 
 }  // namespace motley::planner

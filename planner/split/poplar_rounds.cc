@@ -1,4 +1,4 @@
-#include "planner/strategies/poplar/poplar_rounds.h"
+#include "planner/split/poplar_rounds.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,5 +1,5 @@
 // The paper's eq. 4 against its own definition by brute force. Reference: Cephalo section 2.4, eq. 4, algorithm 1.
-#include "planner/split/cephalo_equation4.h"
+#include "planner/published/cephalo_equation4.h"
 
 #include <random>
 

@@ -1,9 +1,10 @@
-// Algorithm 2 of Poplar as its text means it (poplar_problem.h says which lines are repaired).
+#include "planner/published/poplar_algorithm2.h"
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
-#include "planner/strategies/poplar/poplar_rounds.h"
+#include "planner/split/poplar_rounds.h"
 #include "planner/util/infinity.h"
 
 namespace motley::planner {

@@ -1,4 +1,4 @@
-#include "planner/split/cephalo_equation4.h"
+#include "planner/published/cephalo_equation4.h"
 
 #include <algorithm>
 #include <tuple>
