@@ -10,7 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
-#include "planner/graph/class_seconds.h"
+#include "planner/graph/group_flows.h"
+#include "planner/graph/pass_seconds.h"
 #include "planner/util/quantity_text.h"
 
 namespace motley::planner {

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "planner/graph/class_flows.h"
+#include "planner/graph/group_flows.h"
 #include "planner/graph/program_graph.h"
 #include "planner/graph/program_rates.h"
 #include "tests/planner/lowering/lowering_fixture.h"
