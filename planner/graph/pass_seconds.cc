@@ -39,15 +39,6 @@ double SumsInside(TaskKind pass, const Part& part) {
   return 2 * static_cast<double>(part.layers) + ((forward ? part.embedding : part.head) ? 1 : 0);
 }
 
-double RepeatedSums(const Setting& setting, const PlanView& view, const ActorView& actor) {
-  double sums = 0;
-  for (int r = 0; r < actor.ranks_per_unit && setting.RepeatsSums(); ++r) {
-    const OpSet again = view.ranks[actor.first_rank + r].recompute;
-    sums = std::max(sums, (again.Has(Op::kAttnOut) ? 1.0 : 0.0) + (again.Has(Op::kDown) ? 1.0 : 0.0));
-  }
-  return sums;
-}
-
 const PassSeconds& SecondsTable::Of(size_t actor, int64_t microbatch, std::optional<OpSet> again) {
   std::vector<Entry>& entries = entries_[actor];
   for (const Entry& entry : entries) {

@@ -11,7 +11,6 @@
 #include "common/model/parameters.h"
 #include "common/program/program.h"
 #include "planner/costs/costs.h"
-#include "planner/setting/setting.h"
 #include "planner/simulator/step_graph.h"
 #include "planner/view/part.h"
 #include "planner/view/plan_view.h"
@@ -51,10 +50,9 @@ PassSeconds SecondsOf(const Costs& costs, const RankView& rank, int64_t microbat
 double SegmentPart(const Costs& costs, int kind, UnitSegment segment);
 
 // All-reduces of a microbatch's activations inside a tensor-parallel unit: two a layer forward and two backward (Megatron-LM
-// section 3), one for a vocabulary-parallel embedding and one for the head's input gradient.
+// section 3), one for a vocabulary-parallel embedding and one for the head's input gradient. Ranks keep what they have summed, so
+// recomputation sums nothing.
 double SumsInside(TaskKind pass, const Part& part);
-// Where recomputation repeats them: those of a layer that the actor's ranks recompute.
-double RepeatedSums(const Setting& setting, const PlanView& view, const ActorView& actor);
 
 // Looked up by microbatch size; each actor has few sizes.
 class SecondsTable {

@@ -62,10 +62,6 @@ InnerSums ProgramRates::SumsInside(std::span<const RankInstruction> members, con
   if (members.size() == 1 && members_[program].ranks_per_unit == 1) return result;
   double times = 0;
   for (int32_t u = what.unit; u <= what.unit + what.more_units; ++u) times += planner::SumsInside(what.pass, blocks_[u]);
-  if (what.pass == TaskKind::kRecompute) {
-    const double again = RepeatedSums(setting_, view_, members_[program]);
-    for (int32_t u = what.unit; u <= what.unit + what.more_units; ++u) times += again * static_cast<double>(blocks_[u].layers);
-  }
   const int32_t end = what.microbatch + what.more_microbatches + 1;
   for (int32_t m = what.microbatch, next = m; m < end && times > 0; m = next) {
     const int64_t size = SizeOf(program, m);

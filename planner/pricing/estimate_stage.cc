@@ -256,8 +256,7 @@ class StageEstimator {
     const PassSeconds& pass = table_.Of(a, m);
     const double compute = backward ? pass.Recompute(part) + pass.Backward(part, splits_backward_) : pass.Forward(part);
     if (actor.ranks_per_unit == 1) return compute;
-    const double again = RepeatedSums(setting_, view_, actor) * static_cast<double>(part.layers);
-    const double times = backward ? again + SumsInside(TaskKind::kBackward, part) : SumsInside(TaskKind::kForward, part);
+    const double times = SumsInside(backward ? TaskKind::kBackward : TaskKind::kForward, part);
     const auto bytes = static_cast<double>(setting_.costs.BoundaryBytes(static_cast<double>(m)));
     return compute + times * meets_[a].At(bytes);
   }

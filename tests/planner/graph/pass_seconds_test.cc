@@ -89,6 +89,7 @@ TEST(SumsInsideTest, TwoALayerAndOneAtEachEnd) {
   EXPECT_EQ(SumsInside(TaskKind::kBackward, kLayers), 2 * 3);
   EXPECT_EQ(SumsInside(TaskKind::kBackwardInput, kEnds), 1) << "the head's";
   EXPECT_EQ(SumsInside(TaskKind::kBackwardWeight, kAll), 0);
+  EXPECT_EQ(SumsInside(TaskKind::kRecompute, kAll), 0) << "what was summed is kept";
 }
 
 }  // namespace
