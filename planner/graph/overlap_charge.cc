@@ -4,7 +4,7 @@
 #include <utility>
 #include <variant>
 
-#include "planner/graph/program_seconds.h"
+#include "planner/graph/pass_seconds.h"
 
 namespace motley::planner {
 namespace {

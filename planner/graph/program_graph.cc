@@ -10,8 +10,8 @@
 #include "common/program/program_index.h"
 #include "planner/graph/graph_writer.h"
 #include "planner/graph/overlap_charge.h"
+#include "planner/graph/pass_seconds.h"
 #include "planner/graph/program_rates.h"
-#include "planner/graph/program_seconds.h"
 #include "planner/graph/program_walk.h"
 #include "planner/plan/ownership.h"
 #include "planner/plan/unit_slices.h"
@@ -135,8 +135,8 @@ class Graph : public WalkListener {
     const ComputeSpan what = WhatOf(op);
     const double seconds = rates_.Seconds(at.rank, what);
     // A class that recomputes some operators runs nothing again of an embedding or head.
-    if (what.work.pass == TaskKind::kRecompute && seconds <= 0) return Nothing(at.rank, at.instruction);
-    Add(at, what.work.pass, seconds, {op.unit, op.more_microbatches == 0 ? op.microbatch : -1});
+    if (what.pass == TaskKind::kRecompute && seconds <= 0) return Nothing(at.rank, at.instruction);
+    Add(at, what.pass, seconds, {op.unit, op.more_microbatches == 0 ? op.microbatch : -1});
     AddSums({&at, 1}, what);
   }
   void Compute(const RankInstruction& at, const OptimizerStep& op) {
@@ -148,8 +148,8 @@ class Graph : public WalkListener {
 
   template <typename Op>
   static ComputeSpan WhatOf(const Op& op) {
-    ComputeSpan what{{PassOf(op), op.segment, 0}, op.unit, op.more_units, op.microbatch, op.more_microbatches};
-    if constexpr (requires { op.operators; }) what.work.operators = op.operators;
+    ComputeSpan what{PassOf(op), op.segment, 0, op.unit, op.more_units, op.microbatch, op.more_microbatches};
+    if constexpr (requires { op.operators; }) what.operators = op.operators;
     return what;
   }
 

@@ -1,19 +1,25 @@
-// What a program's instructions cost: the graph of programs (program_graph.h) asks this of each, and knows no device. Of ranks'
-// programs by the plan's ownership, of classes' by its shares.
+// What a program's instructions cost: the graph of programs (program_graph.h) asks this of each, and knows no device. A program
+// is a *member's*: a rank's, or in searches that of a class of like units, over blocks of the model. Of a rank each block is a
+// unit of the model. They differ in who has what of the model's state, and so in its collectives.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
 #include <span>
+#include <tuple>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/inlined_vector.h"
 #include "common/model/model_slice.h"
 #include "common/program/ownership.h"
 #include "common/program/program.h"
 #include "planner/graph/graph_writer.h"
-#include "planner/graph/program_seconds.h"
+#include "planner/graph/pass_seconds.h"
 #include "planner/graph/program_walk.h"
 #include "planner/lowering/class_programs.h"
 #include "planner/setting/setting.h"
@@ -23,7 +29,9 @@ namespace motley::planner {
 
 // Units and microbatches as operations have them (common/program/operation.h).
 struct ComputeSpan {
-  ComputeWork work;
+  TaskKind pass = TaskKind::kForward;
+  UnitSegment segment = UnitSegment::kWhole;
+  uint32_t operators = 0;
   int32_t unit = 0, more_units = 0, microbatch = 0, more_microbatches = 0;
 };
 
@@ -62,25 +70,77 @@ struct UnitRange {
 class ProgramRates {
  public:
   virtual ~ProgramRates() = default;
-  virtual Actor ActorOf(size_t program) const = 0;
+  Actor ActorOf(size_t program) const;
 
-  virtual double Seconds(size_t program, const ComputeSpan& what) = 0;
-  // Behind it, of those who compute it together.
-  virtual InnerSums SumsInside(std::span<const RankInstruction> members, const ComputeSpan& what) = 0;
-  virtual double OptimizerSeconds(size_t program, const OptimizerStep& op) = 0;
+  double Seconds(size_t program, const ComputeSpan& what);
+  // Behind it, of those who compute it together. Microbatches of one size one after another as one.
+  InnerSums SumsInside(std::span<const RankInstruction> members, const ComputeSpan& what);
+  // The slowest rank's.
+  double OptimizerSeconds(size_t program, const OptimizerStep& op) const;
 
   virtual int Ring(const RingWork& what) = 0;
-  virtual int Scalars() = 0;
-  virtual int Exchange(std::span<const RankInstruction> members, const AllReduceActivation& op) = 0;
-  virtual int Exchange(std::span<const RankInstruction> members, const BroadcastActivation& op) = 0;
-  virtual int HandOver(const HandOverPiece& piece) = 0;
+  int Scalars();
+  // Inside the tensor-parallel unit that the members are.
+  int Exchange(std::span<const RankInstruction> members, const AllReduceActivation& op);
+  int Exchange(std::span<const RankInstruction> members, const BroadcastActivation& op);
+  // What the units of either side have in common, all at once. Units send from and receive at their first rank.
+  int HandOver(const HandOverPiece& piece);
   // Who of the program has these samples.
-  virtual UnitRange UnitsWith(size_t program, int32_t microbatch, int64_t first, int64_t samples) const = 0;
+  UnitRange UnitsWith(size_t program, int32_t microbatch, int64_t first, int64_t samples) const;
 
-  virtual int Copy(size_t program, const OffloadActivation& op) = 0;
-  virtual int Copy(size_t program, const PrefetchActivation& op) = 0;
-  virtual int Copy(size_t program, const OffloadState& op) = 0;
-  virtual int Copy(size_t program, const PrefetchState& op) = 0;
+  // Of each of the program's ranks as much as of its fullest.
+  int Copy(size_t program, const OffloadActivation& op);
+  int Copy(size_t program, const PrefetchActivation& op);
+  int Copy(size_t program, const OffloadState& op);
+  int Copy(size_t program, const PrefetchState& op);
+
+ protected:
+  // All but the members and blocks outlive the rates. `members`: by program; `blocks`: what of the model its units are.
+  ProgramRates(const Setting& setting, const PlanView& view, const std::vector<Program>& programs, std::vector<ActorView> members,
+               std::vector<Part> blocks, GraphWriter* writer);
+
+  // Elements of one of the member's ranks: those that it steps of blocks `unit` to `unit + more` (-1: of all that the program
+  // has), or those that it keeps in between of the blocks' parameters.
+  virtual double Owned(size_t program, const RankView& rank, State of, int32_t unit, int32_t more) const = 0;
+  // The operators of a layer that a pass runs again; none: those that the plan says of each rank.
+  virtual std::optional<OpSet> Again(const ComputeSpan& what) const = 0;
+
+  const Setting& setting() const { return setting_; }
+  const PlanView& view() const { return view_; }
+  const std::vector<Program>& programs() const { return programs_; }
+  const ActorView& member(size_t program) const { return members_[program]; }
+  const std::vector<Part>& blocks() const { return blocks_; }
+  GraphWriter& writer() const { return writer_; }
+
+ private:
+  // A microbatch's, of one unit, as all are alike; where samples are among the units, of which one alone has them all.
+  int64_t SizeOf(size_t program, int32_t microbatch) const;
+  struct Place {
+    int64_t size = 0, begin = 0;
+  };
+  Place PlaceOf(size_t program, int32_t microbatch, int64_t first, int64_t samples) const;
+  // The largest of the ranks of one of the member's units.
+  template <typename Of>
+  double MostOf(size_t program, Of of) const;
+
+  // Of every unit that the members are; `root` (-1: none) has everything.
+  int Inside(std::span<const RankInstruction> members, int64_t bytes, int32_t root = -1);
+  int Host(size_t program, double bytes, bool to_host);
+  template <typename Op>
+  double InputBytes(size_t program, const Op& op) const;
+  template <typename Op>
+  double StateBytes(size_t program, const Op& op) const;
+
+  const Setting& setting_;
+  const PlanView& view_;
+  const std::vector<Program>& programs_;
+  const std::vector<ActorView> members_;
+  const std::vector<Part> blocks_;
+  GraphWriter& writer_;
+  SecondsTable seconds_;
+  std::map<std::tuple<size_t, size_t, int64_t, int32_t>, int> inside_;  // by the first of members, how many, bytes and root
+  absl::flat_hash_map<std::array<int64_t, 7>, int> hand_overs_;         // by programs, places in both and samples
+  std::map<std::tuple<size_t, double, bool>, int> host_;
 };
 
 // A rank each: in the view each unit is an actor of its own. `slices`: of the model, by rank. All arguments outlive the rates.

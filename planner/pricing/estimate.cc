@@ -2,12 +2,13 @@
 // backward (estimate_passes.h); 1F1B and zero bubble follow passes round by round (estimate_turns.h); others are a formula of the
 // longest stage. docs/inside/simulator.md, "Estimator", has all and their distance from the simulator.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <vector>
 
 #include "common/base/status_macros.h"
 #include "planner/costs/memory_model.h"
-#include "planner/graph/class_flows.h"
+#include "planner/graph/group_flows.h"
 #include "planner/lowering/model_blocks.h"
 #include "planner/pricing/estimate_borders.h"
 #include "planner/pricing/estimate_passes.h"
@@ -68,8 +69,6 @@ class Estimator {
   TurnStage TurnOf(size_t index) const;
   double LongestStage(const PipelineView& pipeline) const;
   double FilledStage(const PipelineView& pipeline) const;
-  std::vector<std::vector<int>> ByNode(std::vector<std::vector<int>> sets) const;
-  void AddSets(const StageView& stage, bool shards, std::vector<std::vector<int>>* sets) const;
   double AcrossSeconds(int s, Collective collective, int zero_stage) const;
   double AcrossSeconds() const;
   double AfterSeconds() const;
@@ -93,21 +92,13 @@ void Estimator::AddTied() {
   const Costs& costs = setting_.costs;
   const auto elements = static_cast<double>(costs.UnitElements(UnitKind::kEmbedding));
   const auto seconds = [&](Collective collective) {
-    return links_.SecondsAlone(TiedFlow(setting_, view_, first, last, collective, elements * costs.RingBytes(collective)));
+    return links_.SecondsAlone(TiedFlow(links_, view_, first, last, collective, elements * costs.RingBytes(collective)));
   };
   tied_sum_seconds_ = seconds(Collective::kReduceScatter);
   for (const int s : {first, last}) {
     double& start = stages_[static_cast<size_t>(s)].start_seconds;
     start = std::max(start, seconds(Collective::kAllGather));
   }
-}
-
-// Sets of a node together.
-std::vector<std::vector<int>> Estimator::ByNode(std::vector<std::vector<int>> sets) const {
-  std::stable_sort(sets.begin(), sets.end(), [this](const auto& a, const auto& b) {
-    return setting_.cluster.devices[a.front()].node < setting_.cluster.devices[b.front()].node;
-  });
-  return sets;
 }
 
 // The first microbatch's way forward through the quickest pipeline.
@@ -222,28 +213,19 @@ double Estimator::FilledStage(const PipelineView& pipeline) const {
   return std::max(filled, way + rest);
 }
 
-// Sets of ranks that have a block once: a unit each, or all ranks of a stage that keep shards of it.
-void Estimator::AddSets(const StageView& stage, bool shards, std::vector<std::vector<int>>* sets) const {
-  for (int r = stage.first_rank; r < stage.first_rank + stage.num_ranks; ++r) {
-    const bool begins = r == stage.first_rank || (!shards && view_.ranks[r].unit != view_.ranks[r - 1].unit);
-    if (begins) sets->emplace_back();
-    sets->back().push_back(view_.ranks[r].device);
-  }
-}
-
 // Of the first pipeline's stage with those of the others that lie at the same depth. `zero_stage`: from which ranks keep shards.
 double Estimator::AcrossSeconds(int s, Collective collective, int zero_stage) const {
   const PipelineView& first = view_.pipelines[0];
   const StageView& stage = view_.stages[first.first_stage + s];
-  std::vector<std::vector<int>> sets;
+  std::vector<int> stages;
   for (const PipelineView& pipeline : view_.pipelines) {
-    const StageView& other = view_.stages[pipeline.first_stage + s * pipeline.num_stages / first.num_stages];
-    AddSets(other, ZeroAsRun(view_, other) >= zero_stage, &sets);
+    stages.push_back(pipeline.first_stage + s * pipeline.num_stages / first.num_stages);
   }
   const Costs& costs = setting_.costs;
   const double elements =
       PartBytes(setting_, stage, {stage.embedding, 0, stage.layers, stage.head}) / static_cast<double>(costs.element_bytes());
-  return links_.SecondsAlone(AcrossFlow(links_, ByNode(std::move(sets)), collective, elements * costs.RingBytes(collective)));
+  const std::vector<std::vector<int>> sets = SetsOf(view_, stages, zero_stage);
+  return links_.SecondsAlone(AcrossFlow(links_, sets, collective, elements * costs.RingBytes(collective)));
 }
 
 double Estimator::AcrossSeconds() const {

@@ -7,7 +7,8 @@
 #include <utility>
 
 #include "planner/cluster/transfer_line.h"
-#include "planner/graph/class_flows.h"
+#include "planner/graph/group_flows.h"
+#include "planner/graph/pass_seconds.h"
 #include "planner/lowering/model_blocks.h"
 
 namespace motley::planner {
@@ -40,12 +41,12 @@ class StageEstimator {
         index_(index),
         stage_(view.stages[index]),
         splits_backward_(TraitsOf(view.schedule).splits_backward),
-        table_(setting, view) {}
+        table_(setting.costs, view.ranks, view.actors) {}
 
   StageEstimate Estimate() {
     estimate_.work = WorkOf(view_, index_, setting_.workload.model.tie_embeddings);
     estimate_.first_samples = INFINITY;
-    for (const int a : stage_.actors) AddActor(a);
+    for (const int a : stage_.actors) AddActor(static_cast<size_t>(a));
     if (splits_backward_) estimate_.input_part = InputPart();
     AddCopies();
     AddTransfers();
@@ -66,12 +67,13 @@ class StageEstimator {
 
  private:
   int zero() const { return ZeroAsRun(view_, stage_); }
+  size_t IndexOf(const ActorSeconds& actor) const { return static_cast<size_t>(actor.actor - view_.actors.data()); }
 
   double InputPart() {
     double input = 0, weight = 0;
     for (const ActorSeconds& actor : estimate_.actors) {
       for (const MicrobatchRun& run : actor.runs) {
-        const PassSeconds pass = table_.Of(static_cast<int>(actor.actor - view_.actors.data()), run.samples);
+        const PassSeconds& pass = table_.Of(IndexOf(actor), run.samples);
         input += static_cast<double>(run.count) * pass.BackwardInput(Whole());
         weight += static_cast<double>(run.count) * pass.BackwardWeight(Whole());
       }
@@ -155,7 +157,7 @@ class StageEstimator {
 
   Part Whole() const { return {stage_.embedding, 0, stage_.layers, stage_.head}; }
 
-  void AddActor(int a) {
+  void AddActor(size_t a) {
     const ActorView& actor = view_.actors[a];
     estimate_.rounds = std::max(estimate_.rounds, actor.count());
     if (actor.count() > 0) AddSizes(actor);
@@ -166,7 +168,11 @@ class StageEstimator {
     }
     const RankView& rank = view_.ranks[actor.first_rank];
     const double elements = PartBytes(setting_, stage_, Whole()) / static_cast<double>(setting_.costs.element_bytes());
-    double step = table_.OptimizerSeconds(a, elements);
+    double step = 0;
+    for (int r = actor.first_rank; r < actor.first_rank + actor.ranks_per_unit; ++r) {
+      const RankView& of_unit = view_.ranks[r];
+      step = std::max(step, setting_.costs.OptimizerSeconds(of_unit.kind, OwnedPart(view_, of_unit) * elements));
+    }
     if (rank.plan->offload_optimizer || stage_.offload_parameters) {
       const TransferLine host = LineOf(setting_.links, setting_.links.ToHost(rank.device, kProbeBytes), kProbeBytes);
       const double moments =
@@ -236,7 +242,7 @@ class StageEstimator {
   }
 
   PassesSeconds PassesOf(const ActorSeconds& actor, const Part& part, int64_t m, double forward, double backward) {
-    const int a = static_cast<int>(actor.actor - view_.actors.data());
+    const size_t a = IndexOf(actor);
     PassesSeconds passes = {Hidden(Microbatch(a, part, false, m), forward, estimate_.hidden),
                             Hidden(Microbatch(a, part, true, m), backward, estimate_.hidden), table_.Of(a, m).Recompute(part)};
     if (!view_.ranks[actor.actor->first_rank].plan->offload_activations) return passes;
@@ -245,13 +251,12 @@ class StageEstimator {
     return passes;
   }
 
-  double Microbatch(int a, const Part& part, bool backward, int64_t m) {
+  double Microbatch(size_t a, const Part& part, bool backward, int64_t m) {
     const ActorView& actor = view_.actors[a];
-    const PassSeconds pass = table_.Of(a, m);
+    const PassSeconds& pass = table_.Of(a, m);
     const double compute = backward ? pass.Recompute(part) + pass.Backward(part, splits_backward_) : pass.Forward(part);
     if (actor.ranks_per_unit == 1) return compute;
-    const PassReductions sums = table_.ReductionsOf(a);
-    const double times = backward ? sums.Recompute(part) + sums.Backward(part) : sums.Forward(part);
+    const double times = SumsInside(backward ? TaskKind::kBackward : TaskKind::kForward, part);
     const auto bytes = static_cast<double>(setting_.costs.BoundaryBytes(static_cast<double>(m)));
     return compute + times * meets_[a].At(bytes);
   }
@@ -262,9 +267,9 @@ class StageEstimator {
   const StageView& stage_;
   const bool splits_backward_;
   SecondsTable table_;
-  std::map<int, TransferLine> meets_;  // by actor: an all-reduce inside its tensor-parallel unit
-  TransferLine copy_;                  // of an actor's activations to host memory
-  TransferLine fetch_;                 // of an actor's own part from host memory, over the bytes of the whole
+  std::map<size_t, TransferLine> meets_;  // by actor: an all-reduce inside its tensor-parallel unit
+  TransferLine copy_;                     // of an actor's activations to host memory
+  TransferLine fetch_;                    // of an actor's own part from host memory, over the bytes of the whole
   StageEstimate estimate_;
 };
 

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "planner/graph/class_seconds.h"
 #include "planner/pricing/stage_work.h"
 #include "planner/setting/setting.h"
 #include "planner/view/plan_view.h"

@@ -9,7 +9,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "planner/graph/class_seconds.h"
+#include "planner/graph/group_flows.h"
+#include "planner/graph/pass_seconds.h"
 #include "planner/util/quantity_text.h"
 
 namespace motley::planner {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "planner/graph/class_seconds.h"
+#include "planner/view/part.h"
 #include "planner/view/plan_view.h"
 
 namespace motley::planner {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "planner/costs/memory_model.h"
-#include "planner/graph/class_flows.h"
-#include "planner/graph/class_seconds.h"
+#include "planner/graph/group_flows.h"
+#include "planner/graph/pass_seconds.h"
 #include "planner/setting/setting.h"
 #include "planner/view/plan_view.h"
 
@@ -118,9 +118,10 @@ class PlanFloor {
   double HopSeconds(const StageView& from, const StageView& to) const {
     double least = std::numeric_limits<double>::infinity();
     const auto bytes = static_cast<double>(setting_.costs.BoundaryBytes(1));
-    for (const int a : DevicesOf(view_, from)) {
-      for (const int b : DevicesOf(view_, to)) {
-        least = std::min(least, setting_.links.SecondsAlone(setting_.links.PointToPoint(a, b, bytes)));
+    for (int a = from.first_rank; a < from.first_rank + from.num_ranks; ++a) {
+      for (int b = to.first_rank; b < to.first_rank + to.num_ranks; ++b) {
+        least = std::min(
+            least, setting_.links.SecondsAlone(setting_.links.PointToPoint(view_.ranks[a].device, view_.ranks[b].device, bytes)));
       }
     }
     return least;

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "planner/graph/class_flows.h"
+#include "planner/graph/group_flows.h"
 #include "planner/graph/program_graph.h"
 #include "planner/graph/program_rates.h"
 #include "tests/planner/lowering/lowering_fixture.h"
@@ -137,7 +137,7 @@ TEST_F(ClassesTest, AUnitsSumsFollowItsComputeOnItsLane) {
   const double embedding = setting_->costs.ForwardSeconds(0, UnitKind::kEmbedding, 4, 0.75);
   EXPECT_NEAR(ToSeconds(forwards[0].duration), 2 * (Layers(4, 0.75) + embedding), 1e-11) << "the slowest rank's";
   const std::vector<Task> sums = TasksOf(TaskKind::kAllReduce);
-  ASSERT_EQ(sums.size(), 3) << "none behind the gradient of the weights, nor where the forward runs again";
+  ASSERT_EQ(sums.size(), 3) << "none behind the gradient of the weights or what is recomputed";
   const double times[] = {2 * (2 * 2 + 1), 2 * 2, 2 * 2};  // two microbatches, then one
   const Flow flow =
       setting_->links.Ring(Collective::kAllReduce, std::vector<int>{0, 1}, static_cast<double>(setting_->costs.BoundaryBytes(4)));
@@ -211,7 +211,7 @@ TEST_F(ClassesTest, CollectivesAreOfTheStagesRanks) {
                                     bytes(gather, 2 * layer + costs.UnitElements(UnitKind::kHead)))}));
   EXPECT_DOUBLE_EQ(Alone(rates_->Ring({gather, 1, 2, 0, 0, {5, 1000}})),
                    Alone({GroupFlow(setting_->links, view_, view_.stages[1], gather, bytes(gather, 1000))}));
-  EXPECT_DOUBLE_EQ(Alone(rates_->Ring({sum, 2, 0, 0})), Alone({TiedFlow(*setting_, view_, 0, 1, sum, bytes(sum, embedding))}));
+  EXPECT_DOUBLE_EQ(Alone(rates_->Ring({sum, 2, 0, 0})), Alone({TiedFlow(setting_->links, view_, 0, 1, sum, bytes(sum, embedding))}));
   EXPECT_DOUBLE_EQ(Alone(rates_->Scalars()), setting_->links.TreeSeconds(std::vector<int>{0, 1, 2, 3, 4, 5}));
 }
 

@@ -6,8 +6,9 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "planner/graph/class_flows.h"
-#include "planner/graph/class_seconds.h"
+#include "planner/graph/graph_writer.h"
+#include "planner/graph/group_flows.h"
+#include "planner/graph/pass_seconds.h"
 #include "planner/pricing/evaluate.h"
 #include "tests/planner/lowering/lowered.h"
 #include "tests/planner/lowering/lowering_fixture.h"
