@@ -6,7 +6,7 @@
 #include "common/base/status_macros.h"
 #include "planner/graph/program_graph.h"
 #include "planner/lowering/class_programs.h"
-#include "planner/pricing/kept_replicas.h"
+#include "planner/pricing/kept_plan.h"
 #include "planner/pricing/prediction.h"
 #include "planner/scheduling/make_schedule.h"
 #include "planner/view/plan_view.h"
@@ -33,7 +33,7 @@ int64_t InFlightOf(const PlanView& view, const Schedule& schedule, size_t r) {
 absl::StatusOr<Evaluation> Evaluate(const Setting& setting, Plan plan) {
   MOTLEY_RETURN_IF_ERROR(Validate(plan, setting.workload.model));
   MOTLEY_RETURN_IF_ERROR(CheckWorkload(setting, plan));
-  MOTLEY_ASSIGN_OR_RETURN(KeptReplicas replicas, KeptReplicas::TakeFrom(setting, &plan));
+  MOTLEY_ASSIGN_OR_RETURN(KeptPlan kept_plan, KeptPlan::TakeFrom(setting, /*finishes=*/false, &plan));
   Evaluation result;
   result.plan = std::move(plan);
   MOTLEY_ASSIGN_OR_RETURN(const PlanView view, ViewOf(setting, result.plan));
@@ -41,10 +41,10 @@ absl::StatusOr<Evaluation> Evaluate(const Setting& setting, Plan plan) {
   MOTLEY_ASSIGN_OR_RETURN(const ClassPrograms classes, LowerClasses(setting, view, walked.schedule, walked.walks));
   MOTLEY_ASSIGN_OR_RETURN(StepGraph graph, GraphOfClasses(setting, view, classes));
   MOTLEY_ASSIGN_OR_RETURN(Timeline timeline, Run(graph));
-  const PlanView& kept = replicas.view() != nullptr ? *replicas.view() : view;
+  const PlanView& kept = kept_plan.view() != nullptr ? *kept_plan.view() : view;
   const auto bytes_of = [&](size_t r) { return ClosedFormBytes(setting, kept, r, InFlightOf(view, walked.schedule, r)); };
   Predict(setting, view, std::move(graph), std::move(timeline), bytes_of, &result);
-  std::move(replicas).GiveBackTo(&result.plan);
+  std::move(kept_plan).GiveBackTo(&result.plan);
   return result;
 }
 

@@ -12,7 +12,7 @@
 #include "planner/memory/program_memory.h"
 #include "planner/plan/layout_digest.h"
 #include "planner/plan/ownership.h"
-#include "planner/pricing/kept_replicas.h"
+#include "planner/pricing/kept_plan.h"
 #include "planner/pricing/prediction.h"
 #include "planner/pricing/simulated_programs.h"
 #include "planner/view/plan_view.h"
@@ -105,7 +105,7 @@ class Fastest {
 // Bytes of ranks: of what their programs keep when, and in how many buffers.
 class RankLedger {
  public:
-  // `kept`: published, what they keep otherwise (kept_replicas.h); may be nullptr.
+  // `kept`: published, what they keep otherwise (kept_plan.h); may be nullptr.
   RankLedger(const Setting& setting, const ResolvedPlan& resolved, const SimulatedPrograms& simulated, const PlanView* kept)
       : setting_(setting), costs_(setting.costs), resolved_(resolved), simulated_(simulated), kept_(kept) {
     for (const RankView& rank : resolved.view.ranks) devices_.push_back(rank.device);
@@ -170,20 +170,20 @@ absl::StatusOr<Evaluation> Price(const Setting& setting, Plan plan) {
   if (!setting.request.runnable && NodesOf(plan) > kMostNodes) return Evaluate(setting, std::move(plan));
   MOTLEY_RETURN_IF_ERROR(Validate(plan, setting.workload.model));
   MOTLEY_RETURN_IF_ERROR(CheckWorkload(setting, plan));
-  MOTLEY_ASSIGN_OR_RETURN(KeptReplicas replicas, KeptReplicas::TakeFrom(setting, &plan));
+  MOTLEY_ASSIGN_OR_RETURN(KeptPlan kept, KeptPlan::TakeFrom(setting, /*finishes=*/true, &plan));
   GiveOwnership(setting.workload.model, &plan);
   Evaluation result;
   result.plan = std::move(plan);
   MOTLEY_ASSIGN_OR_RETURN(const ResolvedPlan resolved, Resolve(setting, result.plan));
   MOTLEY_ASSIGN_OR_RETURN(SimulatedPrograms simulated, SimulatePrograms(setting, resolved));
-  const RankLedger ledger(setting, resolved, simulated, replicas.view());
+  const RankLedger ledger(setting, resolved, simulated, kept.view());
   const auto bytes_of = [&ledger](size_t r) { return ledger.BytesOf(r); };
   result.task_of = std::move(simulated.priced.task_of);
   Predict(setting, resolved.view, std::move(simulated.priced.graph), std::move(simulated.timeline), bytes_of, &result);
   result.plan.predicted.as_run = true;
   result.programs = std::move(simulated.programs);
   result.plan.training = std::move(simulated.schedule);
-  std::move(replicas).GiveBackTo(&result.plan);
+  std::move(kept).GiveBackTo(&result.plan);
   return result;
 }
 

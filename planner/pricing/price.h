@@ -15,9 +15,10 @@
 
 namespace motley::planner {
 
-// The plan gets owners and a training schedule unless it has them. Its seconds, graph and timeline are those of its ranks'
-// programs, its memory is counted as scheduled (`predicted.as_run`). Where nobody asks for what runs, a plan whose programs would
-// be very long is Evaluate's instead. Errors of Evaluate, Resolve and SimulatePrograms.
+// A plan's seconds, graph and timeline are those of its ranks' programs, its memory is counted as scheduled (`predicted.as_run`).
+// Where what runs is asked for, the plan is finished: it comes back with owners and a training schedule. Else it is kept as it
+// was, and where its programs would be very long, Evaluate's graph of classes stands for them. Errors of Evaluate, Resolve and
+// SimulatePrograms.
 absl::StatusOr<Evaluation> Price(const Setting& setting, Plan plan);
 
 // Search nodes (planner/search/polish.h) that FindFastest takes for a plan's programs. 0: they are too long, Evaluate's word

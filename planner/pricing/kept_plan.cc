@@ -1,4 +1,4 @@
-#include "planner/pricing/kept_replicas.h"
+#include "planner/pricing/kept_plan.h"
 
 #include <utility>
 #include <vector>
@@ -9,18 +9,18 @@
 
 namespace motley::planner {
 
-absl::StatusOr<KeptReplicas> KeptReplicas::TakeFrom(const Setting& setting, Plan* plan) {
-  KeptReplicas kept;
-  if (!HasReplicas(*plan)) return kept;
-  if (setting.request.keeps_replicas()) {
-    kept.as_kept_ = *plan;
-    MOTLEY_ASSIGN_OR_RETURN(kept.view_, ViewOf(setting, *kept.as_kept_, {.merge = false, .assign_samples = false}));
-  }
+absl::StatusOr<KeptPlan> KeptPlan::TakeFrom(const Setting& setting, bool finishes, Plan* plan) {
+  KeptPlan kept;
+  kept.has_replicas_ = setting.request.keeps_replicas() && HasReplicas(*plan);
+  if (!kept.has_replicas_) ShareReplicas(plan);
+  if (kept.has_replicas_ || (finishes && !setting.request.runnable)) kept.as_kept_ = *plan;
+  if (!kept.has_replicas_) return kept;
+  MOTLEY_ASSIGN_OR_RETURN(kept.view_, ViewOf(setting, *kept.as_kept_, {.merge = false, .assign_samples = false}));
   ShareReplicas(plan);
   return kept;
 }
 
-void KeptReplicas::GiveBackTo(Plan* plan) && {
+void KeptPlan::GiveBackTo(Plan* plan) && {
   if (!as_kept_) return;
   std::vector<RankPlan*> priced;
   ForEachRank(*plan, [&](RankPlan& rank) { priced.push_back(&rank); });
