@@ -31,21 +31,13 @@ TEST(PlanSummary, SaysWhatItRestsOnAndWhyItDoesNotRun) {
   plan.predicted.low_seconds = 1;
   plan.predicted.high_seconds = 3;
   plan.predicted.mfu = plan.predicted.hfu = 0.5;
-  planner::RunsHere runs{absl::UnimplementedError("plan: zero_stage 2 given, the engine runs 3"), 0, true};
+  planner::RunsHere runs{absl::UnimplementedError("plan: zero_stage 2 given, the engine runs 3"), true};
   EXPECT_EQ(SummaryText(plan, {}, runs, {}),
             "2.00 s a step, 1000 tokens/s; between 1.00 s and 3.00 s in nine cases of ten, as it rests on estimates\n"
             "bound by compute of n1/gpu0; MFU 50.0 %, HFU 50.0 %, idle 0.0 %\nruns here: no (zero_stage 2 given, the engine runs "
             "3); --runnable plans what does\n");
   runs.another = false;
   EXPECT_THAT(SummaryText(plan, {}, runs, {}), HasSubstr("the engine runs 3)\n")) << "nobody knows of one that does";
-}
-
-TEST(PlanSummary, ThePriceOfAPlanAsItWouldRunStandsBesideTheIdealisedOne) {
-  planner::Plan plan = Predicted();
-  EXPECT_THAT(SummaryText(plan, {}, {absl::OkStatus(), 2.5}, {}),
-              HasSubstr("\nruns here: yes, in 2.50 s a step; above it is idealised (--runnable plans what runs)\n"));
-  plan.predicted.as_run = true;
-  EXPECT_THAT(SummaryText(plan, {}, {absl::OkStatus(), 2}, {}), HasSubstr("\nruns here: yes\n"));
 }
 
 TEST(PlanSummary, BeginsWithWhatAPublishedSystemKeepsTo) {

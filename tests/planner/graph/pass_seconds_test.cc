@@ -55,7 +55,7 @@ TEST_F(PassSecondsTest, LayersAreRecomputedAsThePlanOrAProgramSays) {
   EXPECT_DOUBLE_EQ(SecondsOf(costs(), rank, 4).Recompute(kAll), 4 * costs().RecomputeSeconds(0, UnitKind::kLayer, kTwo, 4, 0.6))
       << "no embedding or head";
   EXPECT_DOUBLE_EQ(SecondsOf(costs(), rank, 4, OpSet::All()).Recompute(kAll),
-                   4 * costs().ForwardSeconds(0, UnitKind::kLayer, 4, 0.6));
+                   4 * costs().RecomputeSeconds(0, UnitKind::kLayer, OpSet::All(), 4, 0.6));
   EXPECT_EQ(SecondsOf(costs(), view_.ranks[1], 4).Recompute(kAll), 0);
 }
 
@@ -67,7 +67,8 @@ TEST_F(PassSecondsTest, TheSlowestRankOfAUnitHoldsForAll) {
   EXPECT_DOUBLE_EQ(table.Of(0, 2).Forward(kLayers), 3 * costs().ForwardSeconds(1, UnitKind::kLayer, 2, 0.4));
   EXPECT_DOUBLE_EQ(table.Of(0, 4).Recompute(kLayers), 3 * costs().RecomputeSeconds(0, UnitKind::kLayer, kTwo, 4, 0.6))
       << "the other recomputes nothing";
-  EXPECT_DOUBLE_EQ(table.Of(0, 4, OpSet::All()).Recompute(kLayers), 3 * slow);
+  EXPECT_DOUBLE_EQ(table.Of(0, 4, OpSet::All()).Recompute(kLayers),
+                   3 * costs().RecomputeSeconds(1, UnitKind::kLayer, OpSet::All(), 4, 0.4));
   EXPECT_DOUBLE_EQ(table.Of(0, 4).Recompute(kLayers), 3 * costs().RecomputeSeconds(0, UnitKind::kLayer, kTwo, 4, 0.6))
       << "each looked up by itself";
 }

@@ -224,6 +224,7 @@ TEST(CopyPassTest, InputsWaitInHostMemory) {
   for (size_t i = 0; i < 6; ++i) own.steps.push_back({i, static_cast<int64_t>(i % 3)});
   CopyTraits copies;
   copies.activations = true;
+  copies.head = 2;
   EXPECT_EQ(InstructionsText(WithDependencies({WithCopies(OperationsOf(stage, own, {.head = 2}).operations, copies)})),
             "0 gather block=1 buffer=0 group=0\n"
             "1 forward block=1 mb=0 buffer=0 keep=all after=0\n"
@@ -258,6 +259,71 @@ TEST(CopyPassTest, MomentsComeAndGoAroundTheOptimizer) {
             "8 optimizer_step block=1 after=7\n"
             "9 offload_state block=1 of=moments after=8\n"
             "10 offload_state block=1 of=parameters\n");
+}
+
+// Tokens stay, and so does the head's input. A layer of a tensor-parallel unit is forward in two halves, the second of which
+// needs the input, and comes back with the first of its backward's.
+TEST(CopyPassTest, OnlyInputsOfWholeLayersMove) {
+  CopyTraits copies;
+  copies.activations = true;
+  copies.head = 2;
+  const std::vector<Operation> operations = {Forward{.unit = 0},
+                                             Forward{.unit = 1, .segment = UnitSegment::kAttention},
+                                             Forward{.unit = 1, .segment = UnitSegment::kMlp},
+                                             Forward{.unit = 2},
+                                             Backward{.unit = 2},
+                                             Backward{.unit = 1, .segment = UnitSegment::kMlp},
+                                             Backward{.unit = 1, .segment = UnitSegment::kAttention},
+                                             Backward{.unit = 0}};
+  const std::string text = OperationsText(WithCopies(operations, copies));
+  EXPECT_THAT(text, testing::ContainsRegex("2 forward block=1 .*mlp.*\n3 offload_activation block=1 mb=0\n4 forward block=2"));
+  EXPECT_THAT(text, testing::ContainsRegex("prefetch_activation block=1 mb=0\n[0-9]+ backward block=2"));
+  EXPECT_EQ(WithCopies(operations, copies).size(), operations.size() + 2);
+}
+
+// Where forwards and backwards alternate, what comes back next may not be away yet.
+TEST(CopyPassTest, NothingComesBackBeforeItLeft) {
+  CopyTraits copies;
+  copies.activations = true;
+  copies.head = 2;
+  const std::vector<Operation> operations = {Forward{.unit = 1, .microbatch = 0}, Backward{.unit = 1, .microbatch = 0},
+                                             Forward{.unit = 1, .microbatch = 1}, Backward{.unit = 1, .microbatch = 1}};
+  std::vector<int> moves;
+  for (const Operation& op : WithCopies(operations, copies)) {
+    if (const auto* leaves = std::get_if<OffloadActivation>(&op)) moves.push_back(-1 - leaves->microbatch);
+    if (const auto* comes = std::get_if<PrefetchActivation>(&op)) moves.push_back(1 + comes->microbatch);
+  }
+  EXPECT_EQ(moves, (std::vector<int>{-1, 1, -2, 2}));
+}
+
+// A tied table is summed at both its ends, a tensor-parallel rank's array in ranges; the rank's units need not be neighbours.
+TEST(CopyPassTest, AUnitIsFetchedAndSteppedOnce) {
+  CopyTraits copies;
+  copies.parameters = copies.steps_in_turn = true;
+  copies.units = {0, 1};
+  const std::vector<Operation> sums = {ReduceScatter{0, 0, 0},
+                                       ReduceScatter{1, 1, 0, 0, {0, 4}},
+                                       ReduceScatter{1, 1, 1, 0, {4, 2}},
+                                       ReduceScatter{0, 0, 0},
+                                       ReduceScalars{},
+                                       OptimizerStep{}};
+  std::vector<int32_t> stepped;
+  for (const Operation& op : WithCopies(sums, copies)) {
+    if (const auto* step = std::get_if<OptimizerStep>(&op)) stepped.push_back(step->first_unit);
+  }
+  EXPECT_EQ(stepped, (std::vector<int32_t>{1, 0}));
+  copies.steps_in_turn = false;
+  copies.units = {0, 1, 4};
+  const std::vector<Operation> apart = {Gather{1, 0, 0, 0, {0, 4}}, Gather{1, 0, 1, 0, {4, 2}}, ReduceScalars{}, OptimizerStep{}};
+  EXPECT_EQ(OperationsText(WithCopies(apart, copies)),
+            "0 prefetch_state block=1 of=parameters\n"
+            "1 gather block=1 elements=4@0 buffer=0 group=0\n"
+            "2 gather block=1 elements=2@4 buffer=0 group=1\n"
+            "3 reduce_scalars\n"
+            "4 optimizer_step block=0-1\n"
+            "5 offload_state block=0-1 of=parameters\n"
+            "6 optimizer_step block=4\n"
+            "7 offload_state block=4 of=parameters\n");
 }
 
 // Zorse: a ministage's optimizer follows its own sum, once the device has gone on with the one before.

@@ -104,8 +104,8 @@ TEST(TurnStagesTest, PlansAreValidWholeAndFit) {
 // Like cards and a batch that divides: the ledger's numbers are exact.
 TEST(TurnStagesTest, LadderIsClimbedOnlyAsFarAsMemoryAsks) {
   int recomputed = 0, partly = 0, none = 0;
-  for (const char* model : {"gpt2-774m", "gpt2-1.5b", "llama-3b", "llama-7b"}) {
-    const auto setting = SettingOf(ClusterText({{"n1", Cards("T4", 4)}, {"n2", Cards("T4", 4)}}), model, 64, 512);
+  for (const char* model : {"gpt2-774m", "gpt2-1.5b", "llama-1.1b", "llama-3b"}) {
+    const auto setting = SettingOf(ClusterText({{"n1", Cards("T4", 4)}, {"n2", Cards("T4", 4)}}), model, 128, 512);
     for (const int64_t rounds : {1, 2, 4, 8, 16}) {
       const auto plan = PlanTurns(*setting, Choice({{0, 1, 2, 3}, {4, 5, 6, 7}}, 1, rounds));
       if (!plan.ok()) continue;
