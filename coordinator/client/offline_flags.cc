@@ -221,7 +221,7 @@ void AddRequestFlags(CLI::App& app, OfflineFlags* flags) {
   app.add_option("--recompute", flags->recompute, "recompute activations: auto as memory asks for it (the default), none, full")
       ->type_name("HOW")
       ->check(CLI::IsMember({"auto", "none", "full"}));
-  AddRunnableFlag(app, "only plans that the engine runs today, priced as it runs them; of a JOB the default", flags);
+  AddRunnableFlag(app, "only plans that the engine runs today; of a JOB the default", flags);
   AddStateBytesFlag(app, flags);
   app.add_option("--memory-reserve", flags->memory_reserve,
                  "part of each card that no plan uses, such as 10%; else the cluster's")

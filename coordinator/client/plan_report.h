@@ -20,7 +20,7 @@ Json ToJson(const planner::Sensitivity& sensitivity);
 // {"without": [{"without_any_of": [...], "step_seconds"}], "best_machine", "runs_here"}, or in their place why there is none.
 Json ToJson(const planner::Worth& worth);
 Json ToJson(const planner::MemoryByPurpose& memory);
-// {"ok": true, "step_seconds": ...}, or {"ok": false, "why": ...}.
+// {"ok": true, "step_seconds": the plan's}, or {"ok": false, "why": ...}.
 Json ToJson(const planner::RunsHere& runs, const planner::Plan& plan);
 // One object for each row; rows without a plan say why.
 Json ToJson(const std::vector<planner::ComparisonRow>& rows);

@@ -10,8 +10,8 @@
 
 namespace motley::client {
 
-// Four lines. `bound` of 0 seconds: not computed, then three. Where the seconds are idealised and the engine runs the plan, the
-// last one says in how many. Where the request is for a system as published, the first one begins with that.
+// Four lines. `bound` of 0 seconds: not computed, then three. Where the request is for a system as published, the first one
+// begins with that.
 std::string SummaryText(const planner::Plan& plan, const planner::LowerBound& bound, const planner::RunsHere& runs,
                         const planner::PlanRequest& request);
 // "rank 1 (n1/gpu0): offload given, the engine runs plans that keep everything on the device".

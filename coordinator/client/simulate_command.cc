@@ -72,8 +72,9 @@ Exit FindInputs(const planner::Plan& plan, const std::string& plan_file, Offline
 // What the command line leaves out, the plan says: cluster, model, batch, sequence, precision, and whose limits it keeps.
 Exit Complete(const planner::Plan& plan, const std::string& plan_file, OfflineFlags* flags) {
   if (Exit exit = FindInputs(plan, plan_file, flags); exit.code != 0) return exit;
-  // Tuned plans are finished without replicas.
-  if (plan.predicted.step_seconds > 0 && planner::HasReplicas(plan)) flags->fidelity = "published";
+  // Files from before it was said: tuned plans are finished without replicas.
+  const bool has_replicas = plan.predicted.step_seconds > 0 && planner::HasReplicas(plan);
+  if (plan.predicted.as_published || has_replicas) flags->fidelity = "published";
   if (Exit exit = TakeFromPlan<int64_t>("--global-batch", plan.global_batch, 0, &flags->global_batch); exit.code != 0)
     return exit;
   if (Exit exit = TakeFromPlan<int64_t>("--seq-len", plan.seq_len, 0, &flags->seq_len); exit.code != 0) return exit;
@@ -129,17 +130,17 @@ Exit Simulate(Context& context, const SimulateFlags& given) {
 Action AddSimulate(CLI::App& app) {
   auto flags = std::make_shared<SimulateFlags>();
   flags->offline.dtype.clear();  // the plan's
-  app.add_option("PLAN", flags->plan, "a plan file: JSON or text")->required();
+  app.add_option("PLAN", flags->plan, "a plan file: JSON")->required();
   AddSettingFlags(app, &flags->offline);
   app.add_option("--memory-reserve", flags->offline.memory_reserve, "part of each card that no plan uses, such as 10%")
       ->type_name("PART");
-  AddRunnableFlag(app, "priced as the engine runs it, or idealised; else as the plan was", &flags->offline);
+  AddRunnableFlag(app, "read, and changes no number: a plan is priced as it would run", &flags->offline);
   AddStateBytesFlag(app, &flags->offline);
   app.add_flag("--explain", flags->explain, "who does what, the lower bound, what the latencies rest on");
   app.add_option("--trace", flags->trace, "write the step's timeline to this file (Chrome trace format)")->type_name("FILE");
   app.add_option("--svg", flags->svg, "draw the step into this file")->type_name("FILE");
   app.footer(
-      "Cluster, model, batch, sequence, dtype and what it is priced as are the plan's where they are not given. Exit 65 when the "
+      "Cluster, model, batch, sequence and dtype are the plan's where they are not given. Exit 65 when the "
       "plan breaks a rule or "
       "does not fit;\n"
       "it is priced all the same where a price has a meaning.\n"

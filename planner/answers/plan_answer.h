@@ -34,8 +34,7 @@ struct ComparisonRow {
 };
 // One for each strategy of the catalog, in its order, at the request's fidelity, each with the price that it has as an answer.
 // `progress`, where given, is called after each, one call at a time, with how many are done of how many.
-// Unless the request is `runnable` their plans may be of the whole language and are priced idealised; `runs` says which of them
-// the engine runs, and how fast.
+// Unless the request is `runnable` their plans may be of the whole language; `runs` says which of them the engine runs.
 using ComparisonProgress = std::function<void(int done, int total)>;
 std::vector<ComparisonRow> Compare(const Setting& setting, const ComparisonProgress& progress = nullptr);
 

@@ -1,6 +1,7 @@
-// The memory ledger of what the engine runs: nothing offloaded. It follows the buffers that
-// programs declare and the order in which a rank computes, so it agrees with what the engine counts (docs/inside/simulator.md,
-// "Memory"). memory_model.h, which asks it, has the formulas of published plans. Pure, thread-safe, no allocation.
+// Bytes of a rank in closed form, for searches: with the state that the engine keeps, nothing offloaded. It follows the buffers
+// that programs declare and the order in which a rank computes, so it agrees with what the engine counts
+// (docs/inside/simulator.md, "Memory"). memory_model.h, which asks it, has the formulas of published systems and of offload.
+// Pure, thread-safe, no allocation.
 #pragma once
 
 #include <cstdint>

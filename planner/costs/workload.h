@@ -26,7 +26,7 @@ struct Workload {
   int64_t global_batch = 0;  // samples a step
   int64_t seq_len = 0;       // tokens (or patches) of a sample
   DType dtype = DType::kFloat32;
-  StateKeeping state = StateKeeping::kPapers;  // Setting::Create: the engine's, where only plans that it runs are asked for
+  StateKeeping state = StateKeeping::kPapers;  // Setting::Create: the engine's, but for published systems and other optimizers
   // Of the whole training state, instead of AdamW's in float32: what another optimizer would change. 0 = AdamW. What is not
   // parameters and gradients counts as the optimizer's. Jobs keep AdamW, so no plan that counts otherwise runs.
   int64_t state_bytes_per_parameter = 0;

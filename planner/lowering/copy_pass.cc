@@ -52,8 +52,7 @@ class CopyPass {
   template <typename Op>
   void Find(const Op& op) {
     constexpr bool kIsBackward = std::is_same_v<Op, Backward> || std::is_same_v<Op, BackwardInput>;
-    constexpr bool kIsSum = std::is_same_v<Op, ReduceScatter> || std::is_same_v<Op, AllReduce>;
-    if constexpr (kIsSum) ++sums_of_[op.unit];
+    if constexpr (std::is_same_v<Op, ReduceScatter>) ++sums_of_[op.unit];
     if constexpr (kIsBackward) {
       if (IsFirstBackward(op)) inputs_.push_back(InputsOf<PrefetchActivation>(op));
     }
@@ -116,11 +115,8 @@ class CopyPass {
     if (traits_.parameters && !GoesOn(op)) Add(PrefetchState{op.unit, State::kParameters, op.more_units});
     Add(op);
   }
-  void Visit(const ReduceScatter& op) { AddSum(op); }
-  void Visit(const AllReduce& op) { AddSum(op); }
   // A unit's optimizer comes when the device has gone on with the backward of the unit before.
-  template <typename Op>
-  void AddSum(const Op& op) {
+  void Visit(const ReduceScatter& op) {
     if (traits_.steps_in_turn && !GoesOn(op)) StepSummed();
     Add(op);
     if (traits_.steps_in_turn && --sums_of_[op.unit] == 0) summed_.push_back(op.unit);

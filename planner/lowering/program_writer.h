@@ -8,6 +8,7 @@
 //     MemberSteps       the microbatches of each member in them          transfer_pass.h
 //     WithTransfers     who sends what to whom, and when
 //     OperationsOf      what one rank does, in order                     rank_passes.h
+//     WithCopies        what waits in host memory, and back
 //     WithDependencies  the same, numbered, each with its `after`
 //
 // Pipelines have steps and transfers of their own, and meet in sums alone.

@@ -1,7 +1,6 @@
 // Peak bytes of activations in one rank's program: what docs/inside/design.md lists, walked along the compute lane. Activations
 // are made and freed by compute instructions, whose order a lane fixes, so the peak needs no clock; hand-overs and copies to host
-// memory count where the text has them. This is the memory of a plan as run; the memory model (costs/memory_model.h) is the
-// closed form for searches.
+// memory count where the text has them. Answers show this; searches ask a closed form (costs/engine_memory.h).
 #pragma once
 
 #include <cstdint>

@@ -93,9 +93,10 @@ struct UnusedDevice {
 
 struct PlanPrediction {
   double step_seconds = 0;
-  // What the seconds are of (planner/pricing/price.h): the ranks' programs with the state that the engine keeps; or the plan
-  // idealised, as published plans are.
+  // What the seconds are of (planner/pricing/price.h): the ranks' programs, or where these would be very long those of classes of
+  // like ranks.
   bool as_run = false;
+  bool as_published = false;  // with the state that a paper's system keeps; else with the engine's
   double tokens_per_second = 0;
   std::string binding_constraint;  // "compute of n1/gpu0", "all-gather", "memory of n2/gpu0"
   // Of the peaks of the plan's devices (docs/inside/profiles.md has the definitions); 0: the peak of one of them is not known.

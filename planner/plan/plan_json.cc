@@ -50,20 +50,22 @@ Json StageToJson(const StagePlan& stage, bool ownership) {
 }
 
 Json PredictionToJson(const PlanPrediction& p) {
-  return {{"step_seconds", p.step_seconds},
-          {"as_run", p.as_run},
-          {"tokens_per_second", p.tokens_per_second},
-          {"binding_constraint", p.binding_constraint},
-          {"mfu", p.mfu},
-          {"hfu", p.hfu},
-          {"idle_share", p.idle_share},
-          {"tokens_per_dollar", p.tokens_per_dollar},
-          {"lower_bound_seconds", p.lower_bound_seconds},
-          {"gap", p.gap()},
-          {"estimated", p.estimated},
-          {"low_seconds", p.low_seconds},
-          {"high_seconds", p.high_seconds},
-          {"notes", p.notes}};
+  Json json = {{"step_seconds", p.step_seconds},
+               {"as_run", p.as_run},
+               {"tokens_per_second", p.tokens_per_second},
+               {"binding_constraint", p.binding_constraint},
+               {"mfu", p.mfu},
+               {"hfu", p.hfu},
+               {"idle_share", p.idle_share},
+               {"tokens_per_dollar", p.tokens_per_dollar},
+               {"lower_bound_seconds", p.lower_bound_seconds},
+               {"gap", p.gap()},
+               {"estimated", p.estimated},
+               {"low_seconds", p.low_seconds},
+               {"high_seconds", p.high_seconds},
+               {"notes", p.notes}};
+  if (p.as_published) json["as_published"] = true;
+  return json;
 }
 
 Json SchedulesToJson(const Plan& plan) {

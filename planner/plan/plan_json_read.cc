@@ -103,10 +103,11 @@ void ReadStage(const JsonReader& reader, int version, StagePlan* stage) {
 
 void ReadPrediction(const JsonReader& reader, PlanPrediction* predicted) {
   // The gap follows from the others.
-  reader.Keys({"step_seconds", "as_run", "tokens_per_second", "binding_constraint", "mfu", "hfu", "idle_share",
+  reader.Keys({"step_seconds", "as_run", "as_published", "tokens_per_second", "binding_constraint", "mfu", "hfu", "idle_share",
                "tokens_per_dollar", "lower_bound_seconds", "gap", "estimated", "low_seconds", "high_seconds", "notes"});
   reader.Get("step_seconds", &predicted->step_seconds);
   reader.Get("as_run", &predicted->as_run);
+  reader.Get("as_published", &predicted->as_published);
   reader.Get("tokens_per_second", &predicted->tokens_per_second);
   reader.Get("binding_constraint", &predicted->binding_constraint);
   reader.Get("mfu", &predicted->mfu);

@@ -1,6 +1,6 @@
-// What any plan of the language costs on a setting, idealised: the programs of its classes of like ranks as a step graph,
-// simulated, its memory counted. Searches compare with it. What is shown, and what finished plans are compared by, is Price's
-// (price.h).
+// What any plan of the language costs on a setting, coarsely: the programs of its classes of like ranks as a step graph,
+// simulated, its memory in closed form. Searches compare with it. What is shown, and what finished plans are compared by, is
+// Price's (price.h).
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,7 @@ struct Evaluation {
   Plan plan;  // predictions filled in (lower bound excepted)
   StepGraph graph;
   Timeline timeline;
-  // Where the plan was priced as it runs (price.h): what its ranks do, and the graph's task of every instruction (-1 = it takes
-  // no time).
+  // Price's: what its ranks do, and the graph's task of every instruction (-1 = it takes no time).
   std::vector<Program> programs;
   std::vector<std::vector<int32_t>> task_of;
   // A sentence for ranks that lack the same memory: "n1/gpu0 (L4) and 3 more need ... lack ..."; empty: the plan fits.

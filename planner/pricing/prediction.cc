@@ -281,6 +281,7 @@ void Predict(const Setting& setting, const PlanView& view, StepGraph graph, Time
   }
   PlanPrediction& predicted = evaluation->plan.predicted;
   predicted.step_seconds = ToSeconds(evaluation->timeline.end);
+  predicted.as_published = setting.request.keeps_replicas();
   AddRates(setting, view, &predicted);
   AddConfidence(setting, view, RestOfStep(evaluation->graph, evaluation->timeline), &predicted);
   predicted.binding_constraint = BusiestLane(evaluation->graph, evaluation->timeline);

@@ -46,10 +46,10 @@ class Fastest {
   Fastest(const Setting& setting, std::vector<Contender>* contenders, PriceBook* prices)
       : setting_(setting), all_(*contenders), prices_(*prices) {
     for (size_t i = 0; i < all_.size(); ++i) {
-      if (all_[i].price == 0 && PriceNodes(*all_[i].plan) == 0) all_[i].price = Idealised(i);
+      if (all_[i].price == 0 && PriceNodes(*all_[i].plan) == 0) all_[i].price = Evaluated(i);
       all_[i].price > 0 ? Offer(i) : unknown_.push_back(i);
     }
-    std::stable_sort(unknown_.begin(), unknown_.end(), [this](size_t a, size_t b) { return Idealised(a) < Idealised(b); });
+    std::stable_sort(unknown_.begin(), unknown_.end(), [this](size_t a, size_t b) { return Evaluated(a) < Evaluated(b); });
   }
 
   absl::StatusOr<size_t> Find() {
@@ -77,8 +77,8 @@ class Fastest {
   }
 
  private:
-  double Idealised(size_t i) const { return all_[i].plan->predicted.step_seconds; }
-  bool IsTooSlow(size_t i) const { return best_ && Idealised(i) >= kMostTooLong * all_[*best_].price; }
+  double Evaluated(size_t i) const { return all_[i].plan->predicted.step_seconds; }
+  bool IsTooSlow(size_t i) const { return best_ && Evaluated(i) >= kMostTooLong * all_[*best_].price; }
 
   void Offer(size_t i) {
     const bool better = !best_ || all_[i].price < all_[*best_].price || (all_[i].price == all_[*best_].price && i < *best_);
@@ -89,7 +89,7 @@ class Fastest {
   bool HasTwin(size_t i) const {
     for (size_t other = 0; other < all_.size(); ++other) {
       const bool before = all_[other].price > 0 || other < i;
-      if (other == i || !before || Idealised(other) != Idealised(i)) continue;
+      if (other == i || !before || Evaluated(other) != Evaluated(i)) continue;
       if (DigestOf(*all_[other].plan) == DigestOf(*all_[i].plan)) return true;
     }
     return false;

@@ -64,7 +64,7 @@ struct Setting {
   static absl::StatusOr<std::unique_ptr<Setting>> Create(Cluster cluster, Workload workload, PlanRequest request,
                                                          const LatencyBook* book);
 
-  // The same asking for plans that the engine runs, with the state that it keeps: they are then priced as it runs them.
+  // The same asking for plans that the engine runs, with the state that it keeps.
   Setting AsRun() const;
   // The same request on some of the devices (ascending), as if the others had been excluded; these are not listed.
   Setting Part(const std::vector<int>& devices) const;

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/status_macros.h"
 #include "planner/cluster/cluster_file.h"
-#include "planner/pricing/evaluate.h"
+#include "planner/pricing/price.h"
 #include "planner/setting/setting.h"
 #include "planner/strategies/catalog.h"
 #include "tests/bench/papers_tables.h"
@@ -81,7 +81,7 @@ inline absl::Status Simulate(const Experiment& experiment, std::string_view stra
   }
   MOTLEY_ASSIGN_OR_RETURN(const planner::CatalogEntry entry, planner::FindInCatalog(strategy));
   MOTLEY_ASSIGN_OR_RETURN(planner::Plan plan, entry.plan(*setting));
-  MOTLEY_ASSIGN_OR_RETURN(const planner::Evaluation evaluation, planner::Evaluate(*setting, std::move(plan)));
+  MOTLEY_ASSIGN_OR_RETURN(const planner::Evaluation evaluation, planner::Price(*setting, std::move(plan)));
   if (!evaluation.does_not_fit.empty()) return absl::ResourceExhaustedError(evaluation.does_not_fit.front());
   outcome->seconds = evaluation.plan.predicted.step_seconds;
   outcome->estimated = evaluation.plan.predicted.estimated;

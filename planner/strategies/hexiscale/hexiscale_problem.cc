@@ -10,7 +10,8 @@
 namespace motley::planner {
 namespace {
 
-// All-reduces of a layer and microbatch: two forward, two backward, two where the forward is repeated (the 12 of equation 3).
+// All-reduces of a layer and microbatch: two forward, two backward. (Equation 3 repeats the forward's where that runs again; here
+// what was summed is kept.)
 constexpr int kAllReduces = 4;
 
 }  // namespace

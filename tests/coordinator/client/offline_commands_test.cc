@@ -22,8 +22,7 @@ TEST_F(OfflineTest, PlansWithoutACoordinator) {
   EXPECT_EQ(ran.code, 0) << ran.err;
   EXPECT_THAT(ran.out, HasSubstr("plan cephalo batch 24 seq 128 float32 layered cluster mixed"));
   EXPECT_THAT(ran.out, testing::AllOf(HasSubstr("n1/gpu0 A6000"), HasSubstr("\nbound by "), HasSubstr("above the bound: ")));
-  EXPECT_THAT(ran.out,
-              testing::ContainsRegex("^[^\n]* a step, [^\n]*\nbound by [^\n]*\n[^\n]*\nruns here: yes\n\nplan "))
+  EXPECT_THAT(ran.out, testing::ContainsRegex("^[^\n]* a step, [^\n]*\nbound by [^\n]*\n[^\n]*\nruns here: yes\n\nplan "))
       << "four lines say what most people ask";
   const Ran explained = Plan({"--strategy", "cephalo", "--explain"});
   EXPECT_THAT(explained.out, testing::ContainsRegex("latencies:\n  A6000: .*\nother strategies' plans:\n  .*% more; bound by "));

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "common/model/model.h"
 #include "nlohmann/json.hpp"
 #include "planner/plan/plan.h"
@@ -28,6 +29,43 @@ TEST_F(OfflineTest, SimulatePricesAPlanThatWasWritten) {
     EXPECT_EQ(priced["pipelines"], written["pipelines"]);
     EXPECT_TRUE(priced["report"]["broken_rules"].empty());
   }
+}
+
+// Whose state it is stands in the file; what else is asked for, or stands there, changes no number.
+TEST_F(OfflineTest, AFileHasOnePrice) {
+  for (const bool published : {true, false}) {
+    const json written = json::parse(
+        Plan({"--strategy", "cephalo", "--dtype", "fp16", "--fidelity", published ? "published" : "tuned", "-o", "json"}).out);
+    EXPECT_EQ(written["predicted"].contains("as_published"), published);
+    json changed = written;
+    changed["predicted"]["as_run"] = false;
+    const auto seconds = [&](const json& plan, std::vector<std::string> more) {
+      std::vector<std::string> all = {
+          "simulate", folder_.Write("p.json", plan.dump()), "--cluster", cluster_, "--model", model_, "-o", "json"};
+      all.insert(all.end(), more.begin(), more.end());
+      const Ran ran = Run(all);
+      EXPECT_EQ(ran.code, 0) << ran.err;
+      return json::parse(ran.out)["predicted"]["step_seconds"].get<double>();
+    };
+    const auto expected = written["predicted"]["step_seconds"].get<double>();
+    EXPECT_DOUBLE_EQ(seconds(written, {}), expected);
+    EXPECT_DOUBLE_EQ(seconds(changed, {}), expected);
+    EXPECT_DOUBLE_EQ(seconds(written, {"--no-runnable"}), expected);
+    if (!published) EXPECT_DOUBLE_EQ(seconds(written, {"--runnable"}), expected);
+  }
+}
+
+// It has its number all the same.
+TEST_F(OfflineTest, APlanThatOffloadsIsPricedAndSaysThatItDoesNotRun) {
+  json plan = json::parse(TempFolder::Read(PlanFile("plan.json", "even")));
+  plan["pipelines"][0]["stages"][0]["units"][0]["ranks"][0]["offload"] = {"optimizer"};
+  const std::string cluster = TempFolder::Read(cluster_);
+  const std::string roomy =
+      folder_.Write("roomy.toml", absl::StrReplaceAll(cluster, {{"[[node]]", "[[node]]\nhost_memory_gib = 64"}}));
+  const Ran ran = Run({"simulate", folder_.Write("away.json", plan.dump()), "--cluster", roomy, "--model", model_});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(ran.out,
+              HasSubstr("\nruns here: no (rank 0 (n1/gpu0): offload given, the engine runs plans that keep everything on"));
 }
 
 TEST_F(OfflineTest, SimulateNamesTheRuleThatAPlanBreaks) {

@@ -211,7 +211,8 @@ TEST_F(ClassesTest, CollectivesAreOfTheStagesRanks) {
                                     bytes(gather, 2 * layer + costs.UnitElements(UnitKind::kHead)))}));
   EXPECT_DOUBLE_EQ(Alone(rates_->Ring({gather, 1, 2, 0, 0, {5, 1000}})),
                    Alone({GroupFlow(setting_->links, view_, view_.stages[1], gather, bytes(gather, 1000))}));
-  EXPECT_DOUBLE_EQ(Alone(rates_->Ring({sum, 2, 0, 0})), Alone({TiedFlow(setting_->links, view_, 0, 1, sum, bytes(sum, embedding))}));
+  EXPECT_DOUBLE_EQ(Alone(rates_->Ring({sum, 2, 0, 0})),
+                   Alone({TiedFlow(setting_->links, view_, 0, 1, sum, bytes(sum, embedding))}));
   EXPECT_DOUBLE_EQ(Alone(rates_->Scalars()), setting_->links.TreeSeconds(std::vector<int>{0, 1, 2, 3, 4, 5}));
 }
 
