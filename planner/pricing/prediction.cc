@@ -65,37 +65,6 @@ struct Lack {
   }
 };
 
-void CountMemory(const Setting& setting, const PlanView& view, BytesOfRank bytes_of, Evaluation* result) {
-  result->does_not_fit.clear();
-  result->lacking_bytes = 0;
-  std::vector<int64_t> host(setting.cluster.nodes.size(), 0);
-  std::vector<Lack> lacks;
-  for (size_t r = 0; r < view.ranks.size(); ++r) {
-    const RankView& rank = view.ranks[r];
-    RankPlan& plan = RankIn(&result->plan, view, r);
-    plan.device_model = setting.cluster.kinds[rank.kind].name;
-    plan.predicted.memory = bytes_of(r);
-    plan.predicted.peak_bytes = plan.predicted.memory.total();
-    host[setting.cluster.devices[rank.device].node] += plan.predicted.memory.host;
-    const int64_t usable = setting.UsableBytes(rank.device);
-    if (plan.predicted.peak_bytes <= usable) continue;
-    result->lacking_bytes = std::max(result->lacking_bytes, plan.predicted.peak_bytes - usable);
-    const Lack lack{plan.device.value(), plan.device_model, plan.predicted.peak_bytes, usable, 1};
-    const auto alike = std::find_if(lacks.begin(), lacks.end(), [&](const Lack& other) { return lack.SameAs(other); });
-    alike == lacks.end() ? lacks.push_back(lack) : void(++alike->devices);
-  }
-  for (const Lack& lack : lacks) result->does_not_fit.push_back(lack.ToText());
-  for (size_t n = 0; n < host.size(); ++n) {
-    const ClusterNode& node = setting.cluster.nodes[n];
-    if (host[n] <= node.host_memory_bytes) continue;
-    result->lacking_bytes = std::max(result->lacking_bytes, host[n] - node.host_memory_bytes);
-    const std::string has =
-        node.host_memory_bytes > 0 ? absl::StrCat("has ", BytesText(node.host_memory_bytes)) : "gives none (host_memory)";
-    result->does_not_fit.push_back(
-        absl::StrCat("the host memory of ", node.name.value(), ": offloading needs ", BytesText(host[n]), ", the node ", has));
-  }
-}
-
 // Names the first rank that lacks memory.
 void BindByMemory(const Setting& setting, const PlanView& view, Evaluation* result) {
   for (size_t r = 0; r < view.ranks.size() && !result->does_not_fit.empty(); ++r) {
@@ -269,6 +238,37 @@ MemoryByPurpose ClosedFormBytes(const Setting& setting, const PlanView& view, si
   RankDuty duty = DutyOf(view, rank);
   duty.in_flight = in_flight;
   return MemoryOf(setting.costs, duty, view.stages[rank.stage].plan->units[rank.unit].microbatches);
+}
+
+void CountMemory(const Setting& setting, const PlanView& view, BytesOfRank bytes_of, Evaluation* result) {
+  result->does_not_fit.clear();
+  result->lacking_bytes = 0;
+  std::vector<int64_t> host(setting.cluster.nodes.size(), 0);
+  std::vector<Lack> lacks;
+  for (size_t r = 0; r < view.ranks.size(); ++r) {
+    const RankView& rank = view.ranks[r];
+    RankPlan& plan = RankIn(&result->plan, view, r);
+    plan.device_model = setting.cluster.kinds[rank.kind].name;
+    plan.predicted.memory = bytes_of(r);
+    plan.predicted.peak_bytes = plan.predicted.memory.total();
+    host[setting.cluster.devices[rank.device].node] += plan.predicted.memory.host;
+    const int64_t usable = setting.UsableBytes(rank.device);
+    if (plan.predicted.peak_bytes <= usable) continue;
+    result->lacking_bytes = std::max(result->lacking_bytes, plan.predicted.peak_bytes - usable);
+    const Lack lack{plan.device.value(), plan.device_model, plan.predicted.peak_bytes, usable, 1};
+    const auto alike = std::find_if(lacks.begin(), lacks.end(), [&](const Lack& other) { return lack.SameAs(other); });
+    alike == lacks.end() ? lacks.push_back(lack) : void(++alike->devices);
+  }
+  for (const Lack& lack : lacks) result->does_not_fit.push_back(lack.ToText());
+  for (size_t n = 0; n < host.size(); ++n) {
+    const ClusterNode& node = setting.cluster.nodes[n];
+    if (host[n] <= node.host_memory_bytes) continue;
+    result->lacking_bytes = std::max(result->lacking_bytes, host[n] - node.host_memory_bytes);
+    const std::string has =
+        node.host_memory_bytes > 0 ? absl::StrCat("has ", BytesText(node.host_memory_bytes)) : "gives none (host_memory)";
+    result->does_not_fit.push_back(
+        absl::StrCat("the host memory of ", node.name.value(), ": offloading needs ", BytesText(host[n]), ", the node ", has));
+  }
 }
 
 void Predict(const Setting& setting, const PlanView& view, StepGraph graph, Timeline timeline, BytesOfRank bytes_of,

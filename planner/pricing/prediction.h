@@ -23,6 +23,9 @@ using BytesOfRank = absl::FunctionRef<MemoryByPurpose(size_t)>;
 // In closed form. `in_flight`: forwards without their backward that it keeps at most; 0 = as the schedule's formula says.
 MemoryByPurpose ClosedFormBytes(const Setting& setting, const PlanView& view, size_t r, int64_t in_flight);
 
+// Fills in the memory of ranks and what does not fit. `view`: of evaluation->plan.
+void CountMemory(const Setting& setting, const PlanView& view, BytesOfRank bytes_of, Evaluation* evaluation);
+
 // Fills in all but the programs. `view`: of evaluation->plan; `timeline`: of the graph.
 void Predict(const Setting& setting, const PlanView& view, StepGraph graph, Timeline timeline, BytesOfRank bytes_of,
              Evaluation* evaluation);

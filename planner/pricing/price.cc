@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/base/in_parallel.h"
 #include "common/base/status_macros.h"
 #include "planner/costs/engine_memory.h"
@@ -15,6 +17,7 @@
 #include "planner/pricing/kept_plan.h"
 #include "planner/pricing/prediction.h"
 #include "planner/pricing/simulated_programs.h"
+#include "planner/util/lack_of_memory.h"
 #include "planner/view/plan_view.h"
 #include "planner/view/resolved_plan.h"
 
@@ -106,8 +109,8 @@ class Fastest {
 class RankLedger {
  public:
   // `kept`: published, what they keep otherwise (kept_plan.h); may be nullptr.
-  RankLedger(const Setting& setting, const ResolvedPlan& resolved, const SimulatedPrograms& simulated, const PlanView* kept)
-      : setting_(setting), costs_(setting.costs), resolved_(resolved), simulated_(simulated), kept_(kept) {
+  RankLedger(const Setting& setting, const ResolvedPlan& resolved, const WrittenPrograms& written, const PlanView* kept)
+      : setting_(setting), costs_(setting.costs), resolved_(resolved), written_(written), kept_(kept) {
     for (const RankView& rank : resolved.view.ranks) devices_.push_back(rank.device);
   }
 
@@ -115,7 +118,7 @@ class RankLedger {
   MemoryByPurpose BytesOf(size_t r) const {
     const RankView& rank = resolved_.view.ranks[r];
     const StageView& stage = resolved_.view.stages[rank.stage];
-    const StageSchedule& schedule = simulated_.schedule.pipelines[rank.pipeline].stages[stage.index];
+    const StageSchedule& schedule = written_.schedule.pipelines[rank.pipeline].stages[stage.index];
     const PlanView& view = kept_ != nullptr ? *kept_ : resolved_.view;
     MemoryByPurpose memory = ClosedFormBytes(setting_, view, r, MostInFlight(schedule, static_cast<size_t>(rank.unit)));
     const RankDuty duty = DutyOf(resolved_.view, rank);
@@ -129,7 +132,7 @@ class RankLedger {
     const PlanView& view = resolved_.view;
     const RankView& rank = view.ranks[r];
     const StageView& stage = view.stages[rank.stage];
-    const Program& program = simulated_.programs[r];
+    const Program& program = written_.programs[r];
     const ActivationBytes peak = PeakActivations(costs_, rank.kind, program, resolved_.slices[r]);
     if (stage.num_ranks > stage.num_units || view.pipelines.size() > 1) SetState(program, memory);
     memory->gathered = GatheredBytes(costs_, program);
@@ -159,32 +162,51 @@ class RankLedger {
   const Setting& setting_;
   const Costs& costs_;
   const ResolvedPlan& resolved_;
-  const SimulatedPrograms& simulated_;
+  const WrittenPrograms& written_;
   const PlanView* const kept_;
   std::vector<int> devices_;
 };
+
+// Leaves in `priced` what is priced of the plan, with owners.
+absl::StatusOr<KeptPlan> Begin(const Setting& setting, Plan plan, Plan* priced) {
+  MOTLEY_RETURN_IF_ERROR(Validate(plan, setting.workload.model));
+  MOTLEY_RETURN_IF_ERROR(CheckWorkload(setting, plan));
+  MOTLEY_ASSIGN_OR_RETURN(KeptPlan kept, KeptPlan::TakeFrom(setting, /*finishes=*/true, &plan));
+  GiveOwnership(setting.workload.model, &plan);
+  *priced = std::move(plan);
+  return kept;
+}
 
 }  // namespace
 
 absl::StatusOr<Evaluation> Price(const Setting& setting, Plan plan) {
   if (!setting.request.runnable && NodesOf(plan) > kMostNodes) return Evaluate(setting, std::move(plan));
-  MOTLEY_RETURN_IF_ERROR(Validate(plan, setting.workload.model));
-  MOTLEY_RETURN_IF_ERROR(CheckWorkload(setting, plan));
-  MOTLEY_ASSIGN_OR_RETURN(KeptPlan kept, KeptPlan::TakeFrom(setting, /*finishes=*/true, &plan));
-  GiveOwnership(setting.workload.model, &plan);
   Evaluation result;
-  result.plan = std::move(plan);
+  MOTLEY_ASSIGN_OR_RETURN(KeptPlan kept, Begin(setting, std::move(plan), &result.plan));
   MOTLEY_ASSIGN_OR_RETURN(const ResolvedPlan resolved, Resolve(setting, result.plan));
   MOTLEY_ASSIGN_OR_RETURN(SimulatedPrograms simulated, SimulatePrograms(setting, resolved));
-  const RankLedger ledger(setting, resolved, simulated, kept.view());
+  const RankLedger ledger(setting, resolved, simulated.written, kept.view());
   const auto bytes_of = [&ledger](size_t r) { return ledger.BytesOf(r); };
   result.task_of = std::move(simulated.priced.task_of);
   Predict(setting, resolved.view, std::move(simulated.priced.graph), std::move(simulated.timeline), bytes_of, &result);
   result.plan.predicted.as_run = true;
-  result.programs = std::move(simulated.programs);
-  result.plan.training = std::move(simulated.schedule);
+  result.programs = std::move(simulated.written.programs);
+  result.plan.training = std::move(simulated.written.schedule);
   std::move(kept).GiveBackTo(&result.plan);
   return result;
+}
+
+absl::Status FitsAsScheduled(const Setting& setting, const Plan& plan) {
+  if (!setting.request.runnable && NodesOf(plan) > kMostNodes) return absl::OkStatus();
+  Evaluation counted;
+  MOTLEY_ASSIGN_OR_RETURN(const KeptPlan kept, Begin(setting, plan, &counted.plan));
+  MOTLEY_ASSIGN_OR_RETURN(const ResolvedPlan resolved, Resolve(setting, counted.plan));
+  MOTLEY_ASSIGN_OR_RETURN(const WrittenPrograms written, WritePrograms(setting, resolved));
+  const RankLedger ledger(setting, resolved, written, kept.view());
+  CountMemory(
+      setting, resolved.view, [&ledger](size_t r) { return ledger.BytesOf(r); }, &counted);
+  if (counted.does_not_fit.empty()) return absl::OkStatus();
+  return LackOfMemory(counted.lacking_bytes, absl::StrCat("no plan fits: ", absl::StrJoin(counted.does_not_fit, "; ")));
 }
 
 int64_t PriceNodes(const Plan& plan) {

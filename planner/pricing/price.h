@@ -21,6 +21,10 @@ namespace motley::planner {
 // SimulatePrograms.
 absl::StatusOr<Evaluation> Price(const Setting& setting, Plan plan);
 
+// OK: it fits as Price would count it, which this does without seconds; or its programs would be very long, and nobody asks for
+// what runs. RESOURCE_EXHAUSTED: what it lacks. Errors of Price.
+absl::Status FitsAsScheduled(const Setting& setting, const Plan& plan);
+
 // Search nodes (planner/search/polish.h) that FindFastest takes for a plan's programs. 0: they are too long, Evaluate's word
 // does.
 int64_t PriceNodes(const Plan& plan);

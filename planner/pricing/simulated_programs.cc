@@ -18,28 +18,39 @@ bool SumsInTurn(const PlanView& view) {
          });
 }
 
-absl::StatusOr<SimulatedPrograms> Simulate(const Setting& setting, const ResolvedPlan& resolved, Schedule schedule,
-                                           const std::vector<PipelineWalk>& walks) {
+absl::StatusOr<WrittenPrograms> Write(const Setting& setting, const ResolvedPlan& resolved, WalkedSchedule walked) {
+  WrittenPrograms written;
+  MOTLEY_ASSIGN_OR_RETURN(written.programs, LowerTraining(setting, resolved, walked.schedule, walked.walks));
+  written.schedule = std::move(walked.schedule);
+  return written;
+}
+
+absl::StatusOr<SimulatedPrograms> Simulate(const Setting& setting, const ResolvedPlan& resolved, WalkedSchedule walked) {
   SimulatedPrograms result;
-  MOTLEY_ASSIGN_OR_RETURN(result.programs, LowerTraining(setting, resolved, schedule, walks));
-  MOTLEY_ASSIGN_OR_RETURN(result.priced, GraphOfPrograms(setting, resolved, result.programs));
+  MOTLEY_ASSIGN_OR_RETURN(result.written, Write(setting, resolved, std::move(walked)));
+  MOTLEY_ASSIGN_OR_RETURN(result.priced, GraphOfPrograms(setting, resolved, result.written.programs));
   MOTLEY_ASSIGN_OR_RETURN(result.timeline, Run(result.priced.graph));
-  result.schedule = std::move(schedule);
   return result;
+}
+
+absl::StatusOr<WalkedSchedule> ScheduleOf(const ResolvedPlan& resolved) {
+  if (resolved.plan->training) return WalkedTraining(*resolved.plan);
+  return MakeTrainingSchedule(resolved.view, *resolved.plan);
 }
 
 }  // namespace
 
+absl::StatusOr<WrittenPrograms> WritePrograms(const Setting& setting, const ResolvedPlan& resolved) {
+  MOTLEY_ASSIGN_OR_RETURN(WalkedSchedule walked, ScheduleOf(resolved));
+  return Write(setting, resolved, std::move(walked));
+}
+
 absl::StatusOr<SimulatedPrograms> SimulatePrograms(const Setting& setting, const ResolvedPlan& resolved) {
-  if (resolved.plan->training) {
-    WalkedSchedule walked = WalkedTraining(*resolved.plan);
-    return Simulate(setting, resolved, std::move(walked.schedule), walked.walks);
-  }
-  MOTLEY_ASSIGN_OR_RETURN(WalkedSchedule walked, MakeTrainingSchedule(resolved.view, *resolved.plan));
-  if (!SumsInTurn(resolved.view)) return Simulate(setting, resolved, std::move(walked.schedule), walked.walks);
-  absl::StatusOr<SimulatedPrograms> behind = Simulate(setting, resolved, walked.schedule, walked.walks);
+  MOTLEY_ASSIGN_OR_RETURN(WalkedSchedule walked, ScheduleOf(resolved));
+  if (resolved.plan->training || !SumsInTurn(resolved.view)) return Simulate(setting, resolved, std::move(walked));
+  absl::StatusOr<SimulatedPrograms> behind = Simulate(setting, resolved, walked);
   for (PipelineSchedule& pipeline : walked.schedule.pipelines) pipeline.sums_at_once = true;
-  absl::StatusOr<SimulatedPrograms> at_once = Simulate(setting, resolved, std::move(walked.schedule), walked.walks);
+  absl::StatusOr<SimulatedPrograms> at_once = Simulate(setting, resolved, std::move(walked));
   if (!at_once.ok()) return behind;
   return !behind.ok() || at_once->timeline.end < behind->timeline.end ? at_once : behind;
 }

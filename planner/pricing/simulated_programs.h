@@ -13,17 +13,23 @@
 
 namespace motley::planner {
 
-struct SimulatedPrograms {
+struct WrittenPrograms {
   Schedule schedule;
   std::vector<Program> programs;
+};
+// With the plan's training schedule, else with one made for it. `resolved`: of a plan with its owned ranges. Errors of
+// MakeTrainingSchedule and LowerTraining.
+absl::StatusOr<WrittenPrograms> WritePrograms(const Setting& setting, const ResolvedPlan& resolved);
+
+struct SimulatedPrograms {
+  WrittenPrograms written;
   ProgramGraph priced;
   Timeline timeline;  // of its graph
 };
 
-// With the plan's training schedule, else with one made for it. Sums between pipelines that stand before what a stage gathers in
-// turn hide behind its compute, and keep it waiting for the slowest pipeline: where a schedule is made and stages have sums of
-// their own besides, both places are tried, and the step's shorter one is taken. `resolved`: of a plan with its owned ranges.
-// Errors of MakeTrainingSchedule, LowerTraining, GraphOfPrograms and Run.
+// The same programs, but for one thing. Sums between pipelines that stand before what a stage gathers in turn hide behind its
+// compute, and keep it waiting for the slowest pipeline: where a schedule is made and stages have sums of their own besides, both
+// places are tried, and the step's shorter one is taken. Errors of WritePrograms, GraphOfPrograms and Run.
 absl::StatusOr<SimulatedPrograms> SimulatePrograms(const Setting& setting, const ResolvedPlan& resolved);
 
 }  // namespace motley::planner

@@ -27,7 +27,7 @@ inline absl::StatusOr<Schedule> MakeTrainingSchedule(const Setting& setting, con
 inline absl::StatusOr<Schedule> PlacedSchedule(const Setting& setting, const Plan& plan) {
   MOTLEY_ASSIGN_OR_RETURN(const ResolvedPlan resolved, Resolve(setting, plan));
   MOTLEY_ASSIGN_OR_RETURN(SimulatedPrograms simulated, SimulatePrograms(setting, resolved));
-  return std::move(simulated.schedule);
+  return std::move(simulated.written.schedule);
 }
 
 // `plan` has its schedule.
@@ -45,8 +45,9 @@ inline absl::StatusOr<ProgramGraph> GraphOfPrograms(const Setting& setting, cons
 
 inline absl::StatusOr<std::vector<Program>> ScheduleAndLower(const Setting& setting, Plan plan) {
   MOTLEY_RETURN_IF_ERROR(ValidateForEngine(plan, setting.workload.model));
-  MOTLEY_ASSIGN_OR_RETURN(plan.training, PlacedSchedule(setting, plan));
-  return LowerTraining(setting, plan);
+  MOTLEY_ASSIGN_OR_RETURN(const ResolvedPlan resolved, Resolve(setting, plan));
+  MOTLEY_ASSIGN_OR_RETURN(SimulatedPrograms simulated, SimulatePrograms(setting, resolved));
+  return std::move(simulated.written.programs);
 }
 
 // `microbatches`: of the validation pass, by rank.

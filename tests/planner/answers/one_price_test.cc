@@ -11,6 +11,7 @@
 #include "planner/answers/runs_here.h"
 #include "planner/pricing/price.h"
 #include "planner/strategies/catalog.h"
+#include "planner/util/lack_of_memory.h"
 #include "planner/util/work_count.h"
 #include "tests/planner/lowering/lowering_fixture.h"
 #include "tests/planner/lowering/measured_passes.h"
@@ -201,6 +202,27 @@ TEST(OnePriceTest, WhatDoesNotRunIsPricedAsItWould) {
   EXPECT_EQ(priced->programs.size(), priced->task_of.size());
   EXPECT_FALSE(priced->programs.empty());
   EXPECT_EQ(FindRunsHere(*open, priced->plan).status.code(), absl::StatusCode::kUnimplemented);
+}
+
+// Asked without seconds: on cards of half the memory some do not.
+TEST(OnePriceTest, WhetherAPlanFitsIsAsThePriceCountsIt) {
+  RandomPlans random(28);
+  int fits = 0, lacks = 0;
+  while (fits + lacks < 200) {
+    auto open = random.NextSetting();
+    for (CardKind& kind : open->cluster.kinds) kind.memory_bytes /= 14;
+    Plan plan = random.Next(*open);
+    if (random.Below(2) == 0) MakeRunnable(&plan);
+    if (!Validate(plan, open->workload.model).ok()) continue;
+    const auto priced = Price(*open, plan);
+    ASSERT_TRUE(priced.ok()) << priced.status();
+    const absl::Status asked = FitsAsScheduled(*open, plan);
+    EXPECT_EQ(asked.ok(), priced->does_not_fit.empty()) << asked << ToText(plan);
+    if (!asked.ok()) EXPECT_EQ(LackingBytes(asked), priced->lacking_bytes);
+    ++(asked.ok() ? fits : lacks);
+  }
+  EXPECT_GT(fits, 20);
+  EXPECT_GT(lacks, 20);
 }
 
 // Of one price each of these is made once and carried.
