@@ -11,8 +11,8 @@ namespace motley::planner {
 
 absl::StatusOr<KeptPlan> KeptPlan::TakeFrom(const Setting& setting, bool finishes, Plan* plan) {
   KeptPlan kept;
-  kept.has_replicas_ = setting.request.keeps_replicas() && HasReplicas(*plan);
-  if (!kept.has_replicas_) ShareReplicas(plan);
+  if (!setting.request.keeps_replicas()) ShareReplicas(plan);
+  kept.has_replicas_ = HasReplicas(*plan);
   if (kept.has_replicas_ || (finishes && !setting.request.runnable)) kept.as_kept_ = *plan;
   if (!kept.has_replicas_) return kept;
   MOTLEY_ASSIGN_OR_RETURN(kept.view_, ViewOf(setting, *kept.as_kept_, {.merge = false, .assign_samples = false}));
