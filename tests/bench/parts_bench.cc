@@ -121,12 +121,12 @@ absl::Status AddLab(int number, const DrawnLab& lab, const std::vector<uint32_t>
   if (ratio > kSame) note = absl::StrCat("  BEATEN by ", NodesText(which, lab.nodes), ": ", best, " s");
   if (lab.runnable && whole.seconds < kNoPlan && !parts.empty()) {
     MOTLEY_ASSIGN_OR_RETURN(const auto open, SettingOf(lab, all, false));
-    MOTLEY_ASSIGN_OR_RETURN(const Answer idealised, Planned(*open));
+    MOTLEY_ASSIGN_OR_RETURN(const Answer open_plan, Planned(*open));
     MOTLEY_ASSIGN_OR_RETURN(const GivenPlan priced, PriceGivenPlan(*open, whole.plan));
     const double seconds = priced.evaluation.plan.predicted.step_seconds;
-    if (seconds < idealised.seconds * (1 - 1e-3)) {
+    if (seconds < open_plan.seconds * (1 - 1e-3)) {
       ++totals->open_faster;
-      absl::StrAppend(&note, "  RUNNABLE is faster without the flag: ", seconds, " s, found ", idealised.seconds, " s");
+      absl::StrAppend(&note, "  RUNNABLE is faster without the flag: ", seconds, " s, found ", open_plan.seconds, " s");
     }
   }
   if (totals->check) std::printf("%s parts of lab ", note.empty() ? "ok" : "FAIL");
