@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "planner/pricing/price.h"
 #include "planner/strategies/catalog.h"
 #include "tests/planner/best_of_all_plans.h"
 #include "tests/planner/offline_fixture.h"
@@ -108,7 +109,7 @@ TEST(AllPlans, NoStrategyIsBetter) {
       if (strategy.name == "auto") continue;  // chooses among shares between those of the grid
       const absl::StatusOr<Plan> plan = strategy.plan(*setting);
       if (!plan.ok()) continue;
-      const absl::StatusOr<Evaluation> evaluation = Evaluate(*setting, *plan);
+      const absl::StatusOr<Evaluation> evaluation = Price(*setting, *plan);
       ASSERT_TRUE(evaluation.ok()) << strategy.name << ": " << evaluation.status();
       if (!evaluation->does_not_fit.empty() || evaluation->plan.predicted.step_seconds >= fastest) continue;
       fastest = evaluation->plan.predicted.step_seconds;
