@@ -337,20 +337,6 @@ StagePlan ToStagePlan(const Setting& setting, const TurnChoice& choice, const St
   return stage;
 }
 
-std::vector<UnusedDevice> LeftOut(const Setting& setting, const TurnChoice& choice) {
-  std::vector<bool> used(static_cast<size_t>(setting.num_devices()), false);
-  for (const std::vector<int>& group : choice.groups) {
-    for (const int device : group) used[device] = true;
-  }
-  std::vector<UnusedDevice> unused;
-  for (size_t d = 0; d < used.size(); ++d) {
-    if (!used[d])
-      unused.push_back(
-          {setting.cluster.devices[d].id, "the step is shorter without: its links or memory would hold the others back"});
-  }
-  return unused;
-}
-
 }  // namespace
 
 std::vector<int64_t> InFlightOf(const TurnChoice& choice) {
@@ -401,7 +387,7 @@ absl::StatusOr<Plan> PlanTurns(const Setting& setting, const TurnChoice& choice)
     if (costs[s].InFlight() > own) plan.pipelines[0].stages.back().in_flight = costs[s].InFlight();
   }
   AssignLayers(counts, 1, &plan.pipelines[0]);
-  plan.unused = LeftOut(setting, choice);
+  plan.unused = DevicesBeside(setting, plan, "the step is shorter without: its links or memory would hold the others back");
   return plan;
 }
 

@@ -1,5 +1,9 @@
 #include "planner/setting/blank_plan.h"
 
+#include <set>
+
+#include "planner/plan/each_rank.h"
+
 namespace motley::planner {
 
 Plan BlankPlan(const Setting& setting, const std::string& strategy, ScheduleFamily schedule) {
@@ -13,6 +17,16 @@ Plan BlankPlan(const Setting& setting, const std::string& strategy, ScheduleFami
   plan.cluster_file = setting.cluster.file;
   plan.model = setting.workload.model_name;
   return plan;
+}
+
+std::vector<UnusedDevice> DevicesBeside(const Setting& setting, const Plan& plan, const std::string& because) {
+  std::set<DeviceId> used;
+  ForEachRank(plan, [&used](const RankPlan& rank) { used.insert(rank.device); });
+  std::vector<UnusedDevice> beside;
+  for (const ClusterDevice& device : setting.cluster.devices) {
+    if (!used.contains(device.id)) beside.push_back({device.id, because});
+  }
+  return beside;
 }
 
 }  // namespace motley::planner

@@ -1,7 +1,8 @@
-// How every strategy's plan begins.
+// How every strategy's plan begins, and what it says of devices that it does not take.
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "planner/plan/plan.h"
 #include "planner/setting/setting.h"
@@ -10,5 +11,8 @@ namespace motley::planner {
 
 // Says who made it and what for; no pipelines, no unused devices yet.
 Plan BlankPlan(const Setting& setting, const std::string& strategy, ScheduleFamily schedule);
+
+// The setting's devices that no rank of the plan's is on, each for this reason.
+std::vector<UnusedDevice> DevicesBeside(const Setting& setting, const Plan& plan, const std::string& because);
 
 }  // namespace motley::planner

@@ -1,7 +1,6 @@
 #include "planner/strategies/one_stage.h"
 
 #include <algorithm>
-#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "planner/setting/blank_plan.h"
@@ -26,15 +25,10 @@ Plan OneStagePlan(const Setting& setting, const std::string& strategy, ScheduleF
   for (int64_t first = 0; first < layers; first += layers_per_ministage) {
     stage.ministages.push_back({first, std::min(layers, first + layers_per_ministage) - 1});
   }
-  std::set<std::string> used;
-  for (const UnitPlan& unit : stage.units) {
-    for (const RankPlan& rank : unit.ranks) used.insert(rank.device.value());
-  }
-  plan.unused = setting.excluded;
-  for (const ClusterDevice& device : setting.cluster.devices) {
-    if (!used.contains(device.id.value())) plan.unused.push_back({device.id, because});
-  }
   plan.pipelines.push_back({{std::move(stage)}});
+  plan.unused = setting.excluded;
+  const std::vector<UnusedDevice> beside = DevicesBeside(setting, plan, because);
+  plan.unused.insert(plan.unused.end(), beside.begin(), beside.end());
   return plan;
 }
 

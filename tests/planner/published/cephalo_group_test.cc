@@ -2,22 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include <numeric>
-
 #include "tests/planner/offline_fixture.h"
+#include "tests/planner/split/whole_model.h"
 
 namespace motley::planner {
 namespace {
-
-GroupQuestion WholeModel(const Setting& setting) {
-  GroupQuestion question;
-  question.devices.resize(static_cast<size_t>(setting.num_devices()));
-  std::iota(question.devices.begin(), question.devices.end(), 0);
-  question.batch = setting.workload.global_batch;
-  question.layers = setting.workload.model.num_layers;
-  question.embedding = question.head = true;
-  return question;
-}
 
 TEST(CephaloGroupTest, EveryDeviceComputesAndRecomputes) {
   const auto setting = MakeSetting(SmallWorkload(8));

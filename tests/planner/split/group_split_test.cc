@@ -1,28 +1,17 @@
 #include "planner/split/group_split.h"
 
-#include <numeric>
-
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "planner/costs/memory_model.h"
 #include "planner/split/group_tables.h"
 #include "tests/planner/lowering/lowering_fixture.h"
 #include "tests/planner/offline_fixture.h"
+#include "tests/planner/split/whole_model.h"
 
 namespace motley::planner {
 namespace {
 
 using ::testing::HasSubstr;
-
-GroupQuestion WholeModel(const Setting& setting) {
-  GroupQuestion question;
-  question.devices.resize(static_cast<size_t>(setting.num_devices()));
-  std::iota(question.devices.begin(), question.devices.end(), 0);
-  question.batch = setting.workload.global_batch;
-  question.layers = setting.workload.model.num_layers;
-  question.embedding = question.head = true;
-  return question;
-}
 
 int64_t PeakOf(const Setting& setting, const GroupQuestion& question, const GroupMember& member) {
   const RankDuty duty = DutyOf(setting, question, member.device, member.share, member.recompute.all());
