@@ -22,6 +22,7 @@ std::vector<Action> Pass(const StagePlace& place, ActionKind kind) {
   std::vector<int32_t> virtual_stages = place.virtual_stages;
   if (kind != ActionKind::kForward) std::reverse(virtual_stages.begin(), virtual_stages.end());
   std::vector<Action> actions;
+  actions.reserve(virtual_stages.size() * static_cast<size_t>(place.rounds));
   for (int64_t first = 0; first < place.rounds; first += place.num_stages) {
     const int64_t last = std::min(place.rounds, first + place.num_stages);
     for (const int32_t v : virtual_stages) {
@@ -46,6 +47,7 @@ std::vector<Action> Alternating(const StagePlace& place, const ScheduleTraits& t
   const auto limit = static_cast<size_t>(std::max(least, place.limit));
   const auto delay = static_cast<size_t>(std::min(place.index, place.rounds));
   std::vector<Action> actions;
+  actions.reserve((splits ? 3 : 2) * forwards.size());
   size_t next = 0, weights = 0;
   const auto add_weights = [&] {
     Action action = backwards[weights++];

@@ -17,6 +17,7 @@ struct StagePlace {
   // Forwards without their backward (a virtual stage's of a microbatch is one) that come before the next backward; no fewer than
   // the first backward needs.
   int64_t limit = 0;
+  bool operator==(const StagePlace&) const = default;
 };
 
 // Training: every virtual stage's forward and backward of every round, once each.

@@ -303,25 +303,14 @@ class Walker {
 
   void AddAhead(size_t s, PipelineWalk* walk) {
     const Stage& stage = stages_[s];
-    const std::vector<Action>& actions = Of(s).actions;
-    const size_t at = stage.over;  // the first action that not all have done
-    if (at >= actions.size() || actions[at].kind == ActionKind::kForward) return;
-    const auto next = std::find_if(actions.begin() + static_cast<std::ptrdiff_t>(at), actions.end(),
-                                   [](const Action& action) { return action.kind == ActionKind::kForward; });
-    if (next == actions.end()) return;
-    const auto forward = static_cast<size_t>(next - actions.begin());
+    const std::optional<ForwardAhead> ahead = ForwardBehind(Of(s).actions, stage.over);  // the first that not all have done
+    if (!ahead) return;
     for (size_t m = 0; m < stage.members.size(); ++m) {
       for (const Item& item : stage.members[m].items) {
-        if (item.action == forward && ArrivalOf(s, m, item)->missing > 0) return;
+        if (item.action == ahead->action && ArrivalOf(s, m, item)->missing > 0) return;
       }
     }
-    int64_t in_flight = 0;
-    for (size_t a = 0; a < at; ++a) in_flight += InFlightBy(actions[a]);
-    walk->could_run_ahead.push_back({s, in_flight + InFlightBy(actions[forward])});
-  }
-  static int64_t InFlightBy(const Action& action) {
-    if (action.kind == ActionKind::kWeightGradient) return 0;
-    return (action.kind == ActionKind::kForward ? 1 : -1) * (action.last - action.first);
+    walk->could_run_ahead.push_back({s, ahead->in_flight});
   }
 
   const PipelinePlan& plan_;
@@ -334,7 +323,22 @@ class Walker {
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue_;
 };
 
+int64_t InFlightBy(const Action& action) {
+  if (action.kind == ActionKind::kWeightGradient) return 0;
+  return (action.kind == ActionKind::kForward ? 1 : -1) * (action.last - action.first);
+}
+
 }  // namespace
+
+std::optional<ForwardAhead> ForwardBehind(const std::vector<Action>& actions, size_t at) {
+  if (at >= actions.size() || actions[at].kind == ActionKind::kForward) return std::nullopt;
+  ForwardAhead ahead{at, 0};
+  while (ahead.action < actions.size() && actions[ahead.action].kind != ActionKind::kForward) ++ahead.action;
+  if (ahead.action == actions.size()) return std::nullopt;
+  for (size_t a = 0; a < at; ++a) ahead.in_flight += InFlightBy(actions[a]);
+  ahead.in_flight += InFlightBy(actions[ahead.action]);
+  return ahead;
+}
 
 PipelineWalk WalkSchedule(const PipelinePlan& plan, const PipelineSchedule& schedule, bool training) {
   ++WorkOfThread().walks;

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -58,6 +59,13 @@ struct PipelineWalk {
   };
   std::vector<Ahead> could_run_ahead;
 };
+
+// The next forward of a stage that stands before a backward, and the forwards without backward that it would then have.
+struct ForwardAhead {
+  size_t action = 0;
+  int64_t in_flight = 0;
+};
+std::optional<ForwardAhead> ForwardBehind(const std::vector<Action>& actions, size_t at);
 
 // `pipeline` of `plan`, with a schedule that fits it (ValidateSchedule's rules but the last).
 PipelineWalk WalkSchedule(const PipelinePlan& plan, const PipelineSchedule& schedule, bool training);
