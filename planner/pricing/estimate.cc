@@ -1,8 +1,7 @@
 // EstimatePlan (evaluate.h): seconds of a plan without a graph. Layered and GPipe follow the stages' chunks forward, then
-// backward (estimate_passes.h); 1F1B and zero bubble follow passes round by round (estimate_turns.h); others are a formula of the
-// longest stage. docs/inside/simulator.md, "Estimator", has all and their distance from the simulator.
+// backward (estimate_passes.h); other schedules are walked through in their own order (estimate_walk.h).
+// docs/inside/simulator.md, "Estimator", has all and their distance from the simulator.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <vector>
 
@@ -13,8 +12,9 @@
 #include "planner/pricing/estimate_borders.h"
 #include "planner/pricing/estimate_passes.h"
 #include "planner/pricing/estimate_stage.h"
-#include "planner/pricing/estimate_turns.h"
+#include "planner/pricing/estimate_walk.h"
 #include "planner/pricing/evaluate.h"
+#include "planner/scheduling/stage_orders.h"
 
 namespace motley::planner {
 namespace {
@@ -28,12 +28,7 @@ class Estimator {
     AddTied();
     borders_ = BordersOf(setting_, view_);
     QuickPrice price;
-    const bool passes = TraitsOf(view_.schedule).keeps_all;
-    for (const PipelineView& pipeline : view_.pipelines) {
-      price.step_seconds =
-          std::max(price.step_seconds,
-                   passes ? EndOfPasses(setting_, view_, pipeline, stages_, borders_) + tied_sum_seconds_ : InTurn(pipeline));
-    }
+    for (size_t p = 0; p < view_.pipelines.size(); ++p) price.step_seconds = std::max(price.step_seconds, EndOf(p));
     // No step is shorter than its fullest link, which idles until the first microbatch has come through.
     if (borders_.fullest_seconds > 0) price.step_seconds = std::max(price.step_seconds, borders_.fullest_seconds + FillSeconds());
     price.step_seconds += AcrossSeconds() + AfterSeconds();
@@ -54,21 +49,11 @@ class Estimator {
     return worst;
   }
 
-  // One microbatch from stage to stage.
-  double SendSeconds(int from, int to) const {
-    if (from == to) return 0;
-    const auto device = [this](int stage) { return view_.ranks[view_.stages[stage].first_rank].device; };
-    const double samples = std::min(At(from).first_samples, At(to).first_samples);
-    return links_.SecondsAlone(
-        links_.PointToPoint(device(from), device(to), static_cast<double>(setting_.costs.BoundaryBytes(samples))));
-  }
-
   void AddTied();
   double FillSeconds() const;
-  double InTurn(const PipelineView& pipeline);
-  TurnStage TurnOf(size_t index) const;
-  double LongestStage(const PipelineView& pipeline) const;
-  double FilledStage(const PipelineView& pipeline) const;
+  double EndOf(size_t index);
+  TimedPipeline Timed(size_t index) const;
+  static TimedPass PassOf(const StageEstimate& stage, size_t chunk);
   double AcrossSeconds(int s, Collective collective, int zero_stage) const;
   double AcrossSeconds() const;
   double AfterSeconds() const;
@@ -79,7 +64,7 @@ class Estimator {
   std::vector<StageEstimate> stages_;
   double tied_sum_seconds_ = 0;  // behind both ends of a pipeline that is alone: the table's gradients
   Borders borders_;
-  std::vector<TurnStage> turns_;  // of the last pipeline, and their ends: pipelines that are alike follow each other
+  TimedPipeline timed_;  // the last one, and its ends: pipelines that are alike follow each other
   std::vector<double> ends_;
 };
 
@@ -104,12 +89,14 @@ void Estimator::AddTied() {
 // The first microbatch's way forward through the quickest pipeline.
 double Estimator::FillSeconds() const {
   double least = INFINITY;
-  for (const PipelineView& pipeline : view_.pipelines) {
+  for (size_t p = 0; p < view_.pipelines.size(); ++p) {
+    const PipelineView& pipeline = view_.pipelines[p];
     double seconds = 0;
-    for (int s = 0; s < pipeline.num_stages; ++s) {
-      const StageEstimate& stage = At(pipeline.first_stage + s);
-      for (const ChunkSeconds& chunk : stage.forward) seconds += chunk.first;
-      if (s + 1 < pipeline.num_stages) seconds += SendSeconds(pipeline.first_stage + s, pipeline.first_stage + s + 1);
+    for (int s = pipeline.first_stage; s < pipeline.first_stage + pipeline.num_stages; ++s) {
+      for (const ChunkSeconds& chunk : At(s).forward) seconds += chunk.first;
+    }
+    for (size_t e = 0; e + 1 < pipeline.elements.size(); ++e) {
+      seconds += borders_.behind[p][e].Of(At(pipeline.elements[e].stage).rounds);
     }
     least = std::min(least, seconds);
   }
@@ -117,100 +104,50 @@ double Estimator::FillSeconds() const {
 }
 
 // The stage that ends last, with what follows its last backward.
-double Estimator::InTurn(const PipelineView& pipeline) {
-  if (TraitsOf(view_.schedule).fixed_order && pipeline.num_stages > 1) return FilledStage(pipeline) + tied_sum_seconds_;
-  if (pipeline.elements.size() > static_cast<size_t>(pipeline.num_stages)) return LongestStage(pipeline) + tied_sum_seconds_;
-  std::vector<TurnStage> turns;
-  for (int s = 0; s < pipeline.num_stages; ++s) turns.push_back(TurnOf(static_cast<size_t>(pipeline.first_stage + s)));
-  if (turns != turns_) ends_ = EndsOfTurns(turns);
-  turns_ = std::move(turns);
+double Estimator::EndOf(size_t index) {
+  const PipelineView& pipeline = view_.pipelines[index];
+  if (TraitsOf(view_.schedule).keeps_all) return EndOfPasses(pipeline, stages_, borders_.behind[index]) + tied_sum_seconds_;
+  TimedPipeline timed = Timed(index);
+  if (timed != timed_) ends_ = EndsOfWalk(view_.schedule, timed);
+  timed_ = std::move(timed);
   double longest = 0;
-  for (size_t s = 0; s < ends_.size(); ++s) {
-    const StageEstimate& stage = stages_[static_cast<size_t>(pipeline.first_stage) + s];
+  for (int s = 0; s < pipeline.num_stages; ++s) {
+    const StageEstimate& stage = At(pipeline.first_stage + s);
     longest = std::max(longest, ends_[s] + Unhidden(stage.reduce_all, stage.backward.back().last));
-    if (s == 0 || s + 1 == ends_.size()) longest = std::max(longest, ends_[s] + tied_sum_seconds_);
+  }
+  for (const int end : {pipeline.embedding_stage(), pipeline.head_stage()}) {
+    longest = std::max(longest, ends_[end - pipeline.first_stage] + tied_sum_seconds_);
   }
   return longest;
 }
 
-TurnStage Estimator::TurnOf(size_t index) const {
-  const StageEstimate& stage = stages_[index];
-  TurnStage turn;
-  turn.rounds = std::max<int64_t>(1, stage.rounds);
-  turn.in_flight = MostInFlight(view_, view_.stages[index], turn.rounds);
-  double forward = 0, backward = 0, recompute = 0;
-  for (const ChunkSeconds& chunk : stage.forward) forward += chunk.all / static_cast<double>(turn.rounds);
-  for (const ChunkSeconds& chunk : stage.backward) backward += chunk.all / static_cast<double>(turn.rounds);
-  for (const ActorSeconds& actor : stage.actors) recompute = std::max(recompute, actor.passes.front().recompute);
-  turn.forward_seconds = forward;
-  turn.backward_seconds = recompute + stage.input_part * (backward - recompute);
-  turn.ahead_seconds = recompute * stage.PartAhead(0, false);
-  turn.weight_seconds = (1 - stage.input_part) * (backward - recompute);
-  turn.weight_delay = WeightsPutOff(view_.schedule, view_.stages[index].index);
-  turn.start_seconds = stage.start_seconds;
-  turn.border_seconds = borders_.seconds[index];
-  turn.border_latency_seconds = borders_.latency_seconds[index];
-  return turn;
+TimedPipeline Estimator::Timed(size_t index) const {
+  const PipelineView& pipeline = view_.pipelines[index];
+  TimedPipeline timed = {StagePlaces(view_, pipeline), {}, {}};
+  for (int s = 0; s < pipeline.num_stages; ++s) timed.start_seconds.push_back(At(pipeline.first_stage + s).start_seconds);
+  std::vector<size_t> next(timed.places.size(), 0);  // chunk
+  for (size_t e = 0; e < pipeline.elements.size(); ++e) {
+    const int s = pipeline.elements[e].stage;
+    TimedPass& pass = timed.passes.emplace_back(PassOf(At(s), next[s - pipeline.first_stage]++));
+    pass.part = static_cast<double>(pipeline.elements[e].layers) / static_cast<double>(view_.stages[s].layers);
+    pass.border = borders_.behind[index][e];
+  }
+  return timed;
 }
 
-// Interleaved: the stage whose work, with what it waits for before, at the turn and after, takes longest.
-double Estimator::LongestStage(const PipelineView& pipeline) const {
-  struct Sums {
-    double forward = 0, backward = 0, all = 0, last = 0, rounds = 0, chunks = 1;
-  };
-  const size_t n = static_cast<size_t>(pipeline.num_stages);
-  std::vector<Sums> sums(n);
-  std::vector<double> hop(n, 0);  // to the next stage
-  for (size_t i = 0; i < n; ++i) {
-    const int stage = pipeline.first_stage + static_cast<int>(i);
-    for (size_t c = 0; c < At(stage).forward.size(); ++c) {
-      sums[i].forward += At(stage).forward[c].first;
-      sums[i].backward += At(stage).backward[c].first;
-      sums[i].last += At(stage).backward[c].last;
-      sums[i].all += At(stage).forward[c].all + At(stage).backward[c].all;
-    }
-    sums[i].rounds = static_cast<double>(At(stage).rounds);
-    sums[i].chunks = static_cast<double>(At(stage).forward.size());
-    if (i + 1 < n) hop[i] = SendSeconds(stage, stage + 1);
+TimedPass Estimator::PassOf(const StageEstimate& stage, size_t chunk) {
+  const auto rounds = static_cast<double>(std::max<int64_t>(1, stage.rounds));
+  const double backward = stage.backward[chunk].all / rounds;
+  double recompute = 0;
+  for (const ActorSeconds& actor : stage.actors) {
+    recompute = std::max(recompute, actor.passes[chunk * actor.runs.size()].recompute);
   }
-  double longest = 0;
-  for (size_t j = 0; j < n; ++j) {
-    const Sums& own = sums[j];
-    double before = 0, after = 0;
-    for (size_t i = 0; i < n; ++i) {
-      if (i == j) continue;
-      (i < j ? before : after) += (sums[i].forward + sums[i].backward) / sums[i].chunks + 2 * hop[i < j ? i : i - 1];
-    }
-    const double depth = static_cast<double>(n - j), warm = std::min(own.rounds, depth) - 1;
-    double wait = std::max(0.0, after - warm * own.forward / own.chunks);  // at the turn
-    // After the last forward, where there is one after the turn.
-    if (own.rounds > depth) wait += std::max(0.0, after - warm * own.backward / own.chunks);
-    const StageEstimate& stage = At(pipeline.first_stage + static_cast<int>(j));
-    longest = std::max(longest, std::max(before, stage.start_seconds) + own.all + wait + Unhidden(stage.reduce_all, own.last));
-  }
-  return longest;
-}
-
-// ZB-V. Many microbatches: no bubble but the fill, so the stage whose work, from when its first one has come, takes longest. Few:
-// each stage goes through them at the pace of forwards and input gradients, behind the first one's way down, up and back.
-double Estimator::FilledStage(const PipelineView& pipeline) const {
-  double filled = 0, fill = 0, way = 0, rest = 0;
-  for (int s = pipeline.first_stage; s < pipeline.first_stage + pipeline.num_stages; ++s) {
-    const StageEstimate& stage = At(s);
-    const double hop = s > pipeline.first_stage ? SendSeconds(s - 1, s) : 0;
-    double forward = 0, backward = 0;
-    for (const ChunkSeconds& chunk : stage.forward) forward += chunk.all;
-    for (const ChunkSeconds& chunk : stage.backward) backward += chunk.all;
-    const double tail = Unhidden(stage.reduce_all, stage.backward.back().last);
-    const double rounds = static_cast<double>(std::max<int64_t>(1, stage.rounds));
-    const double inputs = stage.input_part * backward, round = (forward + inputs) / rounds;
-    fill = std::max(fill + hop, stage.start_seconds);
-    filled = std::max(filled, fill + forward + backward + tail);
-    fill += stage.forward.front().first;
-    way += round + 4 * hop + (s == pipeline.first_stage ? stage.start_seconds : 0);
-    rest = std::max(rest, (rounds - 1) * round + (backward - inputs) / rounds + tail);
-  }
-  return std::max(filled, way + rest);
+  TimedPass pass;
+  pass.forward_seconds = stage.forward[chunk].all / rounds;
+  pass.backward_seconds = recompute + stage.input_part * (backward - recompute);
+  pass.ahead_seconds = recompute * stage.PartAhead(chunk, false);
+  pass.weight_seconds = (1 - stage.input_part) * (backward - recompute);
+  return pass;
 }
 
 // Of the first pipeline's stage with those of the others that lie at the same depth. `zero_stage`: from which ranks keep shards.

@@ -35,8 +35,6 @@ class BorderLoads {
       : setting_(setting), view_(view), loads_(static_cast<size_t>(setting.links.num_resources()), 0) {}
 
   Borders Sum() {
-    borders_.seconds.assign(view_.stages.size(), 0);
-    borders_.latency_seconds.assign(view_.stages.size(), 0);
     for (const PipelineView& pipeline : view_.pipelines) AddPipeline(pipeline);
     for (size_t r = 0; r < loads_.size(); ++r) {
       if (loads_[r] > 0)
@@ -47,6 +45,7 @@ class BorderLoads {
 
  private:
   void AddPipeline(const PipelineView& pipeline) {
+    std::vector<Border>& behind = borders_.behind.emplace_back(pipeline.elements.size());
     if (pipeline.num_stages < 2) return;
     std::vector<std::vector<BorderPart>> parts;
     for (int s = 0; s < pipeline.num_stages; ++s) {
@@ -57,12 +56,12 @@ class BorderLoads {
     };
     for (size_t e = 0; e + 1 < pipeline.elements.size(); ++e) {
       const Element &from = pipeline.elements[e], &to = pipeline.elements[e + 1];
-      if (from.stage != to.stage) Add(static_cast<size_t>(from.stage), at(from), at(to));
+      if (from.stage != to.stage) behind[e] = Add(at(from), at(to));
     }
   }
 
   // Forward one way, the gradients the other.
-  void Add(size_t stage, const std::vector<BorderPart>& from, const std::vector<BorderPart>& to) {
+  Border Add(const std::vector<BorderPart>& from, const std::vector<BorderPart>& to) {
     std::vector<Flow> flows;
     for (size_t i = 0, j = 0; i < from.size() && j < to.size();) {
       const int64_t samples = std::min(from[i].end, to[j].end) - std::max(from[i].begin, to[j].begin);
@@ -75,8 +74,7 @@ class BorderLoads {
       ++(from[i].end <= to[j].end ? i : j);
     }
     const Flow together = Links::Together(flows);
-    borders_.latency_seconds[stage] = together.latency_seconds;
-    borders_.seconds[stage] = setting_.links.SecondsAlone(together) - together.latency_seconds;
+    return {setting_.links.SecondsAlone(together) - together.latency_seconds, together.latency_seconds};
   }
 
   void Load(const Flow& flow) {

@@ -2,6 +2,8 @@
 // pipelines that share a network card.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <vector>
 
 #include "planner/setting/setting.h"
@@ -9,10 +11,18 @@
 
 namespace motley::planner {
 
+// Between a virtual stage and the next: the whole batch one way, nothing else on the links, and what each transfer adds. 0 where
+// nothing passes: they are the same stage's, or there is no next.
+struct Border {
+  double seconds = 0, latency_seconds = 0;
+  // A round's.
+  double Of(int64_t rounds) const { return seconds / static_cast<double>(std::max<int64_t>(1, rounds)) + latency_seconds; }
+  bool operator==(const Border&) const = default;
+};
+
 // A unit exchanges samples with the units of the neighbouring stage that stand at the same part of the batch.
 struct Borders {
-  // By stage of the view: the whole batch from it to the next stage, one way, nothing else on the links; 0 for a pipeline's last.
-  std::vector<double> seconds, latency_seconds;
+  std::vector<std::vector<Border>> behind;  // by pipeline, element
   // Of the fullest link, for all activations and their gradients of all borders and pipelines together.
   double fullest_seconds = 0;
 };

@@ -23,7 +23,7 @@ struct Slot {
 };
 
 // A border, as one of its senders sees it: a transfer after the other.
-struct Border {
+struct Sending {
   double seconds_per_sample = 0, latency_seconds = 0;  // of the sender's own
 };
 
@@ -43,7 +43,7 @@ class StagePasses {
   double end() const { return std::max(compute_end(), lane_) + stage_.last_step; }
 
   // `from`, `to`: what comes over the border before it and goes over the one behind it, where there is one.
-  void Forward(size_t c, const Arrivals* from, const Border& border, Arrivals* to) {
+  void Forward(size_t c, const Arrivals* from, const Sending& border, Arrivals* to) {
     const double exposed = in_turn() ? (1 - stage_.hidden) * stage_.gather_seconds[c] : 0;
     Begin(exposed, in_turn() ? gathered_[c] : 0);
     Pass(c, false, from, border, to);
@@ -53,7 +53,7 @@ class StagePasses {
     if (!(keeps() && c == 0)) Gather(c + 2);
   }
 
-  void Backward(size_t c, const Arrivals* from, const Border& border, Arrivals* to) {
+  void Backward(size_t c, const Arrivals* from, const Sending& border, Arrivals* to) {
     const double exposed = in_turn() && !StaysAtTurn(c) ? (1 - stage_.hidden) * stage_.gather_seconds[c] : 0;
     if (stage_.copies() && c + 1 == chunks()) Begin(0, copy_ + CopySeconds(c, false));
     Begin(exposed, std::max(in_turn() ? gathered_[c] : 0, reduced_[Buffer(c)]));
@@ -125,7 +125,7 @@ class StagePasses {
   }
   void Together(double seconds) { std::fill(free_.begin(), free_.end(), compute_end() + seconds); }
 
-  void Pass(size_t c, bool backward, const Arrivals* from, const Border& border, Arrivals* to) {
+  void Pass(size_t c, bool backward, const Arrivals* from, const Sending& border, Arrivals* to) {
     if (from == nullptr && to == nullptr) {
       if (stage_.in_step[backward]) return Together((backward ? stage_.backward : stage_.forward)[c].all);
       for (size_t a = 0; a < free_.size(); ++a) {
@@ -191,8 +191,7 @@ class StagePasses {
 
 }  // namespace
 
-double EndOfPasses(const Setting& setting, const PlanView& view, const PipelineView& pipeline,
-                   const std::vector<StageEstimate>& stages, const Borders& borders) {
+double EndOfPasses(const PipelineView& pipeline, const std::vector<StageEstimate>& stages, const std::vector<Border>& borders) {
   std::vector<StagePasses> passes;
   std::vector<size_t> next(static_cast<size_t>(pipeline.num_stages), 0);  // chunk of each stage
   for (int s = 0; s < pipeline.num_stages; ++s) {
@@ -201,32 +200,28 @@ double EndOfPasses(const Setting& setting, const PlanView& view, const PipelineV
   const std::vector<Element>& elements = pipeline.elements;
   // Between an element and the next, out of `stage`.
   const auto border_of = [&](size_t e, size_t i) {
-    const auto s = static_cast<size_t>(elements[e].stage);
-    return Border{borders.seconds[s] / passes[i].MostOfAUnit(), borders.latency_seconds[s]};
+    return Sending{borders[e].seconds / passes[i].MostOfAUnit(), borders[e].latency_seconds};
   };
   Arrivals arrivals, departures;
-  for (size_t e = 0; e < elements.size(); ++e) {
-    const size_t i = static_cast<size_t>(elements[e].stage - pipeline.first_stage);
-    const bool comes = e > 0 && elements[e - 1].stage != elements[e].stage;
-    const bool goes = e + 1 < elements.size() && elements[e + 1].stage != elements[e].stage;
-    const std::vector<Chunk>& chunks = stages[elements[e].stage].work.chunks;
-    const Border border = goes ? border_of(e, i) : Border{};
-    for (size_t& c = next[i]; c < chunks.size() && chunks[c].element == static_cast<int>(e); ++c)
-      passes[i].Forward(c, comes && chunks[c].first ? &arrivals : nullptr, border,
-                        goes && chunks[c].last ? &departures : nullptr);
-    std::swap(arrivals, departures);
-  }
-  for (size_t e = elements.size(); e-- > 0;) {
-    const size_t i = static_cast<size_t>(elements[e].stage - pipeline.first_stage);
-    const bool comes = e + 1 < elements.size() && elements[e + 1].stage != elements[e].stage;
-    const bool goes = e > 0 && elements[e - 1].stage != elements[e].stage;
-    const std::vector<Chunk>& chunks = stages[elements[e].stage].work.chunks;
-    const Border border = goes ? border_of(e - 1, i) : Border{};
-    for (size_t& c = next[i]; c > 0 && chunks[c - 1].element == static_cast<int>(e); --c) {
-      passes[i].Backward(c - 1, comes && chunks[c - 1].last ? &arrivals : nullptr, border,
-                         goes && chunks[c - 1].first ? &departures : nullptr);
+  for (const bool backward : {false, true}) {
+    for (size_t k = 0; k < elements.size(); ++k) {
+      const size_t e = backward ? elements.size() - 1 - k : k, before = backward ? e + 1 : e - 1,
+                   behind = backward ? e - 1 : e + 1;
+      const auto other = [&](size_t at) { return at < elements.size() && elements[at].stage != elements[e].stage; };
+      const bool comes = other(before), goes = other(behind);
+      const auto i = static_cast<size_t>(elements[e].stage - pipeline.first_stage);
+      const std::vector<Chunk>& chunks = stages[elements[e].stage].work.chunks;
+      const Sending border = goes ? border_of(std::min(e, behind), i) : Sending{};
+      const auto pass = [&](size_t c) {
+        const Arrivals* from = comes && (backward ? chunks[c].last : chunks[c].first) ? &arrivals : nullptr;
+        Arrivals* to = goes && (backward ? chunks[c].first : chunks[c].last) ? &departures : nullptr;
+        backward ? passes[i].Backward(c, from, border, to) : passes[i].Forward(c, from, border, to);
+      };
+      size_t& c = next[i];
+      for (; !backward && c < chunks.size() && chunks[c].element == static_cast<int>(e); ++c) pass(c);
+      for (; backward && c > 0 && chunks[c - 1].element == static_cast<int>(e); --c) pass(c - 1);
+      std::swap(arrivals, departures);
     }
-    std::swap(arrivals, departures);
   }
   double end = 0;
   for (const StagePasses& stage : passes) end = std::max(end, stage.end());

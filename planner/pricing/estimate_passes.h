@@ -6,15 +6,13 @@
 
 #include "planner/pricing/estimate_borders.h"
 #include "planner/pricing/estimate_stage.h"
-#include "planner/setting/setting.h"
 #include "planner/view/plan_view.h"
 
 namespace motley::planner {
 
 // When the pipeline's last stage has ended its last backward and reduction. Follows each actor's microbatches at the stages'
-// borders, each microbatch when its samples have come. `stages`, `borders`: of the view, whose samples are assigned. O(actors x
-// microbatches x ministages).
-double EndOfPasses(const Setting& setting, const PlanView& view, const PipelineView& pipeline,
-                   const std::vector<StageEstimate>& stages, const Borders& borders);
+// borders, each microbatch when its samples have come. `stages`: of the view, whose samples are assigned; `borders`: of the
+// pipeline. O(actors x microbatches x ministages).
+double EndOfPasses(const PipelineView& pipeline, const std::vector<StageEstimate>& stages, const std::vector<Border>& borders);
 
 }  // namespace motley::planner

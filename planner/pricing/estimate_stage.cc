@@ -45,7 +45,6 @@ class StageEstimator {
 
   StageEstimate Estimate() {
     estimate_.work = WorkOf(view_, index_, setting_.workload.model.tie_embeddings);
-    estimate_.first_samples = INFINITY;
     for (const int a : stage_.actors) AddActor(static_cast<size_t>(a));
     if (splits_backward_) estimate_.input_part = InputPart();
     AddCopies();
@@ -189,8 +188,6 @@ class StageEstimator {
       if (seconds.runs.empty() || seconds.runs.back().samples != m) seconds.runs.push_back({m, 0});
       ++seconds.runs.back().count;
     }
-    for (const MicrobatchRun& run : seconds.runs)
-      estimate_.first_samples = std::min(estimate_.first_samples, static_cast<double>(run.samples * actor.units()));
   }
 
   // Where parameters come for every microbatch, its compute can be no shorter than its transfers.

@@ -55,8 +55,7 @@ struct StageEstimate {
   bool in_step[2] = {false, false};  // forward, backward: ranks meet in every round
   // Of ministages that step in turn, behind their own reductions: the last one's.
   double last_step = 0;
-  double first_samples = 0;  // of the smallest microbatch
-  double hidden = 1;         // of its collectives: Links::HiddenPart
+  double hidden = 1;  // of its collectives: Links::HiddenPart
   // Blocks of layers that a backward computes one by one (model_blocks.h): usually, and in the last round. Only the first one's
   // recomputation does not wait for the gradient that comes.
   int64_t blocks = 1, last_blocks = 1;
