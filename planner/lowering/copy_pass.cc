@@ -106,10 +106,14 @@ class CopyPass {
   }
   // A layer of a tensor-parallel unit goes forward in two, of which the second needs the input, too.
   static bool IsLastForward(const Forward& op) { return op.segment != UnitSegment::kAttention; }
-  // A layer of a tensor-parallel unit goes back in two.
+  // And goes back in two, the last of which needs the input.
   template <typename Op>
   static bool IsFirstBackward(const Op& op) {
-    return op.segment != UnitSegment::kAttention;
+    return op.segment != UnitSegment::kAttention && op.segment != UnitSegment::kLogits;
+  }
+  template <typename Op>
+  static bool IsLastBackward(const Op& op) {
+    return op.segment != UnitSegment::kMlp && op.segment != UnitSegment::kLoss;
   }
   // Where forwards and backwards alternate, the next one's forward may be still to come.
   void PrefetchInputs() {
@@ -141,7 +145,7 @@ class CopyPass {
   void AddBackward(const Op& op) {
     PrefetchInputs();
     Add(op);
-    if (IsFirstBackward(op)) ++backwards_;
+    if (IsLastBackward(op)) ++backwards_;
     PrefetchInputs();
   }
 

@@ -10,6 +10,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "common/model/layer_table.h"
+#include "common/program/host_slots.h"
 #include "common/program/launch_ahead.h"
 #include "planner/memory/program_bytes.h"
 
@@ -371,6 +372,12 @@ OpSet OperatorSet(uint32_t operators) { return OpSet::OfProgram(operators); }
 
 ActivationBytes PeakActivations(const Costs& costs, int kind, const Program& program, const ModelSlice& slice) {
   return Ledger(costs, kind, program, slice).Peak();
+}
+
+int64_t HostBytes(const Costs& costs, const Program& program) {
+  if (program.slots.empty()) return 0;
+  const HostSlots slots = AssignHostSlots(program);
+  return slots.count * costs.BoundaryBytes(static_cast<double>(slots.most_samples));
 }
 
 int64_t GatheredBytes(const Costs& costs, const Program& program) {

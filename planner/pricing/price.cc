@@ -139,6 +139,7 @@ class RankLedger {
     memory->boundaries = peak.boundaries;
     memory->saved = peak.saved + TokenBytesOf(costs_, duty, MicrobatchSizes(stage.plan->units[rank.unit].microbatches));
     memory->workspace = peak.workspace;
+    memory->host = HostBytes(costs_, program);
     memory->context = costs_.ContextBytes(rank.kind) + NcclBytes(setting_.cluster, devices_, program, /*evaluation=*/{});
   }
 

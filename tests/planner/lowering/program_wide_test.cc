@@ -222,9 +222,6 @@ TEST_F(ProgramWideTest, TwoPartsOfABackwardTakeItsTime) {
 TEST_F(ProgramWideTest, CopiesMoveWhatIsNotNeeded) {
   MakeOneRank(1, 2);
   const Program copies = Parsed(kCopies);
-  const Program kept =
-      Parsed(kCopies, {{"7", "prefetch_state block=1 of=parameters"}, {"13", "prefetch_state block=1 of=parameters"}});
-  EXPECT_EQ(Peak(kept) - Peak(copies), Border());
   const StepGraph graph = GraphOf({copies});
   EXPECT_EQ(CountOf(graph, TaskKind::kOffload), 5);
   EXPECT_EQ(CountOf(graph, TaskKind::kPrefetch), 4);
