@@ -10,7 +10,15 @@
 
 namespace motley {
 
+inline constexpr int64_t kHostSlotAlignment = 64;  // bytes: a cache line
+
 struct HostSlots {
+  // Of a slot, and of the block: they lie one behind the other. `sample_bytes`: of one sample's input.
+  int64_t SlotBytes(int64_t sample_bytes) const {
+    return (most_samples * sample_bytes + kHostSlotAlignment - 1) / kHostSlotAlignment * kHostSlotAlignment;
+  }
+  int64_t BlockBytes(int64_t sample_bytes) const { return count * SlotBytes(sample_bytes); }
+
   int32_t count = 0;         // inputs of one unit and one microbatch
   int64_t most_samples = 0;  // of any that waits
   std::vector<int32_t>

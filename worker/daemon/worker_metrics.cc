@@ -14,11 +14,12 @@ MetricLabels With(MetricLabels device, const char* label, const std::string& val
 }
 
 // By Lane, as the metrics' label `lane` has it.
-constexpr std::array<const char*, kNumEngineLanes> kLanes = {"compute", "collective", "send", "receive"};
+constexpr std::array<const char*, kNumLanes> kLanes = {"compute", "collective", "send", "receive", "copy"};
 // What the compute lane waits for, as the metrics' label `for` has it.
 constexpr std::pair<const char*, double LaneSeconds::*> kWaits[] = {{"collective", &LaneSeconds::collective},
                                                                     {"hand_over", &LaneSeconds::hand_over},
                                                                     {"bubble", &LaneSeconds::bubble},
+                                                                    {"copy", &LaneSeconds::copy},
                                                                     {"host", &LaneSeconds::host}};
 
 }  // namespace
@@ -91,13 +92,12 @@ void WorkerMetrics::Released(const DeviceId& device) {
 }
 
 void WorkerMetrics::SetPredicted(const MetricLabels& device, const LaneSeconds& seconds) {
-  for (size_t lane = 0; lane < kNumEngineLanes; ++lane)
-    predicted_busy_.Set(With(device, "lane", kLanes[lane]), seconds.busy[lane]);
+  for (size_t lane = 0; lane < kNumLanes; ++lane) predicted_busy_.Set(With(device, "lane", kLanes[lane]), seconds.busy[lane]);
   for (const auto& [name, wait] : kWaits) predicted_wait_.Set(With(device, "for", name), seconds.*wait);
 }
 
 void WorkerMetrics::AddMeasured(const MetricLabels& device, const LaneSeconds& seconds) {
-  for (size_t lane = 0; lane < kNumEngineLanes; ++lane) busy_.Add(With(device, "lane", kLanes[lane]), seconds.busy[lane]);
+  for (size_t lane = 0; lane < kNumLanes; ++lane) busy_.Add(With(device, "lane", kLanes[lane]), seconds.busy[lane]);
   for (const auto& [name, wait] : kWaits) wait_.Add(With(device, "for", name), seconds.*wait);
 }
 
