@@ -24,6 +24,9 @@ TEST(HostSlotsTest, ASlotIsTakenAgainWhenItsInputHasComeBack) {
   EXPECT_EQ(slots.of, (std::vector<int32_t>{0, 1, -1, 1, 1, 0, 1}));
   EXPECT_EQ(slots.count, 2);
   EXPECT_EQ(slots.most_samples, 3);
+  EXPECT_EQ(slots.SlotBytes(21), 64);
+  EXPECT_EQ(slots.SlotBytes(22), 128) << "66 bytes, in whole cache lines";
+  EXPECT_EQ(slots.BlockBytes(22), 256);
 }
 
 TEST(HostSlotsTest, ACopyOfSeveralInputsTakesASlotForEach) {
@@ -36,6 +39,7 @@ TEST(HostSlotsTest, NothingWaitsWhereNothingLeaves) {
   const HostSlots slots = AssignHostSlots(ProgramOf({Forward{}, Backward{}}));
   EXPECT_EQ(slots.count, 0);
   EXPECT_EQ(slots.most_samples, 0);
+  EXPECT_EQ(slots.BlockBytes(22), 0);
 }
 
 }  // namespace

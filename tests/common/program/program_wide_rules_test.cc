@@ -294,6 +294,14 @@ TEST(EngineSubsetTest, RefusesWhatItDoesNotRunByName) {
   EXPECT_EQ(forward("block=1 mb=0 buffer=0 keep=boundary ops=qkv"), "");
   EXPECT_EQ(forward("block=1 mb=0 buffer=0 keep=all tp=0"), of_first + "a tensor-parallel group in forward yet");
   EXPECT_EQ(refusal(kTraining, {{"0", "gather block=0 elements=5@0 buffer=0 group=0"}}), "");
+  EXPECT_EQ(forward("block=0 mb=0 buffer=0 keep=all after=0"), "");
+  EXPECT_EQ(refusal(kTraining, {{"2", "offload_activation block=1 mb=0"}, {"3", "prefetch_activation block=1 mb=0 slot=0"}}), "");
+  EXPECT_THAT(refusal(kTraining, {{"2", "offload_activation block=1 mb=0-1"}}),
+              HasSubstr("a range of microbatches in offload_activation"));
+  EXPECT_THAT(refusal(kTraining, {{"2", "prefetch_activation block=1-2 mb=0 slot=0"}}),
+              HasSubstr("a range of units in prefetch_activation"));
+  EXPECT_THAT(refusal(kCopies), HasSubstr("instruction 0 (prefetch_state): the engine does not run the operation"));
+  EXPECT_THAT(refusal(kTraining, {{"2", "offload_state block=1 of=moments"}}), HasSubstr("the operation offload_state"));
   EXPECT_THAT(refusal(kTraining, {{"21", "optimizer_step block=0"}}), HasSubstr("a step of named units in optimizer_step"));
 }
 
