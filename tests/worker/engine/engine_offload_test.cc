@@ -18,7 +18,10 @@ constexpr int64_t kInputBytes = 2 * 16 * 16 * 8;  // samples, tokens, columns of
 
 class EngineOffloadTest : public EngineTest {
  protected:
-  EngineOffloadTest() { config_.training.steps = 2; }
+  void SetUp() override {
+    EngineTest::SetUp();
+    config_.training.steps = 2;
+  }
 
   // One device, four microbatches of two samples, all layers recomputed and their inputs offloaded.
   RankAssignment Offloading() const {

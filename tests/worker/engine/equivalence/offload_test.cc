@@ -3,9 +3,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <string>
-#include <tuple>
 #include <variant>
 
 #include "common/program/host_slots.h"
@@ -18,13 +18,14 @@
 namespace motley::engine {
 namespace {
 
-constexpr uint64_t kSeed = 5;
+constexpr uint64_t kOffloadSeed = 5;
+constexpr int64_t kSteps = 3;
 
-using Draw = PlannedJob (*)(uint64_t seed, int64_t n, const std::filesystem::path& folder, bool half);
+using DrawJob = PlannedJob (*)(uint64_t seed, int64_t n, const std::filesystem::path& folder, bool half);
 using Assignments = std::vector<RankAssignment>;
 
 template <typename Op>
-int64_t Count(const Assignments& assignments) {
+int64_t CountOf(const Assignments& assignments) {
   int64_t count = 0;
   for (const RankAssignment& assignment : assignments) {
     count += std::count_if(assignment.program.instructions.begin(), assignment.program.instructions.end(),
@@ -50,13 +51,14 @@ class OffloadTest : public testing::Test {
     const auto scheduled = ScheduledOnThreads(planned.job.model, planned.plan);
     EXPECT_TRUE(scheduled.ok()) << scheduled.status() << ToText(planned);
     if (!scheduled.ok()) return 0;
+    planned.job.config.training.steps = kSteps;
     planned.plan = *scheduled;  // what leaves changes when things are done, and with it a schedule
     const auto plain = AssignmentsFor(planned), offloading = AssignmentsFor(Offloading(planned));
     EXPECT_TRUE(plain.ok() && offloading.ok()) << plain.status() << offloading.status() << ToText(planned);
     if (!plain.ok() || !offloading.ok()) return 0;
-    const int64_t left = Count<OffloadActivation>(*offloading);
+    const int64_t left = CountOf<OffloadActivation>(*offloading);
     if (left == 0) return 0;
-    const auto expected = TrainOnThreads(*plain, std::nullopt, devices), run = TrainOnThreads(*offloading, kSeed, devices);
+    const auto expected = TrainOnThreads(*plain, std::nullopt, devices), run = TrainOnThreads(*offloading, kOffloadSeed, devices);
     EXPECT_TRUE(expected.ok() && run.ok()) << expected.status() << run.status() << ToText(planned);
     if (!expected.ok() || !run.ok()) return 0;
     EXPECT_EQ(run->steps.size(), expected->steps.size());
@@ -69,9 +71,10 @@ class OffloadTest : public testing::Test {
   }
 
   // Of plans that offload anything.
-  void Check(Draw draw, int plans, bool half, Devices devices) {
+  void Check(DrawJob draw, int plans, bool half, Devices devices) {
     int checked = 0;
-    for (int n = 0; checked < plans && n < 10 * plans; ++n) checked += ExpectSameBits(draw(kSeed, n, folder_, half), devices) > 0;
+    for (int n = 0; checked < plans && n < 10 * plans; ++n)
+      checked += ExpectSameBits(draw(kOffloadSeed, n, folder_, half), devices) > 0;
     EXPECT_EQ(checked, plans);
   }
 
@@ -139,12 +142,37 @@ TEST_F(OffloadTest, WhatLeavesIsNotOnTheDevice) {
   EXPECT_EQ((*without)[0].Excess(kUncountedBytes), 0)
       << (*without)[0].measured_bytes << " of " << (*without)[0].predicted.total();
   const int64_t saved = (*with)[0].measured_bytes - (*without)[0].measured_bytes;
-  EXPECT_EQ(saved, (*with)[0].predicted.total() - (*without)[0].predicted.total());
+  // The last two that leave nobody waits for: they are counted as long as a slow link would keep them.
+  const int64_t more = saved - ((*with)[0].predicted.total() - (*without)[0].predicted.total());
+  EXPECT_GE(more, 0);
+  EXPECT_LE(more, 2 * input_bytes);
   EXPECT_GT(saved, (slots.count - 6) * input_bytes);
   EXPECT_LE(saved, slots.count * input_bytes);
   const auto run = TrainAndKeep(*assignments, std::nullopt);
   ASSERT_TRUE(run.ok()) << run.status();
   for (const StepResult& step : run->steps) EXPECT_EQ(step.host_memory_bytes, slots.count * input_bytes);
+}
+
+// Of random plans, too. What leaves is counted until somebody waits for it, and is gone before where the link is quick.
+TEST_P(OffloadOnDevicesTest, RanksHoldWhatIsPredicted) {
+  constexpr int kPlans = 12;
+  constexpr double kMostMean = 0.01, kMostAbove = 0.02, kMostBelow = 0.04;
+  MemoryPredictions predictions;
+  double sum = 0;
+  int64_t ranks = 0;
+  for (int n = 0; n < kPlans; ++n) {
+    const PlannedJob planned = Offloading(DrawWideJob(kOffloadSeed, n, folder_));
+    const auto measured = predictions.AndMeasured(planned, GetParam());
+    ASSERT_TRUE(measured.ok()) << measured.status() << ToText(planned);
+    for (const RankMemory& rank : *measured) {
+      const double excess = rank.Excess(kUncountedBytes);
+      EXPECT_LE(excess, kMostAbove) << "plan " << n << "\n" << ToText(planned);
+      EXPECT_GE(excess, -kMostBelow) << "plan " << n << "\n" << ToText(planned);
+      sum += std::abs(excess);
+      ++ranks;
+    }
+  }
+  EXPECT_LE(sum, kMostMean * static_cast<double>(ranks));
 }
 
 }  // namespace
