@@ -214,10 +214,11 @@ class PlanMovesGenerator {
   }
 
   void Offload() {
-    if (!setting_.MayOffload()) return;
-    for (const auto& [flag, what] :
-         {std::pair{&RankPlan::offload_activations, "activations"}, std::pair{&RankPlan::offload_parameters, "parameters"},
-          std::pair{&RankPlan::offload_optimizer, "optimizer"}}) {
+    const OffloadKinds may = setting_.MayOffload();
+    for (const auto& [flag, what, allowed] : {std::tuple{&RankPlan::offload_activations, "activations", may.activations},
+                                              std::tuple{&RankPlan::offload_parameters, "parameters", may.parameters},
+                                              std::tuple{&RankPlan::offload_optimizer, "optimizer", may.optimizer}}) {
+      if (!allowed) continue;
       for (const bool on : {false, true}) {
         Plan plan = plan_;
         bool changed = false;

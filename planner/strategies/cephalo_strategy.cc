@@ -135,7 +135,7 @@ class Tuned {
  private:
   absl::Status Try(const std::vector<int>& devices, const char* because) {
     for (const bool offload : {false, true}) {
-      if (offload && !setting_.MayOffload()) continue;
+      if (offload && !setting_.MayOffload().activations) continue;
       GroupQuestion question = Question(setting_, devices, offload);
       absl::StatusOr<GroupAnswer> answer = SplitGroup(setting_, question);
       if (!answer.ok()) {

@@ -260,14 +260,15 @@ class AutoSearch {
   void TryGroupings(const std::vector<Grouping>& groupings) {
     using Found = std::vector<std::pair<Candidate, StagesChoice>>;
     const auto by_seconds = [](const auto& a, const auto& b) { return Faster(a.first, b.first); };
-    const bool offload = setting_.MayOffload();
+    OffloadKinds waits = setting_.MayOffload();
+    waits.optimizer = false;
     Found first;
     for (size_t i = 0; i < std::min(kGroupingsSplit, groupings.size()); ++i) {
       const Grouping& grouping = groupings[i];
       StagesChoice layered{grouping.groups, 2, 3};
       Consider(absl::StrCat("groups ", grouping.from), layered, &first);
-      layered.offload = true;
-      if (offload) Consider(absl::StrCat("groups ", grouping.from, ", offloaded"), layered, &first);
+      layered.offload = waits;
+      if (waits.any()) Consider(absl::StrCat("groups ", grouping.from, ", offloaded"), layered, &first);
     }
     std::stable_sort(first.begin(), first.end(), by_seconds);
     if (first.size() > kGroupingsVaried) first.resize(kGroupingsVaried);
