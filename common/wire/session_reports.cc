@@ -187,8 +187,8 @@ std::optional<WorkerReport> RankFromProto(const v1::RankEvent& in) {
 }
 
 StepReport StepFromProto(const v1::StepReport& in) {
-  StepReport report{JobId(in.job_id()),    Epoch(in.epoch()),    in.rank(), {}, in.peak_memory_bytes(),
-                    in.lateness_seconds(), FromProto(in.lanes()), in.host_memory_bytes()};
+  StepReport report{JobId(in.job_id()),    Epoch(in.epoch()),     in.rank(), {}, in.peak_memory_bytes(), in.lateness_seconds(),
+                    FromProto(in.lanes()), in.host_memory_bytes()};
   const v1::StepRecord& record = in.record();
   report.stats.step = record.step();
   report.stats.epoch = Epoch(in.epoch());
