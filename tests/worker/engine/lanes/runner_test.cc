@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "tests/common/program/program_builder.h"
 #include "tests/common/program/program_texts.h"
+#include "tests/common/program/wide_program_texts.h"
 #include "tests/worker/engine/lanes/fake_streams.h"
 #include "worker/engine/lanes/compute_pacer.h"
 #include "worker/engine/lanes/host_lane.h"
@@ -99,8 +100,8 @@ TEST_P(RunnerTest, NothingRunsBeforeWhatItWaitsFor) {
   }
 }
 
-TEST_P(RunnerTest, StagesSendAndReceiveBesideTheirWork) {
-  for (const char* text : {kFirstStage, kMiddleStage, kLastStage}) {
+TEST_P(RunnerTest, StagesSendReceiveAndCopyBesideTheirWork) {
+  for (const char* text : {kFirstStage, kMiddleStage, kLastStage, kSlots, kCopies}) {
     const Program program = *ParseProgram(text);
     for (unsigned seed = 0; seed < 5; ++seed) {
       CheckedWork work(program, seed);
