@@ -158,8 +158,8 @@ class EngineActivations {
     const int64_t put_off = Waiting(turn.waiting);
     if (duty_.head) {
       const int64_t layers = by_unit_ ? passed : passed - freed;
-      take({Boundary(Inputs(layers) + turn.left + gradients + turn.own + turn.inputs), Layers(layers) + Head(at_head) + put_off,
-            Workspace(kHeadUnit, turn.own)});
+      take({Boundary(InputsAtHead(layers, turn) + turn.left + gradients + turn.own + turn.inputs),
+            Layers(layers) + Head(at_head) + put_off, Workspace(kHeadUnit, turn.own)});
     }
     if (duty_.layers > 0) {
       const int64_t layers = passed - freed;
@@ -186,7 +186,7 @@ class EngineActivations {
   // The head's forward: its logits are the largest temporary of a forward. `left`: with the microbatch's own.
   At Forward(const Turn& turn, int64_t all) const {
     const int64_t layers = duty_.layers * (by_unit_ ? all : turn.left), inputs = by_unit_ ? all : turn.left;
-    return {Boundary(slots_ > 0 ? std::min(layers, slots_ + kLeaving * turn.own) + inputs : layers + inputs) + Leaving(turn),
+    return {Boundary(InputsAtHead(layers, turn) + inputs) + Leaving(turn),
             Layers(layers) + Head(turn.left) + Waiting(turn.waiting), Workspace(kHeadUnit, turn.own)};
   }
 
@@ -203,6 +203,11 @@ class EngineActivations {
   int64_t Inputs(int64_t layers) const {
     if (slots_ == 0) return layers;
     return std::max(slots_, std::min(layers, keeps_all_ ? slots_ : 2 * slots_));
+  }
+  // The head waits for nothing that comes from the host, behind which all would have left.
+  int64_t InputsAtHead(int64_t layers, const Turn& turn) const {
+    if (slots_ == 0) return layers;
+    return std::max(slots_, std::min(layers, (keeps_all_ ? slots_ : 2 * slots_) + kLeaving * turn.own));
   }
   // The gradient that was handed over last, until something else is.
   int64_t Leaving(const Turn& turn) const { return duty_.num_stages > 1 && !duty_.embedding ? Boundary(turn.own) : 0; }
