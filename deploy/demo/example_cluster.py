@@ -17,8 +17,9 @@ def read_example(folder):
 def start_node(cluster, example, node):
     devices = [{"kind": "emulated", "model": card, "link_bytes_per_second": example["link_bytes_per_second"]}
                for card in node["cards"]]
+    offers = {"host_memory_bytes": int(node["host_memory_bytes"])} if "host_memory_bytes" in node else {}
     cluster.start_worker(node["name"], devices, example["emulation"],
-                         network={"node_link_bytes_per_second": node["nic_bytes_per_second"]})
+                         network={"node_link_bytes_per_second": node["nic_bytes_per_second"]}, **offers)
 
 
 def start_cluster(cluster, example):

@@ -17,7 +17,7 @@ struct PlanLimits {
   const char* who = "all take";                // whose limits they are, for people
 };
 
-inline constexpr OffloadKinds kEngineOffloads = OffloadKinds::None();
+inline constexpr OffloadKinds kEngineOffloads = {.activations = true};
 
 inline constexpr PlanLimits kWholeLanguage = {};
 inline constexpr PlanLimits kEngineLimits = {.offload = kEngineOffloads, .who = "the engine runs"};

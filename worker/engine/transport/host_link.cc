@@ -22,7 +22,7 @@ int LinkOf(const DeviceDescription& device, const std::vector<DeviceId>& devices
 }  // namespace
 
 HostLink::HostLink(const DeviceDescription& device, const std::vector<DeviceId>& devices, int rank, LinkClock& clock)
-    : bytes_per_second_(device.host_link_bytes_per_second), link_(LinkOf(device, devices, rank)), links_(clock) {}
+    : bytes_per_second_(device.kind == DeviceKind::kEmulated ? device.host_link_bytes_per_second : 0), link_(LinkOf(device, devices, rank)), links_(clock) {}
 
 absl::Status HostLink::Copy(Direction direction, int64_t bytes, const CopyPart& copy) {
   if (bytes_per_second_ == 0) {

@@ -40,7 +40,7 @@ class HostLink {
   double lateness_seconds() const { return lateness_seconds_; }
 
  private:
-  const double bytes_per_second_;  // 0: not paced
+  const double bytes_per_second_;  // 0: not paced, as a real card is not
   const int link_;
   LinkClock& links_;
   SystemClock clock_;

@@ -22,8 +22,9 @@ class HostLinkTest : public testing::Test {
  protected:
   static constexpr double kRate = 1e9;
 
-  static DeviceDescription DeviceOf(double rate, int root) {
+  static DeviceDescription DeviceOf(double rate, int root, DeviceKind kind = DeviceKind::kEmulated) {
     DeviceDescription device;
+    device.kind = kind;
     device.host_link_bytes_per_second = rate;
     device.host_root = root;
     return device;
@@ -55,6 +56,19 @@ TEST_F(HostLinkTest, ACopyTakesTheLinksTimeAndTheNextComesBehindIt) {
   EXPECT_EQ(Copied(link, kChunk), Span(2.5, 3.5));
   EXPECT_EQ(Copied(link, kChunk, start_ + absl::Milliseconds(200)), Span(0, 1));
   EXPECT_GT(link.lateness_seconds(), 0) << "all of it was to be over a minute ago";
+}
+
+// A card says its link's rate, which plans take: its copies take what they take.
+TEST_F(HostLinkTest, ACardsCopiesAreNotPaced) {
+  HostLink link(DeviceOf(kRate, 0, DeviceKind::kCuda), {DeviceId("a/gpu0")}, 0, *clock_);
+  int parts = 0;
+  const auto count = [&](int64_t, int64_t bytes) {
+    EXPECT_EQ(bytes, 10 * kChunk);
+    ++parts;
+    return absl::OkStatus();
+  };
+  EXPECT_EQ(link.Copy(Direction::kEgress, 10 * kChunk, count), absl::OkStatus());
+  EXPECT_EQ(parts, 1);
 }
 
 TEST_F(HostLinkTest, EveryByteIsCopiedOnceAndAnErrorEndsIt) {
