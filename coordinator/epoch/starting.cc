@@ -171,6 +171,7 @@ absl::Status StartEpoch(Core& core, const std::string& reason) {
     row.ranks.push_back({rank.device.id, incarnation});
     RankRun& of_rank = runs.emplace_back(RankRun{rank.device.id, incarnation, rank.device.memory_bytes});
     of_rank.planned_context_bytes = rank.planned_context_bytes;
+    of_rank.planned_host_bytes = rank.planned_host_bytes;
     of_rank.card_context_bytes = prepared.plan.card_contexts[rank.rank];
   }
   if (new_number) batch.epochs.push_back(std::move(row));

@@ -50,6 +50,8 @@ v1::StepRecord View(const StepStats& step) {
   out.set_tokens_per_second(step.tokens_per_second);
   out.set_peak_memory_bytes(step.peak_memory_bytes);
   out.set_peak_memory_share(step.peak_memory_share);
+  out.set_host_memory_bytes(step.host_memory_bytes);
+  out.set_planned_host_memory_bytes(step.planned_host_memory_bytes);
   out.set_step_seconds(step.step_seconds);
   out.set_predicted_step_seconds(step.predicted_step_seconds);
   out.set_elapsed_seconds(step.elapsed_seconds);
