@@ -28,6 +28,11 @@ struct DeviceDescription {
   double link_bytes_per_second = 0;       // the device's own link, each direction; 0 = not paced
   double node_link_bytes_per_second = 0;  // the node's NIC, each direction, shared by its devices; 0 = not paced
   absl::Duration link_latency;
+  // To the host's memory, each direction. Emulated devices obey it; of cards it is what plans take; 0 = not paced, not known.
+  double host_link_bytes_per_second = 0;
+  int host_root = -1;  // the number of that link on the node: devices with one number share it; -1 = the device's own
+  // Of the host's memory, what all ranks of the node together may keep there for their devices (offload); 0 = none.
+  int64_t node_host_memory_bytes = 0;
   int threads = 1;       // of tensor operators: what an emulated device computes with is no part of its speed
   std::string libtorch;  // of the build of motley-rank that runs on it: "2.11.0"; empty = not known
   CardDescription card;  // of kind cuda

@@ -77,9 +77,10 @@ struct PlannerSection {
   std::string fidelity = "tuned";                 // or "published": with the papers' own limits
   double memory_reserve = kDefaultMemoryReserve;  // share of each device's memory
   std::string recompute = "auto";
-  std::string exclude;        // devices and nodes that are not used: "n3,n2/gpu1"
-  std::string pins;           // "stage0=n1,stage0=n2/gpu0": must take part
-  bool pins_required = true;  // false: those that cannot be kept now are dropped
+  std::string offload = "auto";  // or "never", or kinds: "activations,optimizer" (offload_kinds.h)
+  std::string exclude;           // devices and nodes that are not used: "n3,n2/gpu1"
+  std::string pins;              // "stage0=n1,stage0=n2/gpu0": must take part
+  bool pins_required = true;     // false: those that cannot be kept now are dropped
   int64_t max_tp = 8;
   int64_t budget_nodes = 200'000;  // of a search
   std::string plan_json;

@@ -166,6 +166,7 @@ std::vector<JobField> JobFields(JobConfig& c) {
       Text("planner", "fidelity", c.planner.fidelity, {"tuned", "published"}),
       Number("planner", "memory_reserve", c.planner.memory_reserve, 0, 0.5),
       Text("planner", "recompute", c.planner.recompute, {"auto", "none", "full"}),
+      Text("planner", "offload", c.planner.offload),
       Text("planner", "exclude", c.planner.exclude),
       Text("planner", "pins", c.planner.pins),
       Flag("planner", "pins_required", c.planner.pins_required),

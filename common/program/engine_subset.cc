@@ -49,12 +49,12 @@ std::string_view RefusedBy(const SendActivation&) { return ""; }
 std::string_view RefusedBy(const ReceiveActivation&) { return ""; }
 std::string_view RefusedBy(const SendGradient&) { return ""; }
 std::string_view RefusedBy(const ReceiveGradient&) { return ""; }
+std::string_view RefusedBy(const OffloadActivation& op) { return RefusedField(op); }
+std::string_view RefusedBy(const PrefetchActivation& op) { return RefusedField(op); }
 std::string_view RefusedBy(const ReduceScalars&) { return ""; }
 std::string_view RefusedBy(const OptimizerStep& op) { return op.first_unit != -1 ? "a step of named units" : ""; }
 std::string_view RefusedBy(const Broadcast&) { return kOperation; }
 std::string_view RefusedBy(const AllReduce&) { return kOperation; }
-std::string_view RefusedBy(const OffloadActivation&) { return kOperation; }
-std::string_view RefusedBy(const PrefetchActivation&) { return kOperation; }
 std::string_view RefusedBy(const PrefetchState&) { return kOperation; }
 std::string_view RefusedBy(const OffloadState&) { return kOperation; }
 

@@ -168,7 +168,23 @@ absl::Status MicrobatchRules::Check(const OffloadActivation& op) {
   });
 }
 
+absl::Status MicrobatchRules::SlotFree(int32_t slot) const {
+  const SlotInputs& in = slots_[static_cast<size_t>(slot)];
+  for (int32_t unit = in.unit; in.unit >= 0 && unit <= in.unit + in.more_units; ++unit) {
+    for (int32_t m = in.microbatch; m <= in.microbatch + in.more_microbatches; ++m) {
+      const int used = At(unit, m).input.done;
+      if (used < 0)
+        return check_.Error(absl::StrCat("slot ", slot, " holds the input of unit ", unit, ", which nothing used yet"));
+      MOTLEY_RETURN_IF_ERROR(check_.Ordered(used, "it must wait for the backward of unit ", unit, ", which uses slot ", slot));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status MicrobatchRules::Check(const PrefetchActivation& op) {
+  MOTLEY_RETURN_IF_ERROR(check_.InRange("slot", op.slot, check_.program.slots));
+  MOTLEY_RETURN_IF_ERROR(SlotFree(op.slot));
+  slots_[static_cast<size_t>(op.slot)] = {op.unit, op.more_units, op.microbatch, op.more_microbatches};
   return check_.ForCells(op, false, [&](int32_t unit, int32_t microbatch) -> absl::Status {
     UnitWork& work = At(unit, microbatch);
     if (work.offload < 0) return check_.Error(absl::StrCat("the input of unit ", unit, " is not in host memory"));

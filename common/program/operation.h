@@ -195,11 +195,12 @@ struct OffloadActivation {
   int32_t more_units = 0;
   int32_t more_microbatches = 0;
 };
-// And back.
+// And back, into the device's slot, where its backward finds it.
 struct PrefetchActivation {
   static constexpr OperationTraits kTraits = {"prefetch_activation", Lane::kCopy, InEvaluation::kNo, AfterScalars::kNo};
   int32_t unit;
   int32_t microbatch;
+  int32_t slot;
   int32_t more_units = 0;
   int32_t more_microbatches = 0;
 };

@@ -10,8 +10,6 @@ namespace motley {
 // kCopy: between device and host memory.
 enum class Lane { kCompute, kCollective, kSend, kReceive, kCopy };
 inline constexpr int kNumLanes = 5;
-// The first ones: the engine has no copy lane yet and refuses programs that need one.
-inline constexpr int kNumEngineLanes = 4;
 
 // What a Forward keeps for its Backward. kNothing: evaluation only; the output lives until the next unit consumed it.
 enum class Keep { kAll, kBoundary, kNothing };

@@ -39,6 +39,7 @@ constexpr void VisitKnown(Op& op, Visitor& visitor) {
   if constexpr (requires { op.first; }) visitor.Field("first", op.first);
   if constexpr (requires { op.samples; }) visitor.Field("samples", op.samples);
   if constexpr (requires { op.peer; }) visitor.Field("peer", op.peer);
+  if constexpr (requires { op.slot; }) visitor.Field("slot", op.slot);
 }
 
 struct ByteCounter {

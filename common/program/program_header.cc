@@ -140,6 +140,15 @@ absl::Status CheckBuffers(const Program& p, const char* what, const std::vector<
   return absl::OkStatus();
 }
 
+absl::Status CheckSlots(const Program& p) {
+  for (size_t i = 0; i < p.slots.size(); ++i) {
+    if (p.slots[i] >= 1) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat("program of rank ", p.rank, ", header: slot ", i, " must have at least 1 byte, got ", p.slots[i]));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckDependencies(const Program& p) {
   for (size_t i = 0; i < p.instructions.size(); ++i) {
     int64_t previous = -1;
@@ -170,6 +179,7 @@ absl::Status ValidateHeader(const Program& program) {
   MOTLEY_RETURN_IF_ERROR(CheckGroups(program));
   MOTLEY_RETURN_IF_ERROR(CheckBuffers(program, "parameter", program.parameter_buffers));
   MOTLEY_RETURN_IF_ERROR(CheckBuffers(program, "gradient", program.gradient_buffers));
+  MOTLEY_RETURN_IF_ERROR(CheckSlots(program));
   return CheckDependencies(program);
 }
 

@@ -31,6 +31,7 @@ const char* NameOf(const Table& table, Value value) {
 }
 
 std::string Text(int32_t value) { return absl::StrCat(value); }
+std::string Text(int64_t value) { return absl::StrCat(value); }
 std::string Text(const Microbatch& m) { return absl::StrCat(m.samples, "@", m.first); }
 std::string SpanText(int64_t first, int64_t more) {
   return more == 0 ? absl::StrCat(first) : absl::StrCat(first, "-", first + more);
@@ -332,7 +333,7 @@ absl::Status ParseGroups(Line& line, std::vector<std::vector<int32_t>>& groups) 
   return absl::OkStatus();
 }
 
-constexpr int kHeaderLines = 5;
+constexpr int kHeaderLines = 6;
 absl::Status ParseHeaderLine(int number, Line& line, Program& program) {
   switch (number) {
     case 0:
@@ -343,19 +344,21 @@ absl::Status ParseHeaderLine(int number, Line& line, Program& program) {
       return ParseGroups(line, program.groups);
     case 3:
       return ParseList(line, "parameters", program.parameter_buffers);
-    default:
+    case 4:
       return ParseList(line, "gradients", program.gradient_buffers);
+    default:
+      return ParseList(line, "slots", program.slots);
   }
 }
 
 }  // namespace
 
 std::string ToText(const Program& program) {
-  std::string out =
-      absl::StrCat("program ", program.version, " ", NameOf(kKinds, program.kind), " rank ", program.rank, " of ", program.world,
-                   " units ", program.num_units, " microbatches ", ListToText(program.microbatches), "\nholds ",
-                   ListToText(program.units), "\ngroups ", ListToText(program.groups, " "), "\nparameters ",
-                   ListToText(program.parameter_buffers), "\ngradients ", ListToText(program.gradient_buffers), "\n");
+  std::string out = absl::StrCat("program ", program.version, " ", NameOf(kKinds, program.kind), " rank ", program.rank, " of ",
+                                 program.world, " units ", program.num_units, " microbatches ", ListToText(program.microbatches),
+                                 "\nholds ", ListToText(program.units), "\ngroups ", ListToText(program.groups, " "),
+                                 "\nparameters ", ListToText(program.parameter_buffers), "\ngradients ",
+                                 ListToText(program.gradient_buffers), "\nslots ", ListToText(program.slots), "\n");
   FieldPrinter printer(out);
   for (size_t i = 0; i < program.instructions.size(); ++i) {
     const Instruction& instruction = program.instructions[i];
@@ -379,8 +382,9 @@ absl::StatusOr<Program> ParseProgram(std::string_view text) {
                                                        : ParseInstruction(line, program));
   }
   if (header_lines < kHeaderLines) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "program text, line ", number, ": it ends before its five header lines (program, holds, groups, parameters, gradients)"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("program text, line ", number,
+                     ": it ends before its six header lines (program, holds, groups, parameters, gradients, slots)"));
   }
   return program;
 }

@@ -21,7 +21,8 @@ constexpr int kProfileMethod = 3;
 constexpr int kCollectiveMethod = 2;
 
 // Every field, in full precision: a digest must change with any of them and with nothing else. Of a card: which one it is, what
-// computes on it, and the power that it may take; not how it is today.
+// computes on it, and the power that it may take; not how it is today. The way to the host's memory and what is offered there are
+// no part of it: nothing that profiles measure goes that way.
 std::string Describe(const DeviceDescription& d) {
   return absl::StrFormat("device{%s|%s|%d|%d|%.17g|%d|%.17g|%.17g|%d|%d|%s}card{%s|%s|%d|%d}", d.id.value(), d.model,
                          static_cast<int>(d.kind), d.memory_bytes, d.flops_per_second, absl::ToInt64Nanoseconds(d.launch),

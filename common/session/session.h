@@ -206,6 +206,7 @@ struct StepReport {
   int64_t peak_memory_bytes = 0;
   double lateness_seconds = 0;
   LaneSeconds lanes;
+  int64_t host_memory_bytes = 0;  // what the rank keeps in the host's memory
 };
 struct TraceReport {
   JobId job;

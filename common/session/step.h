@@ -16,6 +16,7 @@ struct StepStats {
   double tokens_per_second = 0;
   int64_t peak_memory_bytes = 0;  // of the device that is fullest relative to its own capacity
   double peak_memory_share = 0;
+  int64_t host_memory_bytes = 0, planned_host_memory_bytes = 0;  // of all ranks together, for what waits in their hosts' memory
   double step_seconds = 0, predicted_step_seconds = 0;
   double elapsed_seconds = 0;  // since the job began
   double remaining_seconds = 0;

@@ -136,12 +136,16 @@ v1::RankAssignment ToProto(const RankAssignment& a) {
   proto.set_validation_digest(a.validation_digest);
   *proto.mutable_device() = ToProto(a.device);
   proto.set_planned_context_bytes(a.planned_context_bytes);
+  proto.set_planned_host_bytes(a.planned_host_bytes);
   proto.set_first_progress_seconds(a.first_progress_seconds);
   return proto;
 }
 
 absl::StatusOr<RankAssignment> FromProto(const v1::RankAssignment& proto) {
   MOTLEY_RETURN_IF_ERROR(CheckShape(proto));
+  if (proto.planned_host_bytes() < 0) {
+    return absl::InvalidArgumentError(absl::StrCat("planned_host_bytes must be at least 0, got ", proto.planned_host_bytes()));
+  }
   RankAssignment a;
   a.job = JobId(proto.job_id());
   a.job_uid = JobUid(proto.job_uid());
@@ -170,6 +174,7 @@ absl::StatusOr<RankAssignment> FromProto(const v1::RankAssignment& proto) {
   a.data_digest = proto.data_digest();
   a.validation_digest = proto.validation_digest();
   a.planned_context_bytes = proto.planned_context_bytes();
+  a.planned_host_bytes = proto.planned_host_bytes();
   MOTLEY_ASSIGN_OR_RETURN(a.device, FromProto(proto.device()));
   a.first_progress_seconds = proto.first_progress_seconds();
   return a;

@@ -71,6 +71,9 @@ v1::DeviceDescription ToProto(const DeviceDescription& device) {
   proto.set_link_bytes_per_second(device.link_bytes_per_second);
   proto.set_node_link_bytes_per_second(device.node_link_bytes_per_second);
   proto.set_link_latency_seconds(absl::ToDoubleSeconds(device.link_latency));
+  proto.set_host_link_bytes_per_second(device.host_link_bytes_per_second);
+  if (device.host_root >= 0) proto.set_host_root(device.host_root);
+  proto.set_node_host_memory_bytes(device.node_host_memory_bytes);
   proto.set_threads(device.threads);
   proto.set_libtorch(device.libtorch);
   if (device.card != CardDescription()) *proto.mutable_card() = CardToProto(device.card);
@@ -92,6 +95,9 @@ absl::StatusOr<DeviceDescription> FromProto(const v1::DeviceDescription& proto) 
                                                          {"link_bytes_per_second", proto.link_bytes_per_second()},
                                                          {"node_link_bytes_per_second", proto.node_link_bytes_per_second()},
                                                          {"link_latency_seconds", proto.link_latency_seconds()},
+                                                         {"host_link_bytes_per_second", proto.host_link_bytes_per_second()},
+                                                         {"host_root", proto.host_root()},
+                                                         {"node_host_memory_bytes", proto.node_host_memory_bytes()},
                                                          {"threads", proto.threads()}};
   for (const auto& [field, value] : numbers) {
     if (absl::Status status = CheckNumber(proto, field, value); !status.ok()) return status;
@@ -104,6 +110,9 @@ absl::StatusOr<DeviceDescription> FromProto(const v1::DeviceDescription& proto) 
   device.link_bytes_per_second = proto.link_bytes_per_second();
   device.node_link_bytes_per_second = proto.node_link_bytes_per_second();
   device.link_latency = absl::Seconds(proto.link_latency_seconds());
+  device.host_link_bytes_per_second = proto.host_link_bytes_per_second();
+  if (proto.has_host_root()) device.host_root = proto.host_root();
+  device.node_host_memory_bytes = proto.node_host_memory_bytes();
   device.threads = std::clamp(proto.threads(), 1, kMostThreads);
   device.libtorch = proto.libtorch();
   device.card = CardFromProto(proto.card());

@@ -103,6 +103,7 @@ struct ReportToProto {
     to->set_rank(report.rank);
     *to->mutable_lanes() = ToProto(report.lanes);
     to->set_peak_memory_bytes(report.peak_memory_bytes);
+    to->set_host_memory_bytes(report.host_memory_bytes);
     to->set_lateness_seconds(report.lateness_seconds);
     v1::StepRecord* record = to->mutable_record();
     record->set_step(report.stats.step);
@@ -186,8 +187,8 @@ std::optional<WorkerReport> RankFromProto(const v1::RankEvent& in) {
 }
 
 StepReport StepFromProto(const v1::StepReport& in) {
-  StepReport report{JobId(in.job_id()),    Epoch(in.epoch()),    in.rank(), {}, in.peak_memory_bytes(),
-                    in.lateness_seconds(), FromProto(in.lanes())};
+  StepReport report{JobId(in.job_id()),    Epoch(in.epoch()),     in.rank(), {}, in.peak_memory_bytes(), in.lateness_seconds(),
+                    FromProto(in.lanes()), in.host_memory_bytes()};
   const v1::StepRecord& record = in.record();
   report.stats.step = record.step();
   report.stats.epoch = Epoch(in.epoch());

@@ -1,6 +1,7 @@
 #include "coordinator/client/nodes_command.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -48,6 +49,11 @@ std::string MemberUntil(const v1::Node& node) {
   return FormatTime(node.certificate_until_unix_ms()).substr(0, std::string_view("2026-03-01").size());
 }
 
+// What plans may keep there.
+std::string HostMemory(const v1::Node& node) {
+  return node.offered_host_memory_bytes() > 0 ? FormatBytes(node.offered_host_memory_bytes()) : "-";
+}
+
 // What only real cards have, and the cards that their workers do not offer.
 void PrintCards(const v1::ListNodesResponse& response, std::ostream& out, const Screen& screen) {
   std::vector<std::vector<std::string>> rows;
@@ -86,18 +92,29 @@ void PrintNodes(const v1::ListNodesResponse& response, std::ostream& out, const 
     out << "no nodes; start motley-worker on them\n";
     return;
   }
-  Table table({"NODE", "STATE", "DEVICE", "MODEL", "KIND", "MEMORY", "MEASURED", "DEVICE STATE", "MEMBER UNTIL", "REASON"});
+  const bool any_host =
+      std::ranges::any_of(response.nodes(), [](const v1::Node& node) { return node.offered_host_memory_bytes() > 0; });
+  std::vector<std::string> header = {"NODE",   "STATE",    "DEVICE",       "MODEL",       "KIND",
+                                     "MEMORY", "MEASURED", "DEVICE STATE", "MEMBER UNTIL"};
+  if (any_host) header.push_back("HOST MEMORY");
+  header.push_back("REASON");
+  Table table(header);
   for (const v1::Node& node : response.nodes()) {
     bool first = true;
-    for (const v1::Device& device : node.devices()) {
-      table.Add({first ? node.name() : "", first ? node.state() : "", device.id(), device.model(), device.kind(),
-                 device.memory_bytes() > 0 ? FormatBytes(device.memory_bytes()) : "-", Speed(device), DeviceState(device),
-                 first ? MemberUntil(node) : "", first ? node.reason() : ""});
+    const auto add = [&](std::vector<std::string> row) {
+      row.push_back(first ? MemberUntil(node) : "");
+      if (any_host) row.push_back(first ? HostMemory(node) : "");
+      row.push_back(first ? node.reason() : "");
+      table.Add(std::move(row));
       first = false;
+    };
+    for (const v1::Device& device : node.devices()) {
+      add({first ? node.name() : "", first ? node.state() : "", device.id(), device.model(), device.kind(),
+           device.memory_bytes() > 0 ? FormatBytes(device.memory_bytes()) : "-", Speed(device), DeviceState(device)});
     }
-    if (first) table.Add({node.name(), node.state(), "-", "", "", "", "", "", MemberUntil(node), node.reason()});
+    if (first) add({node.name(), node.state(), "-", "", "", "", "", ""});
   }
-  table.Spare({"KIND", "MEMBER UNTIL", "REASON"}).Print(out, screen);
+  table.Spare({"KIND", "MEMBER UNTIL", "HOST MEMORY", "REASON"}).Print(out, screen);
   PrintCards(response, out, screen);
 }
 

@@ -53,6 +53,11 @@ Exit ParseRequest(const OfflineFlags& flags, planner::PlanRequest* request) {
   if (flags.recompute == "auto") request->recompute = planner::RecomputePolicy::kAuto;
   if (flags.recompute == "none") request->recompute = planner::RecomputePolicy::kNone;
   if (flags.recompute == "full") request->recompute = planner::RecomputePolicy::kFull;
+  if (!flags.offload.empty()) {
+    const absl::StatusOr<OffloadKinds> kinds = ParseOffload(flags.offload);
+    if (!kinds.ok()) return WrongUsage("--offload: ", std::string(kinds.status().message()));
+    request->offload = *kinds;
+  }
   if (!flags.pins.empty()) request->pins.clear();
   for (const std::string& pin : flags.pins) {
     const size_t equals = pin.find('=');
@@ -221,6 +226,11 @@ void AddRequestFlags(CLI::App& app, OfflineFlags* flags) {
   app.add_option("--recompute", flags->recompute, "recompute activations: auto as memory asks for it (the default), none, full")
       ->type_name("HOW")
       ->check(CLI::IsMember({"auto", "none", "full"}));
+  app.add_option(
+         "--offload", flags->offload,
+         "what may wait in the hosts' memory: auto (all that may, the default), never, or kinds with commas: activations, "
+         "parameters, optimizer")
+      ->type_name("KINDS");
   AddRunnableFlag(app, "only plans that the engine runs today; of a JOB the default", flags);
   AddStateBytesFlag(app, flags);
   app.add_option("--memory-reserve", flags->memory_reserve,

@@ -18,8 +18,8 @@ struct OfflineFlags {
   std::string dtype = "float32";          // empty: the basis's
   int64_t global_batch = 0, seq_len = 0;  // 0 = not given
   std::vector<std::string> profiles;
-  std::string strategy = "auto", fidelity = "tuned", recompute;  // empty: auto, or the job's
-  std::optional<bool> runnable;                                  // not given: the basis's
+  std::string strategy = "auto", fidelity = "tuned", recompute, offload;  // the last two: empty: auto, or the job's
+  std::optional<bool> runnable;                                           // not given: the basis's
   std::optional<int> zero_stage;
   std::vector<std::string> pins, exclude;
   int max_tp = planner::PlanRequest().max_tp;
@@ -29,8 +29,8 @@ struct OfflineFlags {
 
 // --cluster, --model, --global-batch, --seq-len, --dtype, --profiles.
 void AddSettingFlags(CLI::App& app, OfflineFlags* flags);
-// --strategy, --fidelity, --zero-stage, --pin, --exclude, --max-tp, --recompute, --runnable, --state-bytes-per-parameter,
-// --memory-reserve, --budget-nodes, --deadline.
+// --strategy, --fidelity, --zero-stage, --pin, --exclude, --max-tp, --recompute, --offload, --runnable,
+// --state-bytes-per-parameter, --memory-reserve, --budget-nodes, --deadline.
 void AddRequestFlags(CLI::App& app, OfflineFlags* flags);
 
 // --state-bytes-per-parameter alone.

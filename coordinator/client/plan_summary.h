@@ -14,7 +14,7 @@ namespace motley::client {
 // begins with that.
 std::string SummaryText(const planner::Plan& plan, const planner::LowerBound& bound, const planner::RunsHere& runs,
                         const planner::PlanRequest& request);
-// "rank 1 (n1/gpu0): offload given, the engine runs plans that keep everything on the device".
+// "rank 1 (n1/gpu0): it offloads optimizer, the engine runs plans that keep optimizer on the device".
 std::string WhyNotHere(const planner::RunsHere& runs);
 // What the prediction rests on, a line each. The search's own words are for those who know how it searches.
 std::string NotesText(const planner::Plan& plan, bool verbose);

@@ -37,6 +37,10 @@ void PrintStep(const v1::Job& job, std::ostream& out) {
   }
   out << absl::StrFormat("\nmemory      %.0f %% of the fullest device's (%s)\n", s.peak_memory_share() * 100,
                          FormatBytes(s.peak_memory_bytes()));
+  if (s.host_memory_bytes() > 0 || s.planned_host_memory_bytes() > 0) {
+    out << "host memory " << FormatBytes(s.host_memory_bytes()) << " for what waits there (planned "
+        << FormatBytes(s.planned_host_memory_bytes()) << "), of all ranks together\n";
+  }
 }
 
 // What goes by which transport, in the column of the values.

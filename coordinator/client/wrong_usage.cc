@@ -30,7 +30,7 @@ constexpr std::pair<std::string_view, std::string_view> kLacking[] = {
     {"load-in-8bit", "weights are float32, float16 or bfloat16, nothing is quantised"},
     {"load-in-4bit", "weights are float32, float16 or bfloat16, nothing is quantised"},
     {"exact", "a plan's text is for reading; -o json has all of the plan, in full"},
-    {"offload", "plans offload by themselves where the cluster's file has host_memory_gib; jobs do not yet"},
+    {"offload", "a job's file says it: planner.offload, or --set planner.offload=never; plan and estimate have it"},
     {"nodes", "all that the cluster has are used; --exclude, of a job planner.exclude, leaves some out"},
     {"gpus", "all that the cluster has are used; --exclude, of a job planner.exclude, leaves some out"},
     {"only", "all that the cluster has are used; --exclude, of a job planner.exclude, leaves some out"},

@@ -80,10 +80,11 @@ std::function<void()> BackgroundExecutor::Task(std::function<void()> work, std::
 void BackgroundExecutor::Stop() {
   {
     absl::MutexLock lock(&apart_->mutex);
+    if (apart_->loop == nullptr) return;
     apart_->loop = nullptr;
   }
-  for (std::shared_ptr<TaskThread>* thread : {&worker_, &aside_}) {
-    if (*thread != nullptr) std::thread([ends = std::move(*thread)] { ends->Stop(); }).detach();
+  for (const std::shared_ptr<TaskThread>& thread : {worker_, aside_}) {
+    std::thread([ends = thread] { ends->Stop(); }).detach();
   }
 }
 

@@ -60,7 +60,8 @@ class TaskPoster {
 };
 
 // Runs work on two threads of its own, or on one for itself, and the continuations on the loop. Nobody waits for what still works
-// when it stops: that ends by itself, without its continuation. `loop` must outlive it.
+// when it stops: that ends by itself, without its continuation. What the loop still asks for after that is dropped. `loop` must
+// outlive it.
 class BackgroundExecutor : public Executor {
  public:
   explicit BackgroundExecutor(TaskThread& loop)
@@ -72,6 +73,7 @@ class BackgroundExecutor : public Executor {
   void Run(std::function<void()> work, std::function<void()> done) override;
   void RunAside(std::function<void()> work, std::function<void()> done) override;
   void RunApart(std::function<void()> work, std::function<void()> done) override;
+  // Thread-safe, idempotent.
   void Stop();
 
  private:
@@ -85,7 +87,8 @@ class BackgroundExecutor : public Executor {
   std::function<void()> Task(std::function<void()> work, std::function<void()> done) const;
 
   const std::shared_ptr<Apart> apart_;
-  std::shared_ptr<TaskThread> worker_, aside_;
+  // The same until the end: the loop may post to them while another thread stops this.
+  const std::shared_ptr<TaskThread> worker_, aside_;
 };
 
 }  // namespace motley::coordinator

@@ -43,6 +43,7 @@ struct Place {
   DeviceDescription device;
   int pipeline = 0, stage = 0;
   int64_t context_bytes = 0;  // of its memory
+  int64_t host_bytes = 0;     // of the host's
 };
 
 // By rank: pipelines, stages, units and ranks in the plan's order.
@@ -59,7 +60,8 @@ absl::StatusOr<std::vector<Place>> PlacesOf(const planner::Plan& plan, const std
           if (device == offered.end()) {
             return absl::InternalError(absl::StrCat("the plan uses device ", rank.device.value(), ", which is not there"));
           }
-          places.push_back({*device->second, static_cast<int>(p), static_cast<int>(s), rank.predicted.memory.context});
+          const planner::MemoryByPurpose& memory = rank.predicted.memory;
+          places.push_back({*device->second, static_cast<int>(p), static_cast<int>(s), memory.context, memory.host});
         }
       }
     }
@@ -130,6 +132,7 @@ absl::StatusOr<std::vector<RankAssignment>> MakeAssignments(const ClusterState& 
     ranks[r].pipeline = places[r].pipeline;
     ranks[r].stage = places[r].stage;
     ranks[r].planned_context_bytes = places[r].context_bytes;
+    ranks[r].planned_host_bytes = places[r].host_bytes;
     ranks[r].slice = slices[r];
     ranks[r].program = result.programs[r];
     ranks[r].evaluation = result.evaluations[r];
@@ -168,6 +171,7 @@ absl::Status StartEpoch(Core& core, const std::string& reason) {
     row.ranks.push_back({rank.device.id, incarnation});
     RankRun& of_rank = runs.emplace_back(RankRun{rank.device.id, incarnation, rank.device.memory_bytes});
     of_rank.planned_context_bytes = rank.planned_context_bytes;
+    of_rank.planned_host_bytes = rank.planned_host_bytes;
     of_rank.card_context_bytes = prepared.plan.card_contexts[rank.rank];
   }
   if (new_number) batch.epochs.push_back(std::move(row));

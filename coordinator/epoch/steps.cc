@@ -24,15 +24,18 @@ double Median(std::vector<double> values) {
   return *middle;
 }
 
-// Memory of the device that is fullest for its size, and the worst lateness, from every rank's newest report.
+// Memory of the device that is fullest for its size, that of all hosts, and the worst lateness, from every rank's newest report.
 void AddRanks(const JobRun& run, StepStats* stats) {
   stats->peak_memory_share = 0;
+  stats->host_memory_bytes = stats->planned_host_memory_bytes = 0;
   for (const RankRun& rank : run.ranks) {
     const double share =
         rank.capacity_bytes > 0 ? static_cast<double>(rank.peak_bytes) / static_cast<double>(rank.capacity_bytes) : 0;
     const bool fuller =
         share > stats->peak_memory_share || (share == stats->peak_memory_share && rank.peak_bytes > stats->peak_memory_bytes);
     if (fuller) stats->peak_memory_share = share, stats->peak_memory_bytes = rank.peak_bytes;
+    stats->host_memory_bytes += rank.host_bytes;
+    stats->planned_host_memory_bytes += rank.planned_host_bytes;
     stats->lateness_seconds = std::max(stats->lateness_seconds, rank.lateness_seconds);
   }
 }
@@ -170,6 +173,7 @@ void OnStep(Core& core, const StepReport& report) {
   RankRun& rank = run.ranks[report.rank];
   rank.ready = true;
   rank.peak_bytes = report.peak_memory_bytes;
+  rank.host_bytes = report.host_memory_bytes;
   rank.lateness_seconds = report.lateness_seconds;
   WatchSlowRank(core, run, job, report);
   if (report.rank != 0 || report.stats.step <= job.step) return;

@@ -50,6 +50,8 @@ v1::StepRecord View(const StepStats& step) {
   out.set_tokens_per_second(step.tokens_per_second);
   out.set_peak_memory_bytes(step.peak_memory_bytes);
   out.set_peak_memory_share(step.peak_memory_share);
+  out.set_host_memory_bytes(step.host_memory_bytes);
+  out.set_planned_host_memory_bytes(step.planned_host_memory_bytes);
   out.set_step_seconds(step.step_seconds);
   out.set_predicted_step_seconds(step.predicted_step_seconds);
   out.set_elapsed_seconds(step.elapsed_seconds);
@@ -170,6 +172,8 @@ v1::Node View(const ClusterState& state, const NodeRecord& node) {
     view->set_memory_bytes(device.memory_bytes);
     view->set_declared_flops_per_second(device.flops_per_second);
     view->set_libtorch(device.libtorch);
+    view->set_host_link_bytes_per_second(device.host_link_bytes_per_second);
+    out.set_offered_host_memory_bytes(device.node_host_memory_bytes);  // its devices all say the same
     if (device.kind == DeviceKind::kCuda) *view->mutable_card() = View(device.card);
     if (auto speed = state.speeds.find(device.id); speed != state.speeds.end()) {
       view->set_measured_tokens_per_second(speed->second.tokens_per_second);

@@ -44,8 +44,9 @@ struct RankRun {
   int64_t capacity_bytes = 0;
   std::optional<absl::Duration> met;  // when it told the others where it listens
   bool ready = false;
-  bool ended = false;      // its process is gone, or is about to exit by itself
-  int64_t peak_bytes = 0;  // newest step's
+  bool ended = false;                              // its process is gone, or is about to exit by itself
+  int64_t peak_bytes = 0;                          // newest step's
+  int64_t host_bytes = 0, planned_host_bytes = 0;  // of the host's memory: newest step's, the plan's
   double lateness_seconds = 0;
   // What the plan counts of the device beside tensors, and how much of it is from the device's profile.
   int64_t planned_context_bytes = 0, card_context_bytes = 0;

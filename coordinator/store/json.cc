@@ -109,6 +109,8 @@ std::string StepToJson(const StepStats& s) {
   if (s.validation_loss) out["validation_loss"] = LossNumber(*s.validation_loss);
   if (s.validation_bits_per_byte) out["validation_bits_per_byte"] = LossNumber(*s.validation_bits_per_byte);
   if (s.loss_scale > 0) out["loss_scale"] = s.loss_scale;
+  if (s.host_memory_bytes > 0) out["host_memory_bytes"] = s.host_memory_bytes;
+  if (s.planned_host_memory_bytes > 0) out["planned_host_memory_bytes"] = s.planned_host_memory_bytes;
   if (s.skipped) out["skipped"] = true;
   return out.dump();
 }
@@ -123,6 +125,8 @@ absl::StatusOr<StepStats> StepFromJson(const std::string& text) {
     s.tokens_per_second = number("tokens_per_second");
     s.peak_memory_bytes = in.value("peak_memory_bytes", int64_t{0});
     s.peak_memory_share = number("peak_memory_share");
+    s.host_memory_bytes = in.value("host_memory_bytes", int64_t{0});
+    s.planned_host_memory_bytes = in.value("planned_host_memory_bytes", int64_t{0});
     s.step_seconds = number("step_seconds"), s.predicted_step_seconds = number("predicted_step_seconds");
     s.elapsed_seconds = number("elapsed_seconds"), s.remaining_seconds = number("remaining_seconds");
     s.lateness_seconds = number("lateness_seconds");

@@ -15,10 +15,11 @@ def read_example(folder):
 
 
 def start_node(cluster, example, node):
-    devices = [{"kind": "emulated", "model": card, "link_bytes_per_second": example["link_bytes_per_second"]}
-               for card in node["cards"]]
+    links = {key: example[key] for key in ("link_bytes_per_second", "host_link_bytes_per_second") if key in example}
+    devices = [{"kind": "emulated", "model": card, **links} for card in node["cards"]]
+    offers = {"host_memory_bytes": int(node["host_memory_bytes"])} if "host_memory_bytes" in node else {}
     cluster.start_worker(node["name"], devices, example["emulation"],
-                         network={"node_link_bytes_per_second": node["nic_bytes_per_second"]})
+                         network={"node_link_bytes_per_second": node["nic_bytes_per_second"]}, **offers)
 
 
 def start_cluster(cluster, example):

@@ -42,9 +42,9 @@ usage: ./run demo [--example NAME [--only ROWS] [--kill]] [--json FILE]
 Builds, then trains one transformer on five unequal emulated devices: split evenly, then as planned, while a node is killed and
 another joins.
 
-  --example NAME    instead one of deploy/examples (zorse, poplar, uneven-group, baton, hexiscale): one job under several
-                    strategies, each measured beside its prediction; or fine-tune: a model trained, exported, tuned on chats and
-                    exported again. It needs a Python with transformers and, where none is here, fetches one (50 MB)
+  --example NAME    instead one of deploy/examples (zorse, poplar, uneven-group, baton, hexiscale, cephalo): one job under
+                    several strategies, each measured beside its prediction; or fine-tune: a model trained, exported, tuned on
+                    chats and exported again. It needs a Python with transformers and, where none is here, fetches one (50 MB)
   --only ROWS       of its table, separated by commas
   --kill            instead of its table: a node of the example zorse is killed and comes back
   --json FILE       write the numbers there

@@ -72,6 +72,7 @@ void AddWaits(const MeasuredStep& step, Sums* sums) {
     (*sums)[{r, "waits: collectives"}] = {m.collective, s.collective};
     (*sums)[{r, "waits: hand-overs"}] = {m.hand_over, s.hand_over};
     (*sums)[{r, "waits: bubble"}] = {m.bubble, s.bubble};
+    (*sums)[{r, "waits: copies"}] = {m.copy, s.copy};
     (*sums)[{r, "waits: host"}] = {m.host, s.host};
   }
 }

@@ -34,8 +34,8 @@ constexpr Knob kStrategy = {"--strategy", "planner.strategy"},
                kFidelity = {"--fidelity published", "planner.fidelity = published"},
                kZeroStage = {"--zero-stage", "its ZeRO stage"}, kPin = {"--pin", "planner.pins"},
                kRecompute = {"--recompute none", "planner.recompute = none"}, kMaxTp = {"--max-tp", "planner.max_tp"},
-               kReserve = {"--memory-reserve", "planner.memory_reserve"}, kDtype = {"--dtype", "training.dtype"},
-               kHalfDtype = {"--dtype", "training.mixed_precision_param"},
+               kOffload = {"--offload", "planner.offload"}, kReserve = {"--memory-reserve", "planner.memory_reserve"},
+               kDtype = {"--dtype", "training.dtype"}, kHalfDtype = {"--dtype", "training.mixed_precision_param"},
                kGlobalBatch = {"--global-batch", "training.global_batch_size"}, kSeqLen = {"--seq-len", "training.seq_len"};
 
 class Finder {
@@ -69,7 +69,8 @@ class Finder {
     int64_t usable = 0;
     for (int d = 0; d < setting.num_devices(); ++d) {
       usable += setting.UsableBytes(d) - setting.costs.ContextBytes(setting.KindOf(d));
-      if (setting.limits().offload && setting.cluster.nodes[setting.cluster.devices[d].node].host_memory_bytes > 0) return false;
+      if (setting.limits().offload.takes_state() && setting.cluster.nodes[setting.cluster.devices[d].node].host_memory_bytes > 0)
+        return false;
     }
     return setting.costs.TotalElements() * setting.costs.StateBytesPerElement() > usable;
   }
@@ -137,6 +138,12 @@ class Finder {
     return best;
   }
 
+  OffloadKinds MayOffloadWith(const PlanRequest& request) const {
+    Setting setting = setting_;
+    setting.request = request;
+    return setting.MayOffload();
+  }
+
   // Restrictions that the user may lift.
   std::optional<WayOut> Request() const {
     PlanRequest request = setting_.request;
@@ -149,6 +156,8 @@ class Finder {
     lift(!request.pins.empty(), kPin);
     lift(request.recompute == RecomputePolicy::kNone, kRecompute);
     lift(request.max_tp < PlanRequest().max_tp, kMaxTp);
+    request.offload = OffloadKinds::All();
+    lift(setting_.request.offload != request.offload && setting_.MayOffload() != MayOffloadWith(request), kOffload);
     if (what.empty()) return std::nullopt;
     request.fidelity = Fidelity::kTuned;
     request.zero_stage.reset();
@@ -226,7 +235,7 @@ class Finder {
     Cluster cluster = setting_.cluster;
     bool changed = false;
     for (ClusterNode& node : cluster.nodes) {
-      if (node.host_memory_bytes > 0 || !setting_.limits().offload) continue;
+      if (node.host_memory_bytes > 0 || !setting_.limits().offload.any()) continue;
       node.host_memory_bytes = kUsualHostBytes;
       if (node.host_link_bytes_per_second == 0) node.host_link_bytes_per_second = node.device_link_bytes_per_second;
       changed = true;
@@ -234,7 +243,10 @@ class Finder {
     if (!changed) return std::nullopt;
     const std::optional<Tried> tried = Try(cluster, setting_.workload, setting_.request, Asked::kAuto);
     if (!tried) return std::nullopt;
-    return Way("offloading, with host_memory_gib = 512 in the cluster's file for every node without", *tried, setting_.workload);
+    const char* const what = setting_.request.from_job
+                                 ? "offloading, with worker.host_memory_bytes = 549755813888 on every node that offers none"
+                                 : "offloading, with host_memory_gib = 512 in the cluster's file for every node without";
+    return Way(what, *tried, setting_.workload);
   }
 
   // For each kind the fewest more cards; of equal numbers the one with the least memory first, which is the cheapest. Those

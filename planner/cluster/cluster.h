@@ -113,7 +113,6 @@ struct Cluster {
 };
 
 // What Validate takes for a slip in the unit, beside the ranges of devices.
-inline constexpr double kMostHostBytes = 1e15;
 inline constexpr double kMostMemoryRate = 1e14;   // bytes a second, of a card's memory
 inline constexpr double kMostCardNicRate = 1e11;  // bytes a second, of one card's NIC: the fastest that are sold have 800 Gbit/s
 inline constexpr double kMostAttentionTokens = 1e6, kMostDeviation = 2;

@@ -144,6 +144,7 @@ void ClusterReader::ReadCard(const toml::table& toml) {
       card.kind.nccl = static_cast<NcclPath>(known - kNcclPathNames.begin());
     }
   }
+  card.kind.launches_ahead = table.Truth("launches_ahead").value_or(card.kind.launches_ahead);
   table.Finish();
   for (const ClusterCard& other : own_cards_) {
     if (other.kind.name == card.kind.name) table.Problem("name", absl::StrCat("card '", card.kind.name, "' is there twice"));

@@ -48,6 +48,14 @@ std::optional<std::string> ClusterTable::Text(const char* key) {
   return text;
 }
 
+std::optional<bool> ClusterTable::Truth(const char* key) {
+  const toml::node* node = Find(key);
+  if (node == nullptr) return std::nullopt;
+  const std::optional<bool> truth = node->value_exact<bool>();
+  if (!truth) Problem(key, "must be true or false");
+  return truth;
+}
+
 std::vector<std::string> ClusterTable::Texts(const char* key) {
   std::vector<std::string> texts;
   const toml::array* array = Array(key);

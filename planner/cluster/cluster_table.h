@@ -37,6 +37,7 @@ class ClusterTable {
   bool Has(const char* key) const { return table_.contains(key); }
   std::optional<std::string> Text(const char* key);
   std::vector<std::string> Texts(const char* key);
+  std::optional<bool> Truth(const char* key);
   std::optional<int64_t> Integer(const char* key, int64_t low, int64_t high);
   // In whichever of the units it is given; low and high after conversion. Two units at once are a problem.
   std::optional<double> Quantity(std::initializer_list<Unit> units, double low, double high);

@@ -74,6 +74,7 @@ void AddCards(const Cluster& cluster, std::string* out) {
     if (kind.nccl != NcclPath::kNone) {
       absl::StrAppend(out, "nccl = ", Quoted(kNcclPathNames[static_cast<size_t>(kind.nccl)]), "\n");
     }
+    if (!kind.launches_ahead) absl::StrAppend(out, "launches_ahead = false\n");
   }
 }
 

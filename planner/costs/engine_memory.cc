@@ -128,9 +128,11 @@ struct At {
 // The moments that can be the peak, of the backward of one microbatch: at the head, at the last layer, at the embedding.
 class EngineActivations {
  public:
-  EngineActivations(const Costs& costs, const RankDuty& duty)
+  // `largest`: of the rank's microbatches.
+  EngineActivations(const Costs& costs, const RankDuty& duty, int64_t largest)
       : costs_(costs),
         duty_(duty),
+        slots_(duty.offload_activations && duty.layers > 0 ? kSlots * largest : 0),
         recompute_(duty.tp_share < 1 ? duty.recompute.Without(kSummed) : duty.recompute),
         by_unit_(TraitsOf(duty.schedule).by_ministage && SharesState(duty) && ZeroOf(duty) == 3),
         splits_(TraitsOf(duty.schedule).splits_backward),
@@ -156,20 +158,20 @@ class EngineActivations {
     const int64_t put_off = Waiting(turn.waiting);
     if (duty_.head) {
       const int64_t layers = by_unit_ ? passed : passed - freed;
-      take({Boundary(layers + turn.left + gradients + turn.own + turn.inputs), Layers(layers) + Head(at_head) + put_off,
-            Workspace(kHeadUnit, turn.own)});
+      take({Boundary(InputsAtHead(layers, turn) + turn.left + gradients + turn.own + turn.inputs),
+            Layers(layers) + Head(at_head) + put_off, Workspace(kHeadUnit, turn.own)});
     }
     if (duty_.layers > 0) {
       const int64_t layers = passed - freed;
       const int64_t waiting = by_unit_ ? turn.left - turn.own : duty_.head ? turn.left - turn.own : turn.gradients;
       const int64_t again = Costs::SavedBytesOf(saved_of_layer_, static_cast<double>(turn.own)) - Layers(turn.own);
       const int64_t head_saved = by_unit_ || !duty_.head ? 0 : Head(turn.left - turn.own);
-      take({Boundary(layers + gradients + waiting + 2 * turn.own + turn.inputs), Layers(layers) + again + head_saved + put_off,
-            Workspace(kLayerUnit, turn.own)});
+      take({Boundary(Inputs(layers) + gradients + waiting + 2 * turn.own + turn.inputs),
+            Layers(layers) + again + head_saved + put_off, Workspace(kLayerUnit, turn.own)});
       // At the first layer, where all the others of the microbatch wait already.
       if (splits_) {
         const int64_t through = (last_ministage - 1) * turn.own, first = std::max<int64_t>(0, layers - through);
-        take({Boundary(first + waiting + 2 * turn.own + turn.inputs),
+        take({Boundary(Inputs(first) + waiting + 2 * turn.own + turn.inputs),
               Layers(first) + again + head_saved + Waiting(turn.waiting + through), Workspace(kLayerUnit, turn.own)});
       }
     }
@@ -184,18 +186,29 @@ class EngineActivations {
   // The head's forward: its logits are the largest temporary of a forward. `left`: with the microbatch's own.
   At Forward(const Turn& turn, int64_t all) const {
     const int64_t layers = duty_.layers * (by_unit_ ? all : turn.left), inputs = by_unit_ ? all : turn.left;
-    return {Boundary(layers + inputs) + Leaving(turn), Layers(layers) + Head(turn.left) + Waiting(turn.waiting),
-            Workspace(kHeadUnit, turn.own)};
+    return {Boundary(InputsAtHead(layers, turn) + inputs) + Leaving(turn),
+            Layers(layers) + Head(turn.left) + Waiting(turn.waiting), Workspace(kHeadUnit, turn.own)};
   }
 
  private:
   At AtEmbedding(const Turn& turn, int64_t passed) const {
-    if (by_unit_) return {Boundary(turn.left), 0, Workspace(kEmbeddingUnit, turn.own)};
+    if (by_unit_) return {Boundary(turn.left + slots_), 0, Workspace(kEmbeddingUnit, turn.own)};
     const int64_t others = turn.left - turn.own, layers = duty_.ministages > 1 ? 0 : std::min(passed, duty_.layers * others);
     const int64_t at_head = duty_.head && duty_.ministages == 1 ? others : 0;
-    return {Boundary(layers + at_head + turn.own), Layers(layers) + Head(at_head), Workspace(kEmbeddingUnit, turn.own)};
+    return {Boundary(Inputs(layers) + at_head + turn.own), Layers(layers) + Head(at_head), Workspace(kEmbeddingUnit, turn.own)};
   }
 
+  // Of layers' inputs, of so many samples x layers, those that are on the device: without slots all. Where backwards follow their
+  // forwards soon, some stay beside the slots (lowering/copy_pass.cc).
+  int64_t Inputs(int64_t layers) const {
+    if (slots_ == 0) return layers;
+    return std::max(slots_, std::min(layers, keeps_all_ ? slots_ : 2 * slots_));
+  }
+  // The head waits for nothing that comes from the host, behind which all would have left.
+  int64_t InputsAtHead(int64_t layers, const Turn& turn) const {
+    if (slots_ == 0) return layers;
+    return std::max(slots_, std::min(layers, (keeps_all_ ? slots_ : 2 * slots_) + kLeaving * turn.own));
+  }
   // The gradient that was handed over last, until something else is.
   int64_t Leaving(const Turn& turn) const { return duty_.num_stages > 1 && !duty_.embedding ? Boundary(turn.own) : 0; }
   int64_t Boundary(int64_t samples) const { return costs_.BoundaryBytes(static_cast<double>(samples)); }
@@ -213,8 +226,11 @@ class EngineActivations {
     return costs_.WorkspaceBytes(duty_.kind, unit, static_cast<double>(samples), duty_.tp_share);
   }
 
+  static constexpr int64_t kSlots = 2, kLeaving = 2;  // inputs, of the largest microbatch
+
   const Costs& costs_;
   const RankDuty& duty_;
+  const int64_t slots_;                                          // samples for which inputs have room that come from the host
   const OpSet recompute_;                                        // of what frees something
   const bool by_unit_;                                           // all microbatches pass a unit before the next
   const bool splits_;                                            // a backward comes in halves
@@ -267,7 +283,7 @@ At PeakOfPutOff(const RankDuty& duty, const MicrobatchSizes& microbatches, const
 At PeakOfBackwards(const Costs& costs, const RankDuty& duty, const MicrobatchSizes& microbatches) {
   const int64_t count = microbatches.count();
   const Flight flight = FlightOf(duty, count);
-  const EngineActivations activations(costs, duty);
+  const EngineActivations activations(costs, duty, microbatches.Largest());
   const bool in_chunks = duty.ministages > 1 && flight.chunks < flight.microbatches * duty.ministages;
   // What waits for its second half is in flight, too.
   const int64_t put_off = WeightsPutOff(duty.schedule, duty.stage), kept = std::max<int64_t>(1, flight.microbatches - put_off);
@@ -297,7 +313,7 @@ At PeakOfForwards(const Costs& costs, const RankDuty& duty, const MicrobatchSize
   const int64_t count = microbatches.count(), all = microbatches.Sum(count);
   const int64_t put_off = WeightsPutOff(duty.schedule, duty.stage);
   const int64_t flight = std::max<int64_t>(1, FlightOf(duty, count).microbatches - put_off);
-  const EngineActivations activations(costs, duty);
+  const EngineActivations activations(costs, duty, microbatches.Largest());
   Turn turn;
   Candidates candidates;
   for (int64_t i = 0; i < count; ++i) {
@@ -314,6 +330,15 @@ At PeakOfForwards(const Costs& costs, const RankDuty& duty, const MicrobatchSize
   return peak;
 }
 
+// A slot for each input that waits, as large as the largest.
+int64_t WaitingInHost(const Costs& costs, const RankDuty& duty, const MicrobatchSizes& microbatches) {
+  if (!duty.offload_activations) return 0;
+  const Flight flight = FlightOf(duty, microbatches.count());
+  const int64_t all = duty.layers * std::min(microbatches.count(), flight.microbatches);
+  const int64_t inputs = duty.ministages > 1 ? std::min(all, flight.chunks * duty.largest_ministage) : all;
+  return inputs * costs.BoundaryBytes(static_cast<double>(microbatches.Largest()));
+}
+
 // Where a backward comes in two halves the gradients of the head's weights wait in one sum, with those of the table that a tied
 // one shares.
 int64_t WaitingOfHead(const Costs& costs, const RankDuty& duty) {
@@ -326,7 +351,7 @@ int64_t WaitingOfHead(const Costs& costs, const RankDuty& duty) {
 }  // namespace
 
 bool IsEngines(const Costs& costs, const RankDuty& duty) {
-  const bool offloads = duty.offload_activations || duty.offload_parameters || duty.offload_optimizer;
+  const bool offloads = duty.offload_parameters || duty.offload_optimizer;
   return costs.workload().state == StateKeeping::kEngine && !offloads;
 }
 
@@ -348,6 +373,7 @@ MemoryByPurpose EngineMemoryOf(const Costs& costs, const RankDuty& duty, const M
   memory.saved = peak.saved;
   memory.workspace = peak.workspace;
   memory.saved += TokenBytesOf(costs, duty, microbatches) + WaitingOfHead(costs, duty);
+  memory.host = WaitingInHost(costs, duty, microbatches);
   return memory;
 }
 

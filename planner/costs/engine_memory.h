@@ -1,9 +1,10 @@
-// Bytes of a rank in closed form, for searches: with the state that the engine keeps, nothing offloaded. It follows the buffers
-// that programs declare and the order in which a rank computes, so it agrees with what the engine counts
+// Bytes of a rank in closed form, for searches: with the state that the engine keeps and all of it on the device. It follows the
+// buffers that programs declare and the order in which a rank computes, so it agrees with what the engine counts
 // (docs/inside/simulator.md, "Memory"). memory_model.h, which asks it, has the formulas of published systems and of offload.
 // Pure, thread-safe, no allocation.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <numeric>
 #include <vector>
@@ -22,6 +23,9 @@ class MicrobatchSizes {
   int64_t operator[](int64_t i) const {
     if (list_ != nullptr) return (*list_)[static_cast<size_t>(i)];
     return last_ > 0 && i + 1 == count_ ? last_ : size_;
+  }
+  int64_t Largest() const {
+    return list_ == nullptr ? std::max(size_, last_) : list_->empty() ? 0 : *std::max_element(list_->begin(), list_->end());
   }
   // Of the first `n`.
   int64_t Sum(int64_t n) const {

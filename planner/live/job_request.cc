@@ -36,6 +36,16 @@ bool ComputesIn(const DeviceDescription& device, DType type) {
   return capability >= (type == DType::kBFloat16 ? kFirstBFloat16 : kFirstFloat16);
 }
 
+// Of a list, what does not run is refused: who names a kind counts on it.
+absl::StatusOr<OffloadKinds> OffloadOf(const PlannerSection& section) {
+  const absl::StatusOr<OffloadKinds> kinds = ParseOffload(section.offload);
+  if (!kinds.ok()) return absl::InvalidArgumentError(absl::StrCat("planner.offload: ", kinds.status().message()));
+  const OffloadKinds beyond = kinds->Without(kEngineOffloads);
+  if (section.offload == "auto" || !beyond.any()) return kinds;
+  return absl::InvalidArgumentError(
+      absl::StrCat("planner.offload: jobs do not offload ", InWords(beyond), " yet; leave it out, or say auto: whatever runs"));
+}
+
 std::string WithCapability(const DeviceDescription& device) {
   if (device.kind != DeviceKind::kCuda) return device.id.value();
   return absl::StrCat(device.id.value(), " (", device.model, ", sm_", device.card.compute_capability, ")");
@@ -74,6 +84,7 @@ absl::StatusOr<PlanRequest> RequestOf(const PlannerSection& section) {
     if (!added)
       return absl::InvalidArgumentError(absl::StrCat("planner.pins: ", at->first, " is there twice; a stage has one pin"));
   }
+  MOTLEY_ASSIGN_OR_RETURN(request.offload, OffloadOf(section));
   request.max_tp = static_cast<int>(section.max_tp);
   request.budget_nodes = section.budget_nodes;
   request.runnable = true;

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
 #include "common/device/device_table.h"
 #include "common/device/transport_choice.h"
@@ -28,6 +30,8 @@ namespace {
 
 // Of links that nobody declares, until the measured collectives have said how fast they are.
 constexpr double kNominalRate = 1e9;
+// Of a device that says no link to its host: a CPU's copies, in the memory that it computes in.
+constexpr double kCopyRate = 5e9;
 // Of an element, at the end of a step; Costs takes the rate that this gives. A card's clips, makes a norm of copies and casts.
 constexpr double kAdamWTrafficBytes = 28, kCardsTrafficBytes = 66;
 // The least that a driver's context and the kernels of a model can be. A profile that says less of a card did not see them.
@@ -151,6 +155,32 @@ Declared DeclaredLinks(const std::vector<DeviceDescription>& devices) {
   return declared;
 }
 
+// What the node offers of its host's memory, and the way there. A file has one rate for a node: the slowest device's.
+void AddHost(const PlannerInput& input, ClusterNode* node) {
+  std::map<int, std::vector<int>> roots;
+  for (const int d : node->devices) {
+    const DeviceDescription& device = input.devices[d];
+    if (device.node_host_memory_bytes == 0) return;
+    const double link = device.host_link_bytes_per_second > 0 ? device.host_link_bytes_per_second : kCopyRate;
+    const bool first = node->host_link_bytes_per_second == 0;
+    node->host_link_bytes_per_second = first ? link : std::min(node->host_link_bytes_per_second, link);
+    if (device.host_root >= 0) roots[device.host_root].push_back(d);
+  }
+  node->host_memory_bytes = input.devices[node->devices.front()].node_host_memory_bytes;
+  for (auto& [unused, devices] : roots) {
+    if (devices.size() > 1) node->pcie_roots.push_back(std::move(devices));
+  }
+}
+
+std::string HostNote(const Cluster& cluster) {
+  std::vector<std::string> without;
+  for (const ClusterNode& node : cluster.nodes) {
+    if (node.host_memory_bytes == 0) without.push_back(node.name.value());
+  }
+  if (without.size() == cluster.nodes.size()) return "no node offers host memory (host_memory_bytes), so nothing is offloaded";
+  return without.empty() ? "" : absl::StrCat("host memory is offered by all nodes but ", absl::StrJoin(without, ", "));
+}
+
 void AddNodes(const PlannerInput& input, const std::vector<int>& kinds, const Declared& declared, Cluster* cluster) {
   const double otherwise = declared.device_link > 0 ? declared.device_link : kNominalRate;
   for (size_t d = 0; d < input.devices.size(); ++d) {
@@ -175,6 +205,7 @@ void AddNodes(const PlannerInput& input, const std::vector<int>& kinds, const De
   }
   // Without a network card of its own a node is as fast as all its devices together.
   for (ClusterNode& node : cluster->nodes) {
+    AddHost(input, &node);
     node.nic_bytes_per_second =
         std::min(node.nic_bytes_per_second, static_cast<double>(node.devices.size()) * node.device_link_bytes_per_second);
   }
@@ -331,7 +362,7 @@ absl::StatusOr<LiveInputs> DescribeLive(const PlannerInput& input) {
   AddNodes(input, kinds, declared, &live.cluster);
   MOTLEY_ASSIGN_OR_RETURN(const std::vector<bool> measured, ApplyLinks(input, declared, &live.cluster));
   MOTLEY_RETURN_IF_ERROR(FitToCollectives(input, declared, measured, &live.cluster));
-  live.cluster.notes.push_back("host memory is not known, so nothing is offloaded");
+  if (std::string note = HostNote(live.cluster); !note.empty()) live.cluster.notes.push_back(std::move(note));
   if (std::string slow = SlowInHalf(input.devices, precision.compute); !slow.empty())
     live.cluster.notes.push_back(std::move(slow));
   MOTLEY_RETURN_IF_ERROR(Validate(live.cluster));

@@ -16,8 +16,8 @@ namespace {
 
 // Pieces in which offloaded optimizer state streams through the device.
 constexpr size_t kStreamPieces = 8;
-// Backwards whose inputs are on the device or on their way.
-constexpr size_t kAhead = 2;
+// Passes between an input's forward and its backward in which it would only leave and come back.
+constexpr int64_t kTooSoon = static_cast<int64_t>(kCopiesAhead) + 1;
 
 class CopyPass {
  public:
@@ -53,47 +53,87 @@ class CopyPass {
   void Find(const Op& op) {
     constexpr bool kIsBackward = std::is_same_v<Op, Backward> || std::is_same_v<Op, BackwardInput>;
     if constexpr (std::is_same_v<Op, ReduceScatter>) ++sums_of_[op.unit];
-    if constexpr (kIsBackward) {
-      if (IsFirstBackward(op)) inputs_.push_back(InputsOf<PrefetchActivation>(op));
+    if constexpr (std::is_same_v<Op, Forward>) {
+      if (IsLastForward(op)) FindForward(op);
     }
+    if constexpr (kIsBackward) {
+      if (IsFirstBackward(op)) FindBackward(op);
+    }
+  }
+  using Cell = std::pair<int32_t, int32_t>;  // unit, microbatch
+
+  void FindForward(const Forward& op) {
+    if (const std::optional<OffloadActivation> inputs = InputsOf(op)) {
+      ForCells(*inputs, [this](const Cell& cell) { forward_at_[cell] = passes_; });
+    }
+    CountPasses(op);
+  }
+  template <typename Op>
+  void FindBackward(const Op& op) {
+    CountPasses(op);
+    const std::optional<OffloadActivation> inputs = InputsOf(op);
+    bool leave = false;
+    if (inputs) {
+      ForCells(*inputs, [&](const Cell& cell) {
+        if (passes_ - 1 - forward_at_[cell] <= kTooSoon) return;
+        leaves_.insert(cell);
+        leave = true;
+      });
+    }
+    inputs_.push_back(leave ? inputs : std::nullopt);
+  }
+  template <typename Op>
+  void CountPasses(const Op& op) {
+    passes_ += (int64_t{op.more_units} + 1) * (int64_t{op.more_microbatches} + 1);
   }
   // Of layers alone: the embedding's input are tokens, and the head's is used next.
-  template <typename Copy, typename Op>
-  std::optional<Copy> InputsOf(const Op& op) const {
+  template <typename Op>
+  std::optional<OffloadActivation> InputsOf(const Op& op) const {
     const int32_t first = std::max(op.unit, 1), last = std::min(op.unit + op.more_units, traits_.head - 1);
     if (!traits_.activations || first > last) return std::nullopt;
-    return Copy{first, op.microbatch, last - first, op.more_microbatches};
+    return OffloadActivation{first, op.microbatch, last - first, op.more_microbatches};
   }
-  template <typename Copy, typename Use>
-  static void ForCells(const Copy& copy, Use use) {
-    for (int32_t unit = copy.unit; unit <= copy.unit + copy.more_units; ++unit) {
-      for (int32_t m = copy.microbatch; m <= copy.microbatch + copy.more_microbatches; ++m) use(std::pair(unit, m));
+  template <typename Use>
+  static void ForCells(const OffloadActivation& inputs, Use use) {
+    for (int32_t unit = inputs.unit; unit <= inputs.unit + inputs.more_units; ++unit) {
+      for (int32_t m = inputs.microbatch; m <= inputs.microbatch + inputs.more_microbatches; ++m) use(Cell(unit, m));
     }
   }
-  bool AreAway(const PrefetchActivation& inputs) const {
+  bool AreAway(const OffloadActivation& inputs) const {
     bool away = true;
-    ForCells(inputs, [&](const std::pair<int32_t, int32_t>& cell) { away &= away_.contains(cell); });
+    ForCells(inputs, [&](const Cell& cell) { away &= !leaves_.contains(cell) || away_.contains(cell); });
     return away;
   }
-  // A layer of a tensor-parallel unit goes back in two.
+  // A layer of a tensor-parallel unit goes forward in two, of which the second needs the input, too.
+  static bool IsLastForward(const Forward& op) { return op.segment != UnitSegment::kAttention; }
+  // And goes back in two, the last of which needs the input.
   template <typename Op>
   static bool IsFirstBackward(const Op& op) {
-    return op.segment != UnitSegment::kAttention;
+    return op.segment != UnitSegment::kAttention && op.segment != UnitSegment::kLogits;
+  }
+  template <typename Op>
+  static bool IsLastBackward(const Op& op) {
+    return op.segment != UnitSegment::kMlp && op.segment != UnitSegment::kLoss;
   }
   // Where forwards and backwards alternate, the next one's forward may be still to come.
   void PrefetchInputs() {
-    for (; next_input_ < std::min(backwards_ + kAhead, inputs_.size()); ++next_input_) {
-      const std::optional<PrefetchActivation>& inputs = inputs_[next_input_];
-      if (inputs && !AreAway(*inputs)) return;
-      if (inputs) Add(*inputs);
+    for (; next_input_ < std::min(backwards_ + kCopiesAhead, inputs_.size()); ++next_input_) {
+      const std::optional<OffloadActivation>& inputs = inputs_[next_input_];
+      if (!inputs) continue;
+      if (!AreAway(*inputs)) return;
+      const auto slot = static_cast<int32_t>(prefetches_++ % kCopiesAhead);
+      Add(PrefetchActivation{inputs->unit, inputs->microbatch, slot, inputs->more_units, inputs->more_microbatches});
     }
   }
   void Visit(const Forward& op) {
     Add(op);
-    const auto inputs = InputsOf<OffloadActivation>(op);
-    if (!inputs || op.segment == UnitSegment::kAttention) return;  // its second half needs it
+    const std::optional<OffloadActivation> inputs = InputsOf(op);
+    if (!inputs || !IsLastForward(op)) return;
+    bool leave = false;
+    ForCells(*inputs, [&](const Cell& cell) { leave |= leaves_.contains(cell); });
+    if (!leave) return;
     Add(*inputs);
-    ForCells(*inputs, [this](const std::pair<int32_t, int32_t>& cell) { away_.insert(cell); });
+    ForCells(*inputs, [this](const Cell& cell) { away_.insert(cell); });
   }
   void Visit(const Recompute& op) {
     PrefetchInputs();
@@ -105,7 +145,7 @@ class CopyPass {
   void AddBackward(const Op& op) {
     PrefetchInputs();
     Add(op);
-    if (IsFirstBackward(op)) ++backwards_;
+    if (IsLastBackward(op)) ++backwards_;
     PrefetchInputs();
   }
 
@@ -151,11 +191,14 @@ class CopyPass {
   const CopyTraits& traits_;
   const std::vector<Operation> operations_;
   std::vector<Operation> result_;
-  std::vector<std::optional<PrefetchActivation>> inputs_;  // by backward
-  size_t next_input_ = 0, backwards_ = 0;
-  absl::flat_hash_set<std::pair<int32_t, int32_t>> away_;  // by unit and microbatch: inputs in host memory
-  absl::flat_hash_map<int32_t, int> sums_of_;              // by unit: those to come
-  std::vector<int32_t> summed_;                            // not yet stepped
+  int64_t passes_ = 0;                                    // of a unit and a microbatch, as they were found
+  absl::flat_hash_map<Cell, int64_t> forward_at_;         // the pass that uses the input first
+  absl::flat_hash_set<Cell> leaves_;                      // inputs that wait in host memory
+  absl::flat_hash_set<Cell> away_;                        // those that have left
+  std::vector<std::optional<OffloadActivation>> inputs_;  // by backward: what comes back for it
+  size_t next_input_ = 0, backwards_ = 0, prefetches_ = 0;
+  absl::flat_hash_map<int32_t, int> sums_of_;  // by unit: those to come
+  std::vector<int32_t> summed_;                // not yet stepped
 };
 
 }  // namespace

@@ -122,6 +122,8 @@ class DependencyPass {
     Reads(op);
     NeedsSum(op);
     Needs(received_, Border(false, op.unit, op.microbatch));
+    // Or over a slow link inputs would gather on the device that are to leave.
+    if (offloads_.size() >= kCopiesAhead) Needs(offloads_[offloads_.size() - kCopiesAhead]);
   }
   void Visit(const Recompute& op) {
     Needs(prefetched_, {std::max(op.unit, 1), op.microbatch});  // the embedding's input stays
@@ -221,9 +223,10 @@ class DependencyPass {
   }
   void Visit(const OffloadActivation& op) {
     NeedsComputed();
+    offloads_.push_back(at_);
     ForEach(op, [this](const Boundary& boundary) { offloaded_[boundary] = at_; });
   }
-  // Into the room that a backward has left.
+  // Into the slot that a backward has left.
   void Visit(const PrefetchActivation& op) {
     if (backward_ >= 0) Needs(backward_);
     ForEach(op, [this](const Boundary& boundary) {
@@ -242,7 +245,7 @@ class DependencyPass {
 
   const std::vector<int64_t>& computed_when_sent_;  // by receive
   size_t num_received_ = 0;
-  std::vector<int32_t> computes_;  // instructions
+  std::vector<int32_t> computes_, offloads_;  // instructions
   // What was computed before what came over borders for the newest pass, the last one and the last but one.
   int32_t before_newest_ = -1, before_last_ = -1, room_after_ = -1;
   std::vector<Instruction> instructions_;

@@ -87,6 +87,23 @@ absl::StatusOr<PipelineSteps> StepsInOrder(const WrittenPass& pass, size_t p, co
   return result;
 }
 
+// Each as large as the largest that comes into it.
+std::vector<int64_t> SlotsOf(const Costs& costs, const Program& program) {
+  std::vector<int64_t> slots;
+  for (const Instruction& instruction : program.instructions) {
+    const auto* comes = std::get_if<PrefetchActivation>(&instruction.op);
+    if (comes == nullptr) continue;
+    int64_t samples = 0;
+    for (int32_t m = comes->microbatch; m <= comes->microbatch + comes->more_microbatches; ++m) {
+      samples += program.microbatches[static_cast<size_t>(m)].samples;
+    }
+    const auto slot = static_cast<size_t>(comes->slot);
+    if (slots.size() <= slot) slots.resize(slot + 1, 0);
+    slots[slot] = std::max(slots[slot], (comes->more_units + 1) * costs.BoundaryBytes(static_cast<double>(samples)));
+  }
+  return slots;
+}
+
 }  // namespace
 
 absl::StatusOr<PipelineSteps> StepsOfPipeline(const WrittenPass& pass, size_t p, const PipelineSchedule& schedule,
@@ -129,6 +146,7 @@ Program ProgramOf(const WrittenPass& pass, const PipelineSteps& pipeline, const 
   RankOperations operations = OperationsOf(slice, member, rank);
   if (copies.any()) operations.operations = WithCopies(std::move(operations.operations), copies);
   program.instructions = WithDependencies(std::move(operations));
+  if (copies.activations) program.slots = SlotsOf(pass.setting.costs, program);
   return program;
 }
 

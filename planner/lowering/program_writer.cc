@@ -50,7 +50,8 @@ Program ProgramOfRank(const WrittenPass& pass, int32_t r, const ModelSlice& slic
 
 // The passes, one after another. Pipelines meet in sums alone.
 absl::StatusOr<std::vector<Program>> Write(const Setting& setting, const ResolvedPlan& resolved, const Schedule& schedule,
-                                           const std::vector<PipelineWalk>& walks, bool training) {
+                                           const std::vector<PipelineWalk>& walks, bool training,
+                                           const std::vector<bool>& asked = {}) {
   const auto& [plan, view, slices] = resolved;
   const PipelinePlaces places = PlacesOf(setting, view, slices, OwnershipOf(*plan, setting.workload.model));
   const ModelBlocks units = UnitsAsBlocks(setting);
@@ -64,7 +65,9 @@ absl::StatusOr<std::vector<Program>> Write(const Setting& setting, const Resolve
     for (const StageMember& member : pipeline.members) {
       const int ranks = view.actors[view.actor_of_rank[member.rank]].ranks_per_unit;
       for (int32_t r = member.rank; r < member.rank + ranks; ++r) {
-        Program& program = programs.emplace_back(ProgramOfRank(pass, r, slices[r], pipeline, member));
+        Program& program = programs.emplace_back();
+        if (!asked.empty() && !asked[r]) continue;
+        program = ProgramOfRank(pass, r, slices[r], pipeline, member);
         program.rank = r;
         program.world = static_cast<int32_t>(view.ranks.size());
         program.groups = places.groups;
@@ -78,8 +81,8 @@ absl::StatusOr<std::vector<Program>> Write(const Setting& setting, const Resolve
 }  // namespace
 
 absl::StatusOr<std::vector<Program>> LowerTraining(const Setting& setting, const ResolvedPlan& resolved, const Schedule& schedule,
-                                                   const std::vector<PipelineWalk>& walks) {
-  return Write(setting, resolved, schedule, walks, true);
+                                                   const std::vector<PipelineWalk>& walks, const std::vector<bool>& asked) {
+  return Write(setting, resolved, schedule, walks, true, asked);
 }
 
 absl::StatusOr<std::vector<Program>> LowerEvaluation(const Setting& setting, const Plan& plan) {

@@ -27,9 +27,9 @@
 namespace motley::planner {
 
 // One program per rank, in the plan's order, each of which passes motley::Validate. The plan has its owned ranges; `walks`: of
-// `schedule`, by pipeline. Errors of WithTransfers.
+// `schedule`, by pipeline. `asked`: ranks beside which the others' programs stay empty; none = all. Errors of WithTransfers.
 absl::StatusOr<std::vector<Program>> LowerTraining(const Setting& setting, const ResolvedPlan& resolved, const Schedule& schedule,
-                                                   const std::vector<PipelineWalk>& walks);
+                                                   const std::vector<PipelineWalk>& walks, const std::vector<bool>& asked = {});
 
 // The same of the plan's validation schedule: forward only. FAILED_PRECONDITION: it has none.
 absl::StatusOr<std::vector<Program>> LowerEvaluation(const Setting& setting, const Plan& plan);

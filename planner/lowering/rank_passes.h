@@ -29,6 +29,10 @@ struct RankOperations {
 // the second run of what layers did not keep, zeroes where the rank has nothing to add to a sum, and the end of the step.
 RankOperations OperationsOf(const StageSteps& stage, const StageMember& member, const RankTraits& rank);
 
+// Inputs of units are copied so many passes ahead of their use at most: slots of the device, and forwards whose inputs may still
+// be there when the next one begins.
+inline constexpr size_t kCopiesAhead = 2;
+
 // What of a rank, or of one of a class's ranks, waits in host memory while it is not needed.
 struct CopyTraits {
   bool activations = false;    // the inputs of units, between forward and backward
@@ -40,8 +44,8 @@ struct CopyTraits {
   bool any() const { return activations || parameters || moments; }
 };
 
-// With copies to host memory and back: inputs one backward ahead of their use, parameters before each gather, moments around the
-// optimizer, a piece after the other.
+// With copies to host memory and back: inputs one backward ahead of their use, into slots in turn, parameters before each gather,
+// moments around the optimizer, a piece after the other.
 std::vector<Operation> WithCopies(std::vector<Operation> operations, const CopyTraits& traits);
 
 // The same as instructions. `after` follows from the operations alone: who fills a buffer and who frees it, what brings a

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <deque>
 #include <optional>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "common/model/layer_table.h"
+#include "common/program/host_slots.h"
 #include "common/program/launch_ahead.h"
 #include "planner/memory/program_bytes.h"
 
@@ -53,11 +56,13 @@ class Ledger {
         activations_(program),
         gradients_(program) {
     for (const int32_t unit : program.units) held_[unit] = true;
+    for (const int64_t slot : program.slots) live_.boundaries += slot;
   }
 
   ActivationBytes Peak() {
     FindReceives();
     for (at_ = 0; at_ < program_.instructions.size(); ++at_) {
+      for (const int32_t before : program_.instructions[at_].after) HasLeft(before);
       while (next_receive_ < receives_.size() && receives_[next_receive_].at <= at_) ++next_receive_;
       std::visit([this](const auto& op) { Walk(op); }, program_.instructions[at_].op);
     }
@@ -167,7 +172,7 @@ class Ledger {
       const Sizes s = SizesOf(unit, microbatch);
       Touch(s.input, 0, s.workspace);
       if (!IsLastBackward(b.segment)) return;
-      FreeGradients(unit, s);
+      FreeGradients(unit, microbatch, s);
       live_.saved -= s.saved;
       if (Follows(b.tp_group) && unit > 0 && !Held(unit - 1)) live_.boundaries -= s.input;
     });
@@ -182,7 +187,7 @@ class Ledger {
       if (kind == UnitKind::kHead) WaitHead();
       Touch(s.input, 0, bytes_.BackwardInputWorkspace(unit, microbatch));
       if (!IsLastBackward(b.segment)) return;
-      FreeGradients(unit, s);
+      FreeGradients(unit, microbatch, s);
       live_.saved += bytes_.Waiting(unit, microbatch) - s.saved;
       if (Follows(b.tp_group) && unit > 0 && !Held(unit - 1)) live_.boundaries -= s.input;
     });
@@ -206,9 +211,10 @@ class Ledger {
   static bool IsSecond(UnitSegment segment) { return segment == UnitSegment::kMlp || segment == UnitSegment::kLoss; }
   static bool IsLastBackward(UnitSegment segment) { return !IsSecond(segment); }
 
-  // In place of a unit's input there is its gradient, that of its output is gone.
-  void FreeGradients(int32_t unit, const Sizes& s) {
+  // In place of a unit's input there is its gradient, or beside the slot in which it was; that of its output is gone.
+  void FreeGradients(int32_t unit, int32_t microbatch, const Sizes& s) {
     live_.boundaries -= s.output;
+    if (in_slots_.contains({unit, microbatch})) live_.boundaries += s.input;
     if (!Held(unit + 1)) Pass(s.output, behind_);
     if (!Held(unit - 1)) Pass(s.input, behind_);
   }
@@ -292,15 +298,23 @@ class Ledger {
     if (Follows(op.group) && (output || gradient)) live_.boundaries -= BoundaryOf(op.microbatch);
   }
 
-  // A unit's input, as copies move it.
-  template <typename Op>
-  int64_t InputsOf(const Op& op) {
+  // A unit's input that leaves is there until somebody waits for its copy, which may take so long, or for a later one. It comes
+  // back into a slot, which is there all step.
+  void Walk(const OffloadActivation& op) {
     int64_t bytes = 0;
     ForCells(op, false, [&](int32_t, int32_t microbatch) { bytes += BoundaryOf(microbatch); });
-    return bytes;
+    leaving_.push_back({bytes, at_});
   }
-  void Walk(const OffloadActivation& op) { live_.boundaries -= InputsOf(op); }
-  void Walk(const PrefetchActivation& op) { Received(InputsOf(op)); }
+  void Walk(const PrefetchActivation& op) {
+    ForCells(op, false, [&](int32_t unit, int32_t microbatch) { in_slots_.insert({unit, microbatch}); });
+  }
+  void HasLeft(int32_t awaited) {
+    if (LaneOf(program_.instructions[static_cast<size_t>(awaited)].op) != Lane::kCopy) return;
+    for (; !leaving_.empty() && leaving_.front().at <= static_cast<size_t>(awaited); leaving_.pop_front()) {
+      live_.boundaries -= leaving_.front().bytes;
+      Pass(leaving_.front().bytes, behind_);
+    }
+  }
 
   // These work in buffers that the program declares and in the owned shard, which the memory model counts apart.
   void Walk(const Gather&) {}
@@ -327,6 +341,12 @@ class Ledger {
   size_t next_receive_ = 0;  // of them
   ActivationBytes live_, peak_;
   int64_t head_waits_ = 0;
+  struct Leaving {
+    int64_t bytes = 0;
+    size_t at = 0;  // the instruction that moves them
+  };
+  std::deque<Leaving> leaving_;
+  absl::flat_hash_set<std::pair<int32_t, int32_t>> in_slots_;  // by unit and microbatch: inputs that came back
   struct Passing {
     int64_t bytes = 0;
     size_t until = 0;  // passes
@@ -352,6 +372,12 @@ OpSet OperatorSet(uint32_t operators) { return OpSet::OfProgram(operators); }
 
 ActivationBytes PeakActivations(const Costs& costs, int kind, const Program& program, const ModelSlice& slice) {
   return Ledger(costs, kind, program, slice).Peak();
+}
+
+int64_t HostBytes(const Costs& costs, const Program& program) {
+  if (program.slots.empty()) return 0;
+  const HostSlots slots = AssignHostSlots(program);
+  return slots.count * costs.BoundaryBytes(static_cast<double>(slots.most_samples));
 }
 
 int64_t GatheredBytes(const Costs& costs, const Program& program) {

@@ -32,6 +32,10 @@ struct ActivationBytes {
 // there all step, are not counted.
 ActivationBytes PeakActivations(const Costs& costs, int kind, const Program& program, const ModelSlice& slice = {});
 
+// What waits in host memory: a slot for each input of a layer that waits at once, as large as the largest
+// (common/program/host_slots.h).
+int64_t HostBytes(const Costs& costs, const Program& program);
+
 // Of the buffers that the program declares those that are no unit's home: what units are assembled in beside the rank's state.
 int64_t GatheredBytes(const Costs& costs, const Program& program);
 

@@ -3,20 +3,26 @@
 #pragma once
 
 #include "absl/status/status.h"
+#include "common/job/offload_kinds.h"
 
 namespace motley::planner {
 
 struct Plan;
+struct RankPlan;
+
+OffloadKinds OffloadsOf(const RankPlan& rank);
 
 struct PlanLimits {
-  bool offload = true;           // parameters, optimizer or activations to host memory
-  const char* who = "all take";  // whose limits they are, for people
+  OffloadKinds offload = OffloadKinds::All();  // what may wait in host memory
+  const char* who = "all take";                // whose limits they are, for people
 };
 
-inline constexpr PlanLimits kWholeLanguage = {};
-inline constexpr PlanLimits kEngineLimits = {.offload = false, .who = "the engine runs"};
+inline constexpr OffloadKinds kEngineOffloads = {.activations = true};
 
-// UNIMPLEMENTED: what is beyond the limits; names the rank.
+inline constexpr PlanLimits kWholeLanguage = {};
+inline constexpr PlanLimits kEngineLimits = {.offload = kEngineOffloads, .who = "the engine runs"};
+
+// UNIMPLEMENTED: what is beyond the limits; names the rank and the kinds.
 absl::Status ValidateWithin(const PlanLimits& limits, const Plan& plan);
 
 }  // namespace motley::planner

@@ -59,7 +59,9 @@ double ForcedBytesPerSample(const Setting& setting) {
     memory += std::max(
         0.0, static_cast<double>(setting.UsableBytes(d)) - static_cast<double>(setting.costs.ContextBytes(setting.KindOf(d))));
   }
-  for (const ClusterNode& node : setting.cluster.nodes) host += static_cast<double>(node.host_memory_bytes);
+  if (setting.limits().offload.takes_state()) {
+    for (const ClusterNode& node : setting.cluster.nodes) host += static_cast<double>(node.host_memory_bytes);
+  }
   const double state =
       static_cast<double>(setting.costs.TotalElements()) * static_cast<double>(setting.costs.StateBytesPerElement());
   int64_t least = INT64_MAX;  // of the kinds: what was measured may differ

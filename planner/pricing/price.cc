@@ -122,7 +122,7 @@ class RankLedger {
     const PlanView& view = kept_ != nullptr ? *kept_ : resolved_.view;
     MemoryByPurpose memory = ClosedFormBytes(setting_, view, r, MostInFlight(schedule, static_cast<size_t>(rank.unit)));
     const RankDuty duty = DutyOf(resolved_.view, rank);
-    if (IsEngines(costs_, duty)) Walk(r, duty, &memory);
+    if (IsEngines(costs_, duty) && !written_.programs[r].instructions.empty()) Walk(r, duty, &memory);
     return memory;
   }
 
@@ -139,6 +139,7 @@ class RankLedger {
     memory->boundaries = peak.boundaries;
     memory->saved = peak.saved + TokenBytesOf(costs_, duty, MicrobatchSizes(stage.plan->units[rank.unit].microbatches));
     memory->workspace = peak.workspace;
+    memory->host = HostBytes(costs_, program);
     memory->context = costs_.ContextBytes(rank.kind) + NcclBytes(setting_.cluster, devices_, program, /*evaluation=*/{});
   }
 
@@ -201,7 +202,12 @@ absl::Status FitsAsScheduled(const Setting& setting, const Plan& plan) {
   Evaluation counted;
   MOTLEY_ASSIGN_OR_RETURN(const KeptPlan kept, Begin(setting, plan, &counted.plan));
   MOTLEY_ASSIGN_OR_RETURN(const ResolvedPlan resolved, Resolve(setting, counted.plan));
-  MOTLEY_ASSIGN_OR_RETURN(const WrittenPrograms written, WritePrograms(setting, resolved));
+  std::vector<bool> near;  // to full, or without predictions
+  for (const RankView& rank : resolved.view.ranks) {
+    const auto predicted = static_cast<double>(rank.plan->predicted.peak_bytes);
+    near.push_back(predicted == 0 || predicted > kFarFromFull * static_cast<double>(setting.UsableBytes(rank.device)));
+  }
+  MOTLEY_ASSIGN_OR_RETURN(const WrittenPrograms written, WritePrograms(setting, resolved, near));
   const RankLedger ledger(setting, resolved, written, kept.view());
   CountMemory(
       setting, resolved.view, [&ledger](size_t r) { return ledger.BytesOf(r); }, &counted);

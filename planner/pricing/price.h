@@ -21,8 +21,12 @@ namespace motley::planner {
 // SimulatePrograms.
 absl::StatusOr<Evaluation> Price(const Setting& setting, Plan plan);
 
+// What is no fuller than so much by Evaluate, whose closed form may be a fifth too few (docs/inside/simulator.md, "Memory"), fits
+// as scheduled, too.
+inline constexpr double kFarFromFull = 0.75;
 // OK: it fits as Price would count it, which this does without seconds; or its programs would be very long, and nobody asks for
-// what runs. RESOURCE_EXHAUSTED: what it lacks. Errors of Price.
+// what runs. Where `plan` has Evaluate's predictions, ranks that are far from full by them are not asked. RESOURCE_EXHAUSTED:
+// what it lacks. Errors of Price.
 absl::Status FitsAsScheduled(const Setting& setting, const Plan& plan);
 
 // Search nodes (planner/search/polish.h) that FindFastest takes for a plan's programs. 0: they are too long, Evaluate's word

@@ -18,9 +18,10 @@ bool SumsInTurn(const PlanView& view) {
          });
 }
 
-absl::StatusOr<WrittenPrograms> Write(const Setting& setting, const ResolvedPlan& resolved, WalkedSchedule walked) {
+absl::StatusOr<WrittenPrograms> Write(const Setting& setting, const ResolvedPlan& resolved, WalkedSchedule walked,
+                                      const std::vector<bool>& asked = {}) {
   WrittenPrograms written;
-  MOTLEY_ASSIGN_OR_RETURN(written.programs, LowerTraining(setting, resolved, walked.schedule, walked.walks));
+  MOTLEY_ASSIGN_OR_RETURN(written.programs, LowerTraining(setting, resolved, walked.schedule, walked.walks, asked));
   written.schedule = std::move(walked.schedule);
   return written;
 }
@@ -40,9 +41,10 @@ absl::StatusOr<WalkedSchedule> ScheduleOf(const ResolvedPlan& resolved) {
 
 }  // namespace
 
-absl::StatusOr<WrittenPrograms> WritePrograms(const Setting& setting, const ResolvedPlan& resolved) {
+absl::StatusOr<WrittenPrograms> WritePrograms(const Setting& setting, const ResolvedPlan& resolved,
+                                              const std::vector<bool>& asked) {
   MOTLEY_ASSIGN_OR_RETURN(WalkedSchedule walked, ScheduleOf(resolved));
-  return Write(setting, resolved, std::move(walked));
+  return Write(setting, resolved, std::move(walked), asked);
 }
 
 absl::StatusOr<SimulatedPrograms> SimulatePrograms(const Setting& setting, const ResolvedPlan& resolved) {

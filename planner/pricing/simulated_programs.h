@@ -18,8 +18,9 @@ struct WrittenPrograms {
   std::vector<Program> programs;
 };
 // With the plan's training schedule, else with one made for it. `resolved`: of a plan with its owned ranges. Errors of
-// MakeTrainingSchedule and LowerTraining.
-absl::StatusOr<WrittenPrograms> WritePrograms(const Setting& setting, const ResolvedPlan& resolved);
+// MakeTrainingSchedule and LowerTraining, whose `asked` it is.
+absl::StatusOr<WrittenPrograms> WritePrograms(const Setting& setting, const ResolvedPlan& resolved,
+                                              const std::vector<bool>& asked = {});
 
 struct SimulatedPrograms {
   WrittenPrograms written;

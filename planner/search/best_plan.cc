@@ -15,8 +15,7 @@
 namespace motley::planner {
 namespace {
 
-constexpr double kGuessError = 1.1;    // a guess may be so much too long
-constexpr double kFarFromFull = 0.75;  // of the fullest device
+constexpr double kGuessError = 1.1;  // a guess may be so much too long
 // Of all step graphs together; about half a second. A stage makes about six for each microbatch and ministage.
 constexpr size_t kMostTasks = 200'000, kTasksAMicrobatch = 6;
 
@@ -44,8 +43,7 @@ absl::Status LackOf(const Evaluation& evaluation) {
   return LackOfMemory(evaluation.lacking_bytes, absl::StrCat("no plan fits: ", absl::StrJoin(evaluation.does_not_fit, "; ")));
 }
 
-// OK: it fits. Searches count bytes in closed form, which may be a fifth too few (docs/inside/simulator.md, "Memory"): what is
-// far from full by it need not be walked. `plan` has its predictions.
+// OK: it fits. `plan` has its predictions.
 absl::Status LackAsRun(const Setting& setting, const Plan& plan) {
   if (WorstMemory(setting, plan) <= kFarFromFull) return absl::OkStatus();
   const absl::Status fits = FitsAsScheduled(setting, plan);

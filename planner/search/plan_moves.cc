@@ -34,6 +34,11 @@ class PlanMovesGenerator {
     return std::move(moves_);
   }
 
+  std::vector<Move> OfSchedule() {
+    Schedules();
+    return std::move(moves_);
+  }
+
  private:
   Plan& Add(std::string what) {
     moves_.push_back({std::move(what), plan_});
@@ -177,10 +182,12 @@ class PlanMovesGenerator {
     bool staged = false;
     for (const PipelinePlan& pipeline : plan_.pipelines) staged |= pipeline.stages.size() > 1;
     if (!staged) {
-      // With one stage ministages are layers when layered; else there is nothing to interleave.
-      if (plan_.schedule != ScheduleFamily::kLayered)
-        DealMinistages(LayerCounts(plan_.pipelines[0])[0], ScheduleFamily::kLayered);
-      if (plan_.schedule != ScheduleFamily::k1F1B) DealMinistages(1, ScheduleFamily::k1F1B);
+      // With one stage ministages are layers when layered, and where the gradients of a layer's weights hide what another waits
+      // for; else there is nothing to interleave.
+      for (const ScheduleFamily other : {ScheduleFamily::kLayered, ScheduleFamily::k1F1B, ScheduleFamily::kZeroBubble}) {
+        if (other == plan_.schedule) continue;
+        DealMinistages(other == ScheduleFamily::k1F1B ? 1 : LayerCounts(plan_.pipelines[0])[0], other);
+      }
       return;
     }
     for (const int64_t ministages : {now - 1, now + 1, now * 2}) {
@@ -214,10 +221,11 @@ class PlanMovesGenerator {
   }
 
   void Offload() {
-    if (!setting_.MayOffload()) return;
-    for (const auto& [flag, what] :
-         {std::pair{&RankPlan::offload_activations, "activations"}, std::pair{&RankPlan::offload_parameters, "parameters"},
-          std::pair{&RankPlan::offload_optimizer, "optimizer"}}) {
+    const OffloadKinds may = setting_.MayOffload();
+    for (const auto& [flag, what, allowed] : {std::tuple{&RankPlan::offload_activations, "activations", may.activations},
+                                              std::tuple{&RankPlan::offload_parameters, "parameters", may.parameters},
+                                              std::tuple{&RankPlan::offload_optimizer, "optimizer", may.optimizer}}) {
+      if (!allowed) continue;
       for (const bool on : {false, true}) {
         Plan plan = plan_;
         bool changed = false;
@@ -293,6 +301,10 @@ int KindOfRank(const Setting& setting, const RankPlan& rank) {
 }
 
 std::vector<Move> Neighbours(const Setting& setting, const Plan& plan) { return PlanMovesGenerator(setting, plan).All(); }
+
+std::vector<Move> ScheduleMoves(const Setting& setting, const Plan& plan) {
+  return PlanMovesGenerator(setting, plan).OfSchedule();
+}
 
 void AssignLayers(const std::vector<int64_t>& counts, int64_t ministages, PipelinePlan* pipeline) {
   for (StagePlan& stage : pipeline->stages) {

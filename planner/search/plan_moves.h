@@ -27,6 +27,9 @@ struct Move {
 // Bounded (some dozens), in a fixed order. `plan` has been evaluated: busy seconds guide the choice.
 std::vector<Move> Neighbours(const Setting& setting, const Plan& plan);
 
+// Of them those to another family, or to other ministages.
+std::vector<Move> ScheduleMoves(const Setting& setting, const Plan& plan);
+
 // Layers of each stage of a pipeline, dealt to `ministages` ministages round robin. counts[s] >= ministages.
 void AssignLayers(const std::vector<int64_t>& counts, int64_t ministages, PipelinePlan* pipeline);
 std::vector<int64_t> LayerCounts(const PipelinePlan& pipeline);

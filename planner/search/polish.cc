@@ -50,23 +50,6 @@ Score ScoreOf(const Setting& setting, const Evaluation& evaluation) {
   return {worst > 1 ? worst - 1 : 0, evaluation.plan.predicted.step_seconds};
 }
 
-// Ranks that lack memory recompute one operator more, until all fit or none can.
-absl::StatusOr<Evaluation> Repair(const Setting& setting, Plan plan, SearchBudget* budget) {
-  MOTLEY_ASSIGN_OR_RETURN(Evaluation priced, Evaluate(setting, std::move(plan)));
-  for (int step = 0; step < kRepairSteps && !priced.does_not_fit.empty() && budget->Charge(priced); ++step) {
-    bool changed = false;
-    ForEachKnownRank(setting, &priced.plan, [&](RankPlan& rank, size_t ranks, int device) {
-      if (rank.predicted.peak_bytes <= setting.UsableBytes(device)) return;
-      const OpSet more = SteppedRecompute(setting, rank, ranks, 1);
-      changed |= more != rank.recompute;
-      rank.recompute = more;
-    });
-    if (!changed) break;
-    MOTLEY_ASSIGN_OR_RETURN(priced, Evaluate(setting, std::move(priced.plan)));
-  }
-  return priced;
-}
-
 struct Candidate {
   double overflow, seconds;
   size_t index;
@@ -100,8 +83,13 @@ Shortlist Estimate(const Setting& setting, const std::vector<Move>& moves, const
 
 class Climber {
  public:
-  Climber(const Setting& setting, Evaluation start, SearchBudget* budget, SeenPlans* seen)
-      : setting_(setting), budget_(*budget), seen_(*seen), best_(std::move(start)), score_(ScoreOf(setting, best_)) {}
+  Climber(const Setting& setting, Evaluation start, SearchBudget* budget, SeenPlans* seen, PricePlan& price)
+      : setting_(setting),
+        budget_(*budget),
+        seen_(*seen),
+        price_(price),
+        best_(std::move(start)),
+        score_(ScoreOf(setting, best_)) {}
 
   Evaluation Climb() {
     while (in_budget_ && (Step() || Leap())) {
@@ -141,7 +129,7 @@ class Climber {
       in_budget_ = budget_.ChargeTasks(known->tasks);
       return false;
     }
-    absl::StatusOr<Evaluation> priced = Evaluate(setting_, std::move(plan));
+    absl::StatusOr<Evaluation> priced = price_(setting_, std::move(plan));
     if (!priced.ok()) return false;
     seen_.Note(digest, {ScoreOf(setting_, *priced), priced->graph.tasks.size()});
     if (Accept(std::move(priced))) return true;
@@ -165,7 +153,7 @@ class Climber {
     }
     for (const Candidate& candidate : around_.list.lacking) {
       if (!in_budget_) break;
-      if (Accept(Repair(setting_, std::move(around_.moves[candidate.index].plan), &budget_))) return true;
+      if (Accept(Repair(setting_, std::move(around_.moves[candidate.index].plan), &budget_, price_))) return true;
     }
     return false;
   }
@@ -183,7 +171,7 @@ class Climber {
     for (size_t i = 0; i < first.size() && i < kLeaps && in_budget_; ++i) {
       const absl::StatusOr<Evaluation> priced = i < refused_.size() && refused_[i]
                                                     ? *std::move(refused_[i])
-                                                    : Evaluate(setting_, std::move(around_.moves[first[i].index].plan));
+                                                    : price_(setting_, std::move(around_.moves[first[i].index].plan));
       if (!priced.ok() || !(in_budget_ = budget_.Charge(*priced))) continue;
       Around next = LookAround(priced->plan);
       const std::vector<Candidate>& fitting = next.list.fitting;
@@ -203,6 +191,7 @@ class Climber {
   const Setting& setting_;
   SearchBudget& budget_;
   SeenPlans& seen_;
+  PricePlan& price_;
   Evaluation best_;
   Score score_;
   Around around_;                                   // best_, where Step found nothing
@@ -232,10 +221,26 @@ SearchBudget BudgetOf(const PlanRequest& request) {
   return budget;
 }
 
-absl::StatusOr<Evaluation> Polish(const Setting& setting, Plan plan, SearchBudget* budget, SeenPlans* seen) {
-  MOTLEY_ASSIGN_OR_RETURN(Evaluation start, Evaluate(setting, std::move(plan)));
+absl::StatusOr<Evaluation> Repair(const Setting& setting, Plan plan, SearchBudget* budget, PricePlan& price) {
+  MOTLEY_ASSIGN_OR_RETURN(Evaluation priced, price(setting, std::move(plan)));
+  for (int step = 0; step < kRepairSteps && !priced.does_not_fit.empty() && budget->Charge(priced); ++step) {
+    bool changed = false;
+    ForEachKnownRank(setting, &priced.plan, [&](RankPlan& rank, size_t ranks, int device) {
+      if (rank.predicted.peak_bytes <= setting.UsableBytes(device)) return;
+      const OpSet more = SteppedRecompute(setting, rank, ranks, 1);
+      changed |= more != rank.recompute;
+      rank.recompute = more;
+    });
+    if (!changed) break;
+    MOTLEY_ASSIGN_OR_RETURN(priced, price(setting, std::move(priced.plan)));
+  }
+  return priced;
+}
+
+absl::StatusOr<Evaluation> Polish(const Setting& setting, Plan plan, SearchBudget* budget, SeenPlans* seen, PricePlan& price) {
+  MOTLEY_ASSIGN_OR_RETURN(Evaluation start, price(setting, std::move(plan)));
   SeenPlans own;
-  return Climber(setting, std::move(start), budget, seen != nullptr ? seen : &own).Climb();
+  return Climber(setting, std::move(start), budget, seen != nullptr ? seen : &own, price).Climb();
 }
 
 }  // namespace motley::planner

@@ -32,8 +32,15 @@ struct SearchBudget {
 };
 SearchBudget BudgetOf(const PlanRequest& request);
 
+// What simulates a plan: Evaluate, or what counts as it does.
+using PricePlan = absl::StatusOr<Evaluation>(const Setting& setting, Plan plan);
+
+// Ranks that lack memory recompute one operator more, until all fit or none can.
+absl::StatusOr<Evaluation> Repair(const Setting& setting, Plan plan, SearchBudget* budget, PricePlan& price);
+
 // The evaluation of the best plan found, at worst of `plan` itself. A plan that does not fit is improved towards fitting first.
-// `seen`: what climbers of the setting have in common; what it knows costs the same budget.
-absl::StatusOr<Evaluation> Polish(const Setting& setting, Plan plan, SearchBudget* budget, SeenPlans* seen = nullptr);
+// `seen`: what climbers of the setting have in common, by one `price`; what it knows costs the same budget.
+absl::StatusOr<Evaluation> Polish(const Setting& setting, Plan plan, SearchBudget* budget, SeenPlans* seen = nullptr,
+                                  PricePlan& price = Evaluate);
 
 }  // namespace motley::planner

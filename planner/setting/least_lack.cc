@@ -10,7 +10,8 @@ namespace motley::planner {
 int64_t LeastLack(const Setting& setting) {
   int64_t lack = setting.costs.TotalElements() * setting.costs.StateBytesPerElement();
   for (int d = 0; d < setting.num_devices(); ++d) lack -= setting.UsableBytes(d);
-  for (const ClusterNode& node : setting.cluster.nodes) lack -= setting.limits().offload ? node.host_memory_bytes : 0;
+  const bool takes_state = setting.limits().offload.takes_state();
+  for (const ClusterNode& node : setting.cluster.nodes) lack -= takes_state ? node.host_memory_bytes : 0;
   const int64_t devices = std::max(1, setting.num_devices());
   return std::max<int64_t>(0, (lack + devices - 1) / devices);
 }

@@ -9,7 +9,7 @@
 namespace motley::planner {
 
 // Of the fullest device of any whole plan: what the training state is more than all devices' usable memory (and the hosts',
-// where plans may offload), divided by the devices. 0: there is room for it.
+// where plans may offload state), divided by the devices. 0: there is room for it.
 int64_t LeastLack(const Setting& setting);
 
 // Of a search that gave up at one device, which lacks `bytes` there.

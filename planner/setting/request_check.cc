@@ -44,11 +44,24 @@ absl::Status CheckRecompute(const Setting& setting, const Plan& plan) {
   return status;
 }
 
+absl::Status CheckOffload(const Setting& setting, const Plan& plan) {
+  absl::Status status;
+  ForEachRank(plan, [&](const RankPlan& rank) {
+    const OffloadKinds beyond = OffloadsOf(rank).Without(setting.request.offload);
+    if (!beyond.any() || !status.ok()) return;
+    status =
+        absl::FailedPreconditionError(absl::StrCat("strategy ", plan.strategy, " offloads ", InWords(beyond), " on ",
+                                                   rank.device.value(), ", --offload allows ", InWords(setting.request.offload)));
+  });
+  return status;
+}
+
 }  // namespace
 
 absl::Status FollowsRequest(const Setting& setting, const Plan& plan, bool zero_stage_too) {
   MOTLEY_RETURN_IF_ERROR(CheckWidthAndSharding(setting, plan, zero_stage_too));
   MOTLEY_RETURN_IF_ERROR(CheckRecompute(setting, plan));
+  MOTLEY_RETURN_IF_ERROR(CheckOffload(setting, plan));
   if (setting.request.runnable) {
     if (const absl::Status runs = ValidateForEngine(plan, setting.workload.model); !runs.ok()) {
       return absl::Status(runs.code(),

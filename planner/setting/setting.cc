@@ -198,10 +198,17 @@ std::vector<OpSet> Setting::RecomputeWays() const {
   return ways;
 }
 
-bool Setting::MayOffload() const {
-  return limits().offload && std::all_of(cluster.nodes.begin(), cluster.nodes.end(), [](const ClusterNode& node) {
-           return node.host_memory_bytes > 0 && node.host_link_bytes_per_second > 0;
-         });
+PlanLimits Setting::limits() const {
+  PlanLimits limits = request.runnable ? kEngineLimits : kWholeLanguage;
+  limits.offload = limits.offload.And(request.offload);
+  return limits;
+}
+
+OffloadKinds Setting::MayOffload() const {
+  const bool all_known = std::all_of(cluster.nodes.begin(), cluster.nodes.end(), [](const ClusterNode& node) {
+    return node.host_memory_bytes > 0 && node.host_link_bytes_per_second > 0;
+  });
+  return all_known ? limits().offload : OffloadKinds::None();
 }
 
 int64_t Setting::UsableBytes(int device) const {

@@ -38,7 +38,8 @@ struct PlanRequest {
   std::map<std::string, std::string> pins;  // "stage0" -> node or device: it must be in that stage
   int max_tp = 8;
   RecomputePolicy recompute = RecomputePolicy::kAuto;
-  bool from_job = false;                   // answers name a job file's keys, not flags of the command line
+  OffloadKinds offload = OffloadKinds::All();  // what may wait in host memory, where plans may use it at all
+  bool from_job = false;                       // answers name a job file's keys, not flags of the command line
   bool runnable = false;                   // only plans that the engine runs today (ValidateForEngine); changes no plan's price
   std::optional<double> memory_reserve;    // part of a card no plan uses; replaces the cluster's usable_memory
   int64_t budget_nodes = 1'000'000;        // search nodes: deterministic
@@ -69,8 +70,9 @@ struct Setting {
   // The same request on some of the devices (ascending), as if the others had been excluded; these are not listed.
   Setting Part(const std::vector<int>& devices) const;
   int64_t UsableBytes(int device) const;  // memory less reserve
-  // What of the plan language strategies may use. With `runnable` each of them answers with a plan that the engine runs.
-  const PlanLimits& limits() const { return request.runnable ? kEngineLimits : kWholeLanguage; }
+  // What of the plan language strategies may use: with `runnable` each of them answers with a plan that the engine runs; and of
+  // offload what the request allows.
+  PlanLimits limits() const;
   bool MayRecomputeByOperator() const { return request.recompute == RecomputePolicy::kAuto; }
   // Of `ops`, what a rank of a unit of so many recomputes: what ends in a sum over the unit is kept.
   OpSet RecomputedIn(size_t ranks, OpSet ops) const;
@@ -82,7 +84,8 @@ struct Setting {
   }
   // What a rank may recompute where that is nothing or everything, as asked for; what costs least time first.
   std::vector<OpSet> RecomputeWays() const;
-  bool MayOffload() const;  // within the limits, and every node says how much host memory it has and how fast the way there is
+  // Within the limits, where every node says how much host memory it has and how fast the way there is; elsewhere nothing.
+  OffloadKinds MayOffload() const;
   // -1: the setting does not have it.
   int FindDevice(const DeviceId& device) const;
   int KindOf(int device) const { return cluster.devices[device].kind; }

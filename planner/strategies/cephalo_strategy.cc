@@ -120,6 +120,10 @@ std::vector<std::vector<int>> FewThatCouldBeat(const Setting& setting, double se
 constexpr char kNotNeeded[] = "the step is no faster with it, and its memory is not needed";
 constexpr char kNetworkCosts[] = "the network would cost more than it saves";
 
+// Copies to the host take what no price has: its memory's bandwidth, and on cards some of the collectives'. So they are to pay by
+// more than that, or nothing fits without them.
+constexpr double kLeastOffloadGain = 0.01;
+
 class Tuned {
  public:
   explicit Tuned(const Setting& setting) : setting_(setting) {}
@@ -135,7 +139,7 @@ class Tuned {
  private:
   absl::Status Try(const std::vector<int>& devices, const char* because) {
     for (const bool offload : {false, true}) {
-      if (offload && !setting_.MayOffload()) continue;
+      if (offload && !setting_.MayOffload().activations) continue;
       GroupQuestion question = Question(setting_, devices, offload);
       absl::StatusOr<GroupAnswer> answer = SplitGroup(setting_, question);
       if (!answer.ok()) {
@@ -145,7 +149,7 @@ class Tuned {
       DropIdle(setting_, &question, &*answer);
       Plan plan = ToPlan(setting_, question, *answer, because);
       MOTLEY_ASSIGN_OR_RETURN(const QuickPrice price, EstimatePlan(setting_, plan));
-      if (price.step_seconds >= best_seconds_) continue;
+      if (price.step_seconds >= best_seconds_ * (offload ? 1 - kLeastOffloadGain : 1)) continue;
       best_seconds_ = price.step_seconds;
       best_ = std::move(plan);
     }

@@ -223,7 +223,7 @@ Plan FrugalPlan(const Setting& setting, bool offload) {
 FrugalAnswer FindFrugal(const Setting& setting) {
   FrugalAnswer nearest;
   for (const bool offload : {false, true}) {
-    if (offload && !setting.MayOffload()) break;
+    if (offload && !setting.MayOffload().optimizer) break;
     Plan plan = FrugalPlan(setting, offload);
     absl::Status fits = FollowsRequest(setting, plan, true);
     if (fits.ok()) fits = FitsAt(setting, plan);

@@ -2,7 +2,8 @@
 // devices. All rows are measured over a bound, medians of several steps. docs/inside/pipelines.md, "Measured".
 //   engine_bench [--json F] [--text FILE] [--only SECTION]
 //     --text   to train on; without it, a text of its own
-//     --only   overhead, layered, pipelines, groups, handovers, sums, waits, codes or rows
+//     --only   overhead, layered, pipelines, groups, handovers, sums, waits, codes,
+//              rows or offload
 #include <unistd.h>
 
 #include <filesystem>
@@ -14,6 +15,7 @@
 #include "tests/bench/engine_codes.h"
 #include "tests/bench/engine_layered.h"
 #include "tests/bench/engine_links.h"
+#include "tests/bench/engine_offload.h"
 #include "tests/bench/engine_overhead.h"
 #include "tests/bench/engine_pipelines.h"
 #include "tests/bench/engine_rows.h"
@@ -29,7 +31,8 @@ struct Section {
 };
 constexpr Section kSections[] = {{"overhead", MeasureOverhead}, {"layered", MeasureLayered},     {"pipelines", MeasurePipelines},
                                  {"groups", MeasureGroups},     {"handovers", MeasureHandOvers}, {"sums", MeasureSums},
-                                 {"waits", MeasureWaits},       {"codes", MeasureCodes},         {"rows", MeasureRows}};
+                                 {"waits", MeasureWaits},       {"codes", MeasureCodes},         {"rows", MeasureRows},
+                                 {"offload", MeasureOffload}};
 
 void WriteText(const std::filesystem::path& file) {
   std::ofstream text(file);

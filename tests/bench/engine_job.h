@@ -237,9 +237,11 @@ inline std::vector<RankAssignment> AssignmentsOf(const BenchJob& job, const Plan
   common.model = job.model;
   common.config = job.config;
   const std::vector<ModelSlice> slices = OrDie(planner::SlicesOfRanks(job.model, planned.result.plan));
+  std::vector<int64_t> host_bytes;
   planner::ForEachRank(planned.result.plan, [&](const planner::RankPlan& rank) {
     common.devices.push_back(rank.device);
     common.data_addresses.push_back("127.0.0.1");
+    host_bytes.push_back(rank.predicted.memory.host);
   });
   std::vector<RankAssignment> assignments(common.devices.size(), common);
   for (size_t rank = 0; rank < assignments.size(); ++rank) {
@@ -249,6 +251,7 @@ inline std::vector<RankAssignment> AssignmentsOf(const BenchJob& job, const Plan
     own.device = *std::find_if(job.devices.begin(), job.devices.end(),
                                [&](const DeviceDescription& d) { return d.id == common.devices[rank]; });
     own.program = programs[rank];
+    own.planned_host_bytes = host_bytes[rank];
   }
   return assignments;
 }

@@ -19,7 +19,7 @@ import verses  # of deploy/demo, whose place harness names
 KEYS = {"strategy", "fits", "tokens_per_second", "step_seconds", "predicted_step_seconds", "peak_bytes", "predicted_peak_bytes",
         "devices"}
 EXAMPLES = {"zorse": "zorse,megatron", "poplar": "poplar,poplar-zero2,even", "baton": "baton,megatron",
-            "hexiscale": "hexiscale,megatron"}
+            "hexiscale": "hexiscale,megatron", "cephalo": "cephalo,cephalo-never"}
 # Of a device's measured peak above the predicted one, of the fullest and of the others, and below it, of the fullest. The first
 # step puts what a rank owns into its buffers, unit by unit, and a stage of one layer with small microbatches takes more for that
 # than for all that follows.

@@ -83,6 +83,9 @@ Key Authentication(DataAuthentication& out) {
           }};
 }
 Key Bytes(int64_t& out) { return Whole("a whole number of bytes", out); }
+Key MaybeBytes(std::optional<int64_t>& out) {
+  return {"a whole number of bytes", [&out](const toml::node& node) { return Bytes(out.emplace()).set(node); }};
+}
 
 Key Texts(std::vector<std::string>& out) {
   return {"a list of texts", [&out](const toml::node& node) {
@@ -146,6 +149,8 @@ absl::Status ReadDevices(const std::string& source, const toml::node& node, std:
                                       {"memory_bytes", Bytes(device.memory_bytes)},
                                       {"flops_per_second", Number(device.flops_per_second)},
                                       {"link_bytes_per_second", Number(device.link_bytes_per_second)},
+                                      {"host_link_bytes_per_second", Number(device.host_link_bytes_per_second)},
+                                      {"host_root", Index(device.host_root)},
                                       {"index", Index(device.index)},
                                       {"uuid", Text(device.uuid)}}));
     const absl::StatusOr<DeviceKind> parsed = ParseDeviceKind(kind);
@@ -176,6 +181,19 @@ absl::Status CheckWhichCard(const DeviceConfig& device) {
 absl::Status CheckPositive(const std::string& key, double value, double lowest, double highest) {
   if (std::isfinite(value) && value >= lowest && value <= highest) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(key, " must be from ", lowest, " to ", highest, ", got ", value));
+}
+
+absl::Status CheckHostLink(const DeviceConfig& device) {
+  if (device.host_link_bytes_per_second == 0 && !device.host_root) return absl::OkStatus();
+  const std::string where = absl::StrCat("device ", device.name, ": ");
+  if (device.kind == DeviceKind::kCpu) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        where, "host_link_bytes_per_second and host_root are of emulated devices and cards; a CPU's memory is the host's"));
+  }
+  if (device.host_link_bytes_per_second != 0)
+    MOTLEY_RETURN_IF_ERROR(
+        CheckPositive(where + "host_link_bytes_per_second", device.host_link_bytes_per_second, kLeastRate, kMostDeviceLinkRate));
+  return CheckPositive(where + "host_root", static_cast<double>(device.host_root.value_or(0)), 0, kMostHostRoot);
 }
 
 // A path behind it: a Unix socket.
@@ -268,6 +286,7 @@ absl::StatusOr<WorkerConfig> ParseWorkerConfig(std::string_view text, const std:
                        {"rank_binary", Text(config.rank_binary)},
                        {"insecure", Flag(config.insecure)},
                        {"stop_seconds", Number(config.stop_seconds)},
+                       {"host_memory_bytes", MaybeBytes(config.host_memory_bytes)},
                        {"cores", Whole("a whole number", config.cores)}};
   const Keys emulation = {{"time_dilation", Number(config.emulation.time_dilation)},
                           {"memory_scale", Number(config.emulation.memory_scale)},
@@ -341,6 +360,8 @@ absl::Status Validate(const WorkerConfig& config) {
   MOTLEY_RETURN_IF_ERROR(FileRoots::Validate(config.file_roots));
   MOTLEY_RETURN_IF_ERROR(CheckPositive("worker.stop_seconds", config.stop_seconds, 0, 86'400));
   MOTLEY_RETURN_IF_ERROR(CheckPositive("worker.cores", static_cast<double>(config.cores), 0, 1024));
+  MOTLEY_RETURN_IF_ERROR(
+      CheckPositive("worker.host_memory_bytes", static_cast<double>(config.host_memory_bytes.value_or(0)), 0, kMostHostBytes));
   const EmulationConfig& e = config.emulation;
   MOTLEY_RETURN_IF_ERROR(CheckPositive("emulation.time_dilation", e.time_dilation, 1e-3, 1e9));
   MOTLEY_RETURN_IF_ERROR(CheckPositive("emulation.memory_scale", e.memory_scale, 1e-9, 1));
@@ -360,6 +381,7 @@ absl::Status Validate(const WorkerConfig& config) {
       return absl::InvalidArgumentError(absl::StrCat("device ", device.name, ": a ", row.name,
                                                      " is as fast as it is; use kind = \"emulated\" to declare a speed"));
     }
+    MOTLEY_RETURN_IF_ERROR(CheckHostLink(device));
   }
   return DescribeDevices(config).status();
 }

@@ -34,8 +34,10 @@ struct DeviceConfig {
   int64_t memory_bytes = 0;
   double flops_per_second = 0;
   double link_bytes_per_second = 0;
-  std::optional<int64_t> index;  // cuda: which card, as NVML numbers them
-  std::string uuid;              // or its UUID's beginning
+  double host_link_bytes_per_second = 0;  // to the host's memory, each direction; 0 = the card's PCIe
+  std::optional<int64_t> host_root;       // devices that give one number share that link; default: each has its own
+  std::optional<int64_t> index;           // cuda: which card, as NVML numbers them
+  std::string uuid;                       // or its UUID's beginning
 };
 
 struct WorkerConfig {
@@ -50,7 +52,10 @@ struct WorkerConfig {
   bool insecure = false;                   // allow ranks' data and metrics, which are not encrypted, beyond loopback
   std::vector<std::string> file_roots;     // [files] roots: beneath these lies what jobs may read and write; none: nothing
   double stop_seconds = 90;                // told to end, it waits so long for its ranks to save; 0 = not at all
-  int64_t cores = 0;                       // of the host, for this worker's CPU devices; 0 = all that it may run on
+  // What ranks together may keep in the host's memory, before memory scale. Not said: of a node with cards a part of what is
+  // available (host_memory.h), else none.
+  std::optional<int64_t> host_memory_bytes;
+  int64_t cores = 0;  // of the host, for this worker's CPU devices; 0 = all that it may run on
   // Of what ranks send each other.
   DataAuthentication data_authentication = DataAuthentication::kBetweenMachines;
   EmulationConfig emulation;

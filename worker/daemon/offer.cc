@@ -21,7 +21,8 @@ namespace motley::worker {
 namespace {
 
 constexpr int64_t kLeastBytes = int64_t{1} << 30;
-constexpr double kLeastShare = 0.1;  // of the card's memory: with less it is somebody's
+constexpr double kReachedPart = 0.8;  // of a card's PCIe link, by copies from and to pinned memory, until they are measured
+constexpr double kLeastShare = 0.1;   // of the card's memory: with less it is somebody's
 // Offered memory is a multiple of it, so that a few bytes more or less do not make all profiles another device's.
 constexpr int64_t kMemoryGrain = 256 << 20;
 
@@ -111,6 +112,10 @@ absl::Status Complete(const DeviceConfig& device, const NvidiaCard& card, const 
         absl::StrCat(contained, ": `nvidia-smi -i ", card.bus, " --gpu-reset` remaps the bad rows when no job uses it"));
   }
   facts.note = absl::StrJoin(notes, "; ");
+  if (out.host_link_bytes_per_second == 0) {
+    const double link = HostLinkBytesPerSecond(facts);
+    out.host_link_bytes_per_second = kReachedPart * (link > 0 ? link : known.ok() ? known->pcie_bytes_per_second : 0);
+  }
   return absl::OkStatus();
 }
 
@@ -126,6 +131,17 @@ class NcclByBuild {
  private:
   std::map<std::string, int> versions_;
 };
+
+absl::Status OfferHostMemory(const WorkerConfig& config, const HostMemory& host, Offer& offer) {
+  const bool any_card = std::ranges::any_of(
+      offer.devices, [](const OfferedDevice& device) { return device.description.kind == DeviceKind::kCuda; });
+  for (OfferedDevice& device : offer.devices) {
+    int64_t& bytes = device.description.node_host_memory_bytes;
+    if (!config.host_memory_bytes && any_card) bytes = OfferedByDefault(host);
+    MOTLEY_RETURN_IF_ERROR(CheckHostMemory(bytes, host));
+  }
+  return absl::OkStatus();
+}
 
 absl::StatusOr<TakenCard> Take(const NvidiaCard& card, const NvidiaCards& found, const std::vector<std::string>& builds,
                                Offer& offer) {
@@ -224,7 +240,7 @@ std::vector<std::string> PresentBuilds(const std::string& rank_binary) {
   return present;
 }
 
-absl::StatusOr<Offer> MakeOffer(const WorkerConfig& config, const NvidiaCards& found) {
+absl::StatusOr<Offer> MakeOffer(const WorkerConfig& config, const NvidiaCards& found, const HostMemory& host) {
   Offer offer;
   WorkerConfig complete = config;
   std::map<std::string, TakenCard> taken;  // by the device's name
@@ -251,6 +267,7 @@ absl::StatusOr<Offer> MakeOffer(const WorkerConfig& config, const NvidiaCards& f
     }
     offer.devices.push_back(std::move(device));
   }
+  MOTLEY_RETURN_IF_ERROR(OfferHostMemory(config, host, offer));
   return offer;
 }
 
@@ -267,6 +284,8 @@ std::vector<std::string> Describe(const Offer& offer) {
                                              : absl::StrCat(" with NCCL ", NcclVersionText(d.card.nccl_version)));
     if (!d.card.note.empty()) absl::StrAppend(&lines.back(), "; ", d.card.note);
   }
+  const int64_t host = offer.devices.empty() ? 0 : offer.devices[0].description.node_host_memory_bytes;
+  if (host > 0) lines.push_back(absl::StrCat("offers ", Gibibytes(host), " of the host's memory to plans that offload"));
   if (!offer.no_card.empty()) lines.push_back(absl::StrCat("no NVIDIA card is offered: ", offer.no_card));
   for (const UnusedCard& card : offer.unused) lines.push_back(absl::StrCat("does not use ", card.card, ": ", card.reason));
   return lines;

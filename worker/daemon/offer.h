@@ -10,6 +10,7 @@
 #include "common/device/rank_builds.h"
 #include "worker/daemon/card_claim.h"
 #include "worker/daemon/config.h"
+#include "worker/daemon/host_memory.h"
 #include "worker/daemon/nvidia_cards.h"
 
 namespace motley::worker {
@@ -36,7 +37,9 @@ std::vector<std::string> PresentBuilds(const std::string& rank_binary);
 
 // A card that the configuration names and that cannot be used is an error, whose code says whether it may pass (UNAVAILABLE,
 // ALREADY_EXISTS); one that nobody named is left out. Without cards that can be used there is one CPU device.
-absl::StatusOr<Offer> MakeOffer(const WorkerConfig& config, const NvidiaCards& found);
+// Of the host's memory it offers what the configuration says, else a part of it where there are cards; FAILED_PRECONDITION: more
+// than there is.
+absl::StatusOr<Offer> MakeOffer(const WorkerConfig& config, const NvidiaCards& found, const HostMemory& host = ReadHostMemory());
 
 // The same for the log and for --check: a line for each device and for each card that is not offered.
 std::vector<std::string> Describe(const Offer& offer);

@@ -14,11 +14,12 @@ MetricLabels With(MetricLabels device, const char* label, const std::string& val
 }
 
 // By Lane, as the metrics' label `lane` has it.
-constexpr std::array<const char*, kNumEngineLanes> kLanes = {"compute", "collective", "send", "receive"};
+constexpr std::array<const char*, kNumLanes> kLanes = {"compute", "collective", "send", "receive", "copy"};
 // What the compute lane waits for, as the metrics' label `for` has it.
 constexpr std::pair<const char*, double LaneSeconds::*> kWaits[] = {{"collective", &LaneSeconds::collective},
                                                                     {"hand_over", &LaneSeconds::hand_over},
                                                                     {"bubble", &LaneSeconds::bubble},
+                                                                    {"copy", &LaneSeconds::copy},
                                                                     {"host", &LaneSeconds::host}};
 
 }  // namespace
@@ -30,6 +31,7 @@ WorkerMetrics::WorkerMetrics(MetricsRegistry& r, std::string node, const std::ve
       ranks_running_(r.Gauge("motley_ranks_running", "Rank processes of this node")),
       memory_capacity_(r.Gauge("motley_device_memory_capacity_bytes", "Memory that the device may use; 0 = not limited")),
       memory_peak_(r.Gauge("motley_device_memory_peak_bytes", "Peak of the newest step")),
+      host_memory_(r.Gauge("motley_device_host_memory_bytes", "What the device's rank keeps in the host's memory")),
       batch_size_(r.Gauge("motley_device_batch_size", "Samples per step assigned")),
       shard_ratio_(r.Gauge("motley_device_shard_ratio", "Share of its stage's training state")),
       job_(r.Gauge("motley_device_job", "1 while the device trains this job; joins the device's series to a job")),
@@ -49,7 +51,7 @@ WorkerMetrics::WorkerMetrics(MetricsRegistry& r, std::string node, const std::ve
   for (const DeviceDescription& device : devices) {
     const MetricLabels labels = Device(device.id);
     memory_capacity_.Set(labels, static_cast<double>(device.memory_bytes));
-    for (GaugeFamily* gauge : {&memory_peak_, &batch_size_, &shard_ratio_, &step_seconds_}) gauge->Set(labels, 0);
+    for (GaugeFamily* gauge : {&memory_peak_, &host_memory_, &batch_size_, &shard_ratio_, &step_seconds_}) gauge->Set(labels, 0);
     for (CounterFamily* counter : {&lateness_, &steps_}) counter->Add(labels, 0);
     SetPredicted(labels, {});
     AddMeasured(labels, {});
@@ -86,24 +88,24 @@ void WorkerMetrics::ForgetJob(const DeviceId& device) {
 void WorkerMetrics::Released(const DeviceId& device) {
   ForgetJob(device);
   const MetricLabels labels = Device(device);
-  for (GaugeFamily* gauge : {&memory_peak_, &batch_size_, &shard_ratio_, &step_seconds_}) gauge->Set(labels, 0);
+  for (GaugeFamily* gauge : {&memory_peak_, &host_memory_, &batch_size_, &shard_ratio_, &step_seconds_}) gauge->Set(labels, 0);
   SetPredicted(labels, {});
 }
 
 void WorkerMetrics::SetPredicted(const MetricLabels& device, const LaneSeconds& seconds) {
-  for (size_t lane = 0; lane < kNumEngineLanes; ++lane)
-    predicted_busy_.Set(With(device, "lane", kLanes[lane]), seconds.busy[lane]);
+  for (size_t lane = 0; lane < kNumLanes; ++lane) predicted_busy_.Set(With(device, "lane", kLanes[lane]), seconds.busy[lane]);
   for (const auto& [name, wait] : kWaits) predicted_wait_.Set(With(device, "for", name), seconds.*wait);
 }
 
 void WorkerMetrics::AddMeasured(const MetricLabels& device, const LaneSeconds& seconds) {
-  for (size_t lane = 0; lane < kNumEngineLanes; ++lane) busy_.Add(With(device, "lane", kLanes[lane]), seconds.busy[lane]);
+  for (size_t lane = 0; lane < kNumLanes; ++lane) busy_.Add(With(device, "lane", kLanes[lane]), seconds.busy[lane]);
   for (const auto& [name, wait] : kWaits) wait_.Add(With(device, "for", name), seconds.*wait);
 }
 
 void WorkerMetrics::Step(const DeviceId& device, const StepReport& report) {
   const MetricLabels labels = Device(device);
   memory_peak_.Set(labels, static_cast<double>(report.peak_memory_bytes));
+  host_memory_.Set(labels, static_cast<double>(report.host_memory_bytes));
   step_seconds_.Set(labels, report.stats.step_seconds);
   AddMeasured(labels, report.lanes);
   lateness_.Add(labels, report.lateness_seconds);

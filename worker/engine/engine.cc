@@ -91,7 +91,7 @@ class EngineImpl : public Engine {
       MOTLEY_ASSIGN_OR_RETURN(DeviceBackend * backend, Backend(assignment));
       const CountingIn counting(backend->host_account());
       MOTLEY_ASSIGN_OR_RETURN(const std::unique_ptr<Communicator> communicator, Connect(assignment, *backend, "train/"));
-      Trainer trainer(assignment, options_, *backend, host_, *communicator, stop_);
+      Trainer trainer(assignment, options_, *backend, host_, *communicator, *links_, stop_);
       absl::StatusOr<RunEnd> end = trainer.Run();
       // Peers that still wait for this rank must not wait for their deadline.
       if (!end.ok()) communicator->Abort(std::string(end.status().message()));
@@ -165,7 +165,7 @@ class EngineImpl : public Engine {
     options.data_addresses = assignment.data_addresses;
     options.device = assignment.device;
     options.authentication = options_.authentication;
-    for (size_t lane = 0; lane < kNumEngineLanes; ++lane) {
+    for (size_t lane = 0; lane < kNumLanes; ++lane) {
       const DeviceStream* const stream = backend.StreamOf(static_cast<Lane>(lane));
       if (stream != nullptr) options.streams[lane] = stream->handle();
     }

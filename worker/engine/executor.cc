@@ -9,12 +9,14 @@
 namespace motley::engine {
 
 Executor::Executor(const RankAssignment& assignment, Precision precision, DeviceBackend& backend, ShardedState& state,
-                   Communicator& communicator, const RankLanes& lanes)
+                   Communicator& communicator, const HostSide& host, const RankLanes& lanes)
     : assignment_(assignment),
       precision_(precision),
       backend_(backend),
       state_(state),
       communicator_(communicator),
+      host_tier_(host.tier),
+      host_link_(host.link),
       lanes_(lanes),
       model_(assignment.model, assignment.config.training.seq_len, precision.compute, backend.tensors(), assignment.slice),
       arrays_(assignment),
@@ -25,10 +27,12 @@ absl::StatusOr<StepOutcome> Executor::Run(const Program& program, const StepInpu
     FreeShardsOfGradients(program);
     MakeBuffers(parameter_buffers_, program.parameter_buffers, &RangeState::parameter, precision_.compute);
     MakeBuffers(gradient_buffers_, program.gradient_buffers, &RangeState::gradient, precision_.master);
+    MakeSlots(program.slots);
   } catch (const c10::Error& error) {
     communicator_.Abort("a rank had no memory for its buffers");
-    return absl::ResourceExhaustedError(absl::StrCat(assignment_.devices[assignment_.rank].value(),
-                                                     ": parameter and gradient buffers: ", error.what_without_backtrace()));
+    return absl::ResourceExhaustedError(
+        absl::StrCat(assignment_.devices[assignment_.rank].value(),
+                     ": parameter and gradient buffers and slots: ", error.what_without_backtrace()));
   }
   return Pass(*this, program, input).Run();
 }

@@ -15,6 +15,7 @@
 #include "common/session/assignment.h"
 #include "worker/engine/batch.h"
 #include "worker/engine/device/device_backend.h"
+#include "worker/engine/device/host_tier.h"
 #include "worker/engine/model/state.h"
 #include "worker/engine/model/unit_array.h"
 #include "worker/engine/model/unit_model.h"
@@ -22,6 +23,7 @@
 #include "worker/engine/rank_lanes.h"
 #include "worker/engine/step_scalars.h"
 #include "worker/engine/transport/communicator.h"
+#include "worker/engine/transport/host_link.h"
 
 namespace motley::engine {
 
@@ -47,9 +49,14 @@ struct StepOutcome {
 
 class Executor {
  public:
+  // Both must outlive the executor: what waits in host memory, and the way there.
+  struct HostSide {
+    const HostTier& tier;
+    HostLink& link;
+  };
   // All references must outlive the executor, but for the lanes: they end before it.
   Executor(const RankAssignment& assignment, Precision precision, DeviceBackend& backend, ShardedState& state,
-           Communicator& communicator, const RankLanes& lanes);
+           Communicator& communicator, const HostSide& host, const RankLanes& lanes);
 
   // ABORTED: loss or gradient not finite and the step may not be skipped (training only): names the first unit and its device,
   // state unchanged. RESOURCE_EXHAUSTED: device memory. UNAVAILABLE: a peer was lost. INTERNAL: an operator failed. After an
@@ -66,6 +73,7 @@ class Executor {
   // buffer from then on.
   void MakeBuffers(std::vector<UnitArray>& buffers, const std::vector<UnitBuffer>& wanted, at::Tensor RangeState::*shard,
                    DType type);
+  void MakeSlots(const std::vector<int64_t>& wanted);
 
   // Those that will get a home: they are zero between steps, and no second one is needed while buffers are made.
   void FreeShardsOfGradients(const Program& program);
@@ -78,11 +86,14 @@ class Executor {
   DeviceBackend& backend_;
   ShardedState& state_;
   Communicator& communicator_;
+  const HostTier& host_tier_;
+  HostLink& host_link_;
   const RankLanes& lanes_;
   UnitModel model_;
   const RankArrays arrays_;
   const bool wants_ranges_;  // for Nsight Systems
   std::vector<UnitArray> parameter_buffers_, gradient_buffers_;
+  std::vector<at::Tensor> slots_;  // of bytes: for what comes from host memory
   std::function<void(int64_t, const Operation&)> progress_;
 };
 

@@ -1,4 +1,4 @@
-// The buffers that a program declares.
+// The buffers and slots that a program declares.
 #include <cstddef>
 #include <span>
 #include <vector>
@@ -31,6 +31,13 @@ void Executor::MakeBuffers(std::vector<UnitArray>& buffers, const std::vector<Un
       if (!is_zero) range.copy_(own.*shard);
       own.*shard = range;
     }
+  }
+}
+
+void Executor::MakeSlots(const std::vector<int64_t>& wanted) {
+  if (slots_.size() < wanted.size()) slots_.resize(wanted.size());
+  for (size_t s = 0; s < wanted.size(); ++s) {
+    if (!slots_[s].defined() || slots_[s].numel() < wanted[s]) slots_[s] = at::empty({wanted[s]}, OptionsOf(at::kByte));
   }
 }
 

@@ -1,5 +1,6 @@
-// One walk over one program: what each of its instructions does. In three files: here and executor_pass.cc what all lanes share,
-// executor_collectives.cc the collective lane, executor_units.cc the compute lane. Private to the executor.
+// One walk over one program: what each of its instructions does. In four files: here and executor_pass.cc what all lanes share,
+// executor_collectives.cc the collective lane, executor_copies.cc the copy lane, executor_units.cc the compute lane. Private to
+// the executor.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -49,8 +50,7 @@ class Executor::Pass : public ProgramWork {
   template <typename Op, typename... Refused>
   static constexpr bool kIsOneOf = (std::is_same_v<Op, Refused> || ...);
   template <typename Op>
-  static constexpr bool kIsRefused =
-      kIsOneOf<Op, Broadcast, AllReduce, OffloadActivation, PrefetchActivation, PrefetchState, OffloadState>;
+  static constexpr bool kIsRefused = kIsOneOf<Op, Broadcast, AllReduce, PrefetchState, OffloadState>;
   template <typename Op>
     requires kIsRefused<Op>
   absl::Status Do(const Op&) {
@@ -69,6 +69,13 @@ class Executor::Pass : public ProgramWork {
   template <typename Op>
   absl::Status Receive(const Op& op, Border& border);
 
+  // ---- copy lane ----
+
+  absl::Status Do(const OffloadActivation& op);
+  absl::Status Do(const PrefetchActivation& op);
+
+  absl::Status Copy(Direction direction, char* to, const char* from, int64_t bytes);
+
   // ---- compute lane ----
 
   absl::Status Do(const Forward& op);
@@ -85,6 +92,9 @@ class Executor::Pass : public ProgramWork {
   // What goes past the layer's segment that runs next.
   template <typename Op>
   void Carry(const Op& op, const at::Tensor& past);
+  // A slot is another input's once the unit's backward by input is done. Where norms come behind, the weights' half needs the
+  // input too: it gets a copy.
+  void LeaveSlot(Saved& saved);
   // Whole or a segment; its rows are the microbatch's activation between the two.
   void RunHead(const Forward& op, at::Tensor& activation);
   // Of one owned range.

@@ -134,6 +134,7 @@ absl::Status Executor::Pass::Do(const BackwardInput& op) {
   } else {
     Carry(op, gradient);
     gradient = e_.model_.LayerBackwardInput(parameters, saved, gradient, op.segment, DocumentsOf(op.microbatch));
+    if (op.segment != UnitSegment::kMlp) LeaveSlot(saved);
   }
   HandOverGradient(op, gradient);
   return absl::OkStatus();

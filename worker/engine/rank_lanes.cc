@@ -20,24 +20,27 @@ std::function<absl::Status()> HealthOf(DeviceBackend& backend, Communicator& com
 
 }  // namespace
 
-RankLanes::RankLanes(const DeviceDescription& device, DeviceBackend& backend, Communicator& communicator, ComputePacer& pacer)
+RankLanes::RankLanes(const DeviceDescription& device, DeviceBackend& backend, Communicator& communicator, HostLink& host_link,
+                     ComputePacer& pacer)
     : shared_(
           clock_, [&communicator](const absl::Status& error) { communicator.Abort(std::string(error.message())); },
           HealthOf(backend, communicator)) {
   const std::pair<Lane, LanePacer*> lanes[] = {{Lane::kCollective, &communicator.collective_pacer()},
                                                {Lane::kSend, &communicator.send_pacer()},
                                                {Lane::kReceive, &communicator.receive_pacer()},
+                                               {Lane::kCopy, &host_link.pacer()},
                                                {Lane::kCompute, &pacer}};  // last: the newest number becomes the process's
   for (const auto& [lane, lanes_pacer] : lanes) {
     DeviceStream* const stream = backend.StreamOf(lane);
     std::unique_ptr<DeviceLane>& made = lanes_[static_cast<size_t>(lane)];
-    // Transfers copy: a team of their own would take the compute lane's cores.
+    // Transfers and copies compute nothing: a team of their own would take the compute lane's cores.
     const int threads = lane == Lane::kCompute ? device.threads : 1;
     const auto on_start = [threads, account = backend.host_account()] {
       SetThreads(threads);
       CountIn(account);
     };
-    const bool blocks = lane != Lane::kCompute && communicator.Blocks(lane);
+    const bool is_communicators = lane != Lane::kCompute && lane != Lane::kCopy;
+    const bool blocks = is_communicators && communicator.Blocks(lane);
     if (stream == nullptr || blocks) {
       made = std::make_unique<HostLane>(shared_, *lanes_pacer, on_start, stream);
     } else {

@@ -116,7 +116,7 @@ LaneWork Rehearsed(const RankAssignment& assignment, std::function<void()> work,
 }  // namespace
 
 absl::Status Rehearse(const RankAssignment& assignment, Precision precision, bool rows, DeviceBackend& backend,
-                      const std::array<DeviceLane*, kNumEngineLanes>& lanes) {
+                      const std::array<DeviceLane*, kNumLanes>& lanes) {
   if (backend.StreamOf(Lane::kCompute) == nullptr) return absl::OkStatus();
   const c10::Device device = backend.tensors();
   DeviceLane& compute = *lanes[static_cast<size_t>(Lane::kCompute)];

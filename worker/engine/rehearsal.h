@@ -18,6 +18,6 @@ namespace motley::engine {
 // again. `rows`: whether the data has rows, whose documents have kernels of their own. `lanes`: by Lane, those of the steps.
 // RESOURCE_EXHAUSTED: a unit does not fit, names the device; errors of the device.
 absl::Status Rehearse(const RankAssignment& assignment, Precision precision, bool rows, DeviceBackend& backend,
-                      const std::array<DeviceLane*, kNumEngineLanes>& lanes);
+                      const std::array<DeviceLane*, kNumLanes>& lanes);
 
 }  // namespace motley::engine

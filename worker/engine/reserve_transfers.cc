@@ -25,7 +25,7 @@ absl::Status ReserveTransfers(const RankAssignment& assignment, const Program& p
   const RankArrays arrays(assignment);
   const int64_t sample_bytes =
       assignment.config.training.seq_len * assignment.model.hidden_size * SizeOfBytes(precision.compute);  // handed over
-  std::array<int64_t, kNumEngineLanes> through_host{};  // the largest array of each lane
+  std::array<int64_t, kNumLanes> through_host{};  // the largest array of each lane
   const auto note = [&](Lane lane, int64_t bytes) {
     through_host[static_cast<size_t>(lane)] = std::max(through_host[static_cast<size_t>(lane)], bytes);
   };
@@ -52,7 +52,7 @@ absl::Status ReserveTransfers(const RankAssignment& assignment, const Program& p
     return absl::OkStatus();
   };
   for (const Instruction& instruction : program.instructions) MOTLEY_RETURN_IF_ERROR(std::visit(reserve, instruction.op));
-  for (size_t lane = 0; lane < kNumEngineLanes; ++lane) {
+  for (size_t lane = 0; lane < kNumLanes; ++lane) {
     if (through_host[lane] > 0) MOTLEY_RETURN_IF_ERROR(communicator.Reserve(static_cast<Lane>(lane), through_host[lane]));
   }
   return absl::OkStatus();

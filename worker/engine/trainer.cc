@@ -21,6 +21,7 @@
 #include "worker/engine/base/this_node.h"
 #include "worker/engine/batch.h"
 #include "worker/engine/check_slice.h"
+#include "worker/engine/check_slots.h"
 #include "worker/engine/checkpointer.h"
 #include "worker/engine/rehearsal.h"
 #include "worker/engine/reserve_transfers.h"
@@ -51,7 +52,7 @@ bool IsOwnCheckpoint(const RankAssignment& assignment) {
 }  // namespace
 
 Trainer::Trainer(const RankAssignment& assignment, const EngineOptions& options, DeviceBackend& backend, RankHost& host,
-                 Communicator& communicator, const StopRequest& stop)
+                 Communicator& communicator, LinkClock& links, const StopRequest& stop)
     : assignment_(assignment),
       options_(options),
       backend_(backend),
@@ -61,6 +62,7 @@ Trainer::Trainer(const RankAssignment& assignment, const EngineOptions& options,
       pacer_(assignment.device, clock_),
       progress_(host),
       proof_(assignment, options, communicator, progress_),
+      host_link_(assignment.device, assignment.devices, assignment.rank, links),
       schedule_(assignment.config.checkpoint, options.clock != nullptr ? *options.clock : clock_) {}
 
 absl::StatusOr<std::unique_ptr<Dataset>> Trainer::OpenJobData(const JobsData& which) {
@@ -142,6 +144,7 @@ absl::Status Trainer::Prepare() {
   MOTLEY_RETURN_IF_ERROR(AgreeOnPrograms());
   MOTLEY_RETURN_IF_ERROR(ReadData());
   MOTLEY_RETURN_IF_ERROR(CheckSlice(assignment_, assignment_.program));
+  MOTLEY_RETURN_IF_ERROR(CheckSlots(assignment_, precision, assignment_.program));
   if (!assignment_.evaluation.instructions.empty()) {
     MOTLEY_RETURN_IF_ERROR(Validate(assignment_.evaluation));
     MOTLEY_RETURN_IF_ERROR(CheckSlice(assignment_, assignment_.evaluation));
@@ -149,7 +152,7 @@ absl::Status Trainer::Prepare() {
   }
   order_ = std::make_unique<SampleOrder>(config.training.seed, data_->summary().digest, config.training.seq_len,
                                          data_->num_samples(Split::kTrain));
-  lanes_ = std::make_unique<RankLanes>(assignment_.device, backend_, communicator_, pacer_);
+  lanes_ = std::make_unique<RankLanes>(assignment_.device, backend_, communicator_, host_link_, pacer_);
   {
     const Heartbeat heartbeat(
         kStartBeat, [this] { progress_.Beat("rehearsing the model's units"); }, kLongestStart);
@@ -164,18 +167,25 @@ absl::Status Trainer::Prepare() {
   for (const Program* program : {&assignment_.program, &assignment_.evaluation}) {
     MOTLEY_RETURN_IF_ERROR(ReserveTransfers(assignment_, *program, precision, communicator_));
   }
+  {
+    const Heartbeat heartbeat(
+        kStartBeat, [this] { progress_.Beat("making room in the host's memory"); }, kLongestStart);
+    MOTLEY_ASSIGN_OR_RETURN(host_tier_, HostTier::Make(assignment_, precision, backend_.memory()));
+  }
   MOTLEY_ASSIGN_OR_RETURN(
       batches_, BatchLoader::Make(*data_, assignment_.program, config.training.seq_len, config.training.global_batch_size,
                                   backend_, [this](int64_t step, const Microbatch& m) {
                                     return order_->Samples(step, assignment_.config.training.global_batch_size, m.first,
                                                            m.samples);
                                   }));
-  executor_ = std::make_unique<Executor>(assignment_, precision, backend_, *state_, communicator_, *lanes_);
+  executor_ = std::make_unique<Executor>(assignment_, precision, backend_, *state_, communicator_,
+                                         Executor::HostSide{*host_tier_, host_link_}, *lanes_);
   executor_->set_progress([this](int64_t instruction, const Operation& op) {
     progress_.Begin(instruction, op);
     if (options_.before_instruction) options_.before_instruction(instruction);
   });
   communicator_.set_progress([this] { progress_.Beat(); });
+  host_link_.set_progress([this] { progress_.Beat(); });
   pacer_.set_heartbeat([this] { progress_.Beat(); });
   allocation_retries_ = backend_.AllocationRetries();
   return absl::OkStatus();
@@ -276,7 +286,7 @@ absl::StatusOr<StepOutcome> Trainer::Step(int64_t step, StepResult& result) {
   progress_.BeginStep(step);
   backend_.ResetPeak();
   pacer_.ResetCounters();
-  const double lateness_before = communicator_.lateness_seconds();
+  const double lateness_before = TransferLateness();
 
   MOTLEY_RETURN_IF_ERROR(proof_.Found());
   StepInput input;
@@ -313,8 +323,9 @@ absl::StatusOr<StepOutcome> Trainer::Step(int64_t step, StepResult& result) {
   result.lanes = SecondsByLane(program, outcome.spans, absl::Seconds(result.step_seconds));
   result.spans = std::move(outcome.spans);
   result.peak_memory_bytes = backend_.PeakBytes();
+  result.host_memory_bytes = host_tier_->bytes();
   SayAllocationRetries(result.step);
-  result.lateness_seconds = pacer_.lateness_seconds() + communicator_.lateness_seconds() - lateness_before;
+  result.lateness_seconds = pacer_.lateness_seconds() + TransferLateness() - lateness_before;
   return outcome;
 }
 

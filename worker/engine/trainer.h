@@ -14,6 +14,7 @@
 #include "worker/engine/batch_loader.h"
 #include "worker/engine/checkpoint_schedule.h"
 #include "worker/engine/device/device_backend.h"
+#include "worker/engine/device/host_tier.h"
 #include "worker/engine/engine.h"
 #include "worker/engine/executor.h"
 #include "worker/engine/lanes/compute_pacer.h"
@@ -22,6 +23,8 @@
 #include "worker/engine/rank_lanes.h"
 #include "worker/engine/shared_proof.h"
 #include "worker/engine/transport/communicator.h"
+#include "worker/engine/transport/host_link.h"
+#include "worker/engine/transport/link_clock.h"
 
 namespace motley::engine {
 
@@ -34,7 +37,7 @@ class Trainer {
  public:
   // All references must outlive the trainer.
   Trainer(const RankAssignment& assignment, const EngineOptions& options, DeviceBackend& backend, RankHost& host,
-          Communicator& communicator, const StopRequest& stop);
+          Communicator& communicator, LinkClock& links, const StopRequest& stop);
 
   // Opens the data, restores the state, reports ready, trains. Errors: those of Dataset, ShardedState::Create, Executor::Run and
   // SaveCheckpoint; FAILED_PRECONDITION when no token of a step counts and, of Fault::kNode, when the data is not the
@@ -56,6 +59,8 @@ class Trainer {
   absl::Status CheckValidationData();
   absl::Status CheckValidationCounts();
   std::vector<const Dataset*> DataSets() const;
+  // How late the host was with what links were to move, in all.
+  double TransferLateness() const { return communicator_.lateness_seconds() + host_link_.lateness_seconds(); }
   // That all ranks were given programs of one plan.
   absl::Status AgreeOnPrograms();
   absl::StatusOr<StepOutcome> Step(int64_t step, StepResult& result);
@@ -90,6 +95,8 @@ class Trainer {
   std::unique_ptr<SampleOrder> order_;
   std::unique_ptr<BatchLoader> batches_;
   std::unique_ptr<ShardedState> state_;
+  HostLink host_link_;
+  std::unique_ptr<HostTier> host_tier_;
   std::unique_ptr<Executor> executor_;
   CheckpointSchedule schedule_;  // rank 0 asks it
   int64_t saved_step_ = -1;

@@ -19,9 +19,9 @@
 #include "planner/groups/left_out.h"
 #include "planner/pricing/evaluate.h"
 #include "planner/pricing/price.h"
-#include "planner/search/plan_moves.h"
 #include "planner/search/polish.h"
 #include "planner/setting/request_check.h"
+#include "planner/strategies/auto/auto_finalists.h"
 #include "planner/strategies/auto/auto_parts.h"
 #include "planner/strategies/auto/auto_stages.h"
 #include "planner/strategies/auto/auto_turns.h"
@@ -260,14 +260,15 @@ class AutoSearch {
   void TryGroupings(const std::vector<Grouping>& groupings) {
     using Found = std::vector<std::pair<Candidate, StagesChoice>>;
     const auto by_seconds = [](const auto& a, const auto& b) { return Faster(a.first, b.first); };
-    const bool offload = setting_.MayOffload();
+    OffloadKinds waits = setting_.MayOffload();
+    waits.optimizer = false;
     Found first;
     for (size_t i = 0; i < std::min(kGroupingsSplit, groupings.size()); ++i) {
       const Grouping& grouping = groupings[i];
       StagesChoice layered{grouping.groups, 2, 3};
       Consider(absl::StrCat("groups ", grouping.from), layered, &first);
-      layered.offload = true;
-      if (offload) Consider(absl::StrCat("groups ", grouping.from, ", offloaded"), layered, &first);
+      layered.offload = waits;
+      if (waits.any()) Consider(absl::StrCat("groups ", grouping.from, ", offloaded"), layered, &first);
     }
     std::stable_sort(first.begin(), first.end(), by_seconds);
     if (first.size() > kGroupingsVaried) first.resize(kGroupingsVaried);
@@ -298,20 +299,6 @@ class AutoSearch {
       }
     }
     return starts;
-  }
-
-  // The candidate with the least price, of those that have one, every strategy's and the climbed.
-  absl::StatusOr<size_t> Fastest() {
-    std::vector<Contender> contenders;
-    std::vector<size_t> which;
-    for (size_t i = 0; i < candidates_.size(); ++i) {
-      if (!candidates_[i].finalist && candidates_[i].price == 0) continue;
-      contenders.push_back({&candidates_[i].plan, candidates_[i].price});
-      which.push_back(i);
-    }
-    MOTLEY_ASSIGN_OR_RETURN(const size_t fastest, FindFastest(setting_, &contenders, &prices_));
-    for (size_t i = 0; i < which.size(); ++i) candidates_[which[i]].price = contenders[i].price;
-    return which[fastest];
   }
 
   // Prices as many as the budget allows, the fastest by simulation first: what climbs shall be fast as it runs.
@@ -366,14 +353,18 @@ class AutoSearch {
       const double seconds = plan.predicted.step_seconds;
       candidates_.push_back({candidates_[starts[i]].origin, std::move(plan), seconds, 0, true});
     }
-    MOTLEY_ASSIGN_OR_RETURN(const size_t fastest, Fastest());
-    Candidate& best = candidates_[fastest];
+    std::vector<Finalist> finalists;  // every strategy's, the climbed, and what has a price anyway
+    for (Candidate& candidate : candidates_) {
+      if (!candidate.finalist && candidate.price == 0) continue;
+      finalists.push_back({std::move(candidate.origin), std::move(candidate.plan), candidate.price});
+    }
+    MOTLEY_ASSIGN_OR_RETURN(Finalist best, ChooseFinalist(setting_, std::move(finalists), &prices_));
     best.plan.strategy = "auto";
     best.plan.predicted.notes.push_back(
         absl::StrCat("found from ", best.origin, best.origin == start ? "" : absl::StrCat(" (before climbing ", start, " led)")));
     if (budget_.stopped_by_clock)
       best.plan.predicted.notes.push_back("the search stopped at the deadline: another run may answer otherwise");
-    return FoundPlan{best.plan, BestKnown(best)};
+    return FoundPlan{std::move(best.plan), best.price};
   }
 
   const Setting& setting_;

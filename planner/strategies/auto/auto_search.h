@@ -4,6 +4,7 @@
 //   2 pipelines in turn (auto_turns) and layered ones (auto_stages) over candidate groupings, everything uneven inside: plans
 //     that no strategy has
 //   3 the few best of 1 and 2 climb (polish): layers, microbatches, recomputation by operator, schedules, sharding, offload
+//   4 the best of all are priced, and go a little further by price (auto_finalists)
 // Where none of them fits, the plan that needs least memory is tried, and climbs.
 // All of it within the setting's limits(): a job's plan is the best of what the engine runs. Search is by Evaluate; the answer
 // is chosen by Price, which is what answers show, and so is what climbs, as far as the budget goes.

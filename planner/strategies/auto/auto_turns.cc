@@ -63,7 +63,7 @@ class Tried {
 class TurnSearch {
  public:
   TurnSearch(const Setting& setting, SearchBudget* budget)
-      : setting_(setting), budget_(*budget), may_offload_(setting.MayOffload()), first_alike_(FirstAlike(setting)) {}
+      : setting_(setting), budget_(*budget), may_offload_(setting.MayOffload().optimizer), first_alike_(FirstAlike(setting)) {}
 
   // What every grouping comes to at once, and the best ones varied: the seconds of the best.
   double Look(const std::vector<Grouping>& groupings, size_t varied) {
@@ -354,7 +354,7 @@ class TurnSearch {
 
   const Setting& setting_;
   SearchBudget& budget_;
-  const bool may_offload_;
+  const bool may_offload_;  // the optimizer
   const std::vector<int> first_alike_;
 };
 

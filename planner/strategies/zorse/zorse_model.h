@@ -37,10 +37,6 @@ struct ZorseLoad {
   double layer_seconds() const { return forward_seconds + backward_seconds; }
 };
 
-struct ZorseOffload {
-  bool parameters = false, activations = false;
-};
-
 // A complete choice, by stage. Whether a stage recomputes is its load's.
 struct ZorseChoice {
   std::vector<const ZorseGroup*> groups;
@@ -48,7 +44,7 @@ struct ZorseChoice {
   std::vector<const ZorseLoad*> frugal;  // the same groups' recomputing, where they may take the place of `loads`; or empty
   std::vector<int64_t> layers;
   int64_t ministages = 1, microbatch = 1;
-  ZorseOffload offload;
+  OffloadKinds offload;  // parameters, activations
 };
 
 // Whether a choice fits into the devices' and the nodes' memory.

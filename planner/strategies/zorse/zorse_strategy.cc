@@ -92,7 +92,7 @@ class ZorseSearch {
   std::vector<int> ByBandwidth(const std::vector<const ZorseGroup*>& groups) const;
   std::vector<int64_t> Microbatches() const;
   std::vector<int64_t> Ministages(size_t stages) const;
-  std::vector<ZorseOffload> Offloads() const;
+  std::vector<OffloadKinds> Offloads() const;
   const ZorseGroup* GroupOf(const std::vector<int>& devices);
   const ZorseLoad* LoadOf(const ZorseGroup* group, int64_t microbatch, bool recompute);
   void AddOtherOrders();
@@ -163,10 +163,17 @@ std::vector<int64_t> ZorseSearch::Ministages(size_t stages) const {
   return result;
 }
 
-std::vector<ZorseOffload> ZorseSearch::Offloads() const {
-  if (!setting_.limits().offload) return {{false, false}};
-  if (limits_.offload_together) return {{true, true}, {false, false}};  // the second where no host memory is known to suffice
-  return {{false, false}, {true, false}, {false, true}, {true, true}};
+std::vector<OffloadKinds> ZorseSearch::Offloads() const {
+  const OffloadKinds parameters = {.parameters = true}, activations = {.activations = true};
+  const OffloadKinds both = {.activations = true, .parameters = true}, none;
+  std::vector<OffloadKinds> ways = {none, parameters, activations, both};
+  if (limits_.offload_together) ways = {both, none};  // the second where no host memory is known to suffice
+  std::vector<OffloadKinds> allowed;
+  for (const OffloadKinds& way : ways) {
+    const OffloadKinds within = way.And(setting_.limits().offload);
+    if (std::find(allowed.begin(), allowed.end(), within) == allowed.end()) allowed.push_back(within);
+  }
+  return allowed;
 }
 
 const ZorseGroup* ZorseSearch::GroupOf(const std::vector<int>& devices) {
@@ -206,7 +213,7 @@ void ZorseSearch::Search(const Grouping& grouping) {
     }
     for (int64_t ministages : Ministages(groups.size())) {
       choice.ministages = ministages;
-      for (ZorseOffload offload : Offloads()) {
+      for (const OffloadKinds& offload : Offloads()) {
         if (Stop()) break;
         choice.offload = offload;
         Try(choice, &found);

@@ -159,6 +159,8 @@ inline Program RandomProgram(std::mt19937& random) {
   for (Microbatch& microbatch : p.microbatches) microbatch = {size(), size()};
   p.parameter_buffers = buffers();
   p.gradient_buffers = buffers();
+  p.slots.resize(pick(0, 3));
+  for (int64_t& bytes : p.slots) bytes = size();
   const int32_t count = pick(0, 40);
   for (int32_t i = 0; i < count; ++i) {
     Instruction instruction{kEveryOperation[pick(0, static_cast<int32_t>(kEveryOperation.size()) - 1)], {}};

@@ -216,11 +216,17 @@ INSTANTIATE_TEST_SUITE_P(
                "was used by its backward already"},
         Broken{"OffloadUnordered", kCopies, {{"7", "offload_activation block=1 mb=0"}}, "",
                "it must wait for the forward that uses"},
-        Broken{"PrefetchOfNothing", kCopies, {{"7", "prefetch_activation block=1 mb=0 after=6"}}, "", "is not in host memory"},
+        Broken{"PrefetchOfNothing", kCopies, {{"7", "prefetch_activation block=1 mb=0 slot=0 after=6"}}, "", "is not in host memory"},
         Broken{"NeverPrefetched", kCopies, {{"13", "prefetch_state block=0 of=parameters"}}, "",
                "the input of unit 1 is in host memory"},
         Broken{"UseBeforePrefetch", kCopies, {{"14", "recompute block=1 mb=0 buffer=1"}}, "",
                "it must wait for the prefetch of the input"},
+        Broken{"NoSlot", kCopies, {{"13", "prefetch_activation block=1 mb=0 slot=1"}}, "",
+               "slot 1 does not exist; the program has 1"},
+        Broken{"SlotInUse", kSlots, {{"12", "prefetch_activation block=1 mb=0-1 slot=0 after=11"}}, "",
+               "slot 0 holds the input of unit 2, which nothing used yet"},
+        Broken{"SlotStillRead", kSlots, {{"13", "prefetch_activation block=1 mb=0-1 slot=0"}}, "",
+               "it must wait for the backward of unit 2, which uses slot 0"},
         Broken{"ParametersLate", kCopies,
                {{"0", "gather block=0 buffer=0 group=0"}, {"1", "prefetch_state block=0 of=parameters"}}, "",
                "the parameters of unit 0 are in host memory; prefetch them first"},
@@ -288,6 +294,14 @@ TEST(EngineSubsetTest, RefusesWhatItDoesNotRunByName) {
   EXPECT_EQ(forward("block=1 mb=0 buffer=0 keep=boundary ops=qkv"), "");
   EXPECT_EQ(forward("block=1 mb=0 buffer=0 keep=all tp=0"), of_first + "a tensor-parallel group in forward yet");
   EXPECT_EQ(refusal(kTraining, {{"0", "gather block=0 elements=5@0 buffer=0 group=0"}}), "");
+  EXPECT_EQ(forward("block=0 mb=0 buffer=0 keep=all after=0"), "");
+  EXPECT_EQ(refusal(kTraining, {{"2", "offload_activation block=1 mb=0"}, {"3", "prefetch_activation block=1 mb=0 slot=0"}}), "");
+  EXPECT_THAT(refusal(kTraining, {{"2", "offload_activation block=1 mb=0-1"}}),
+              HasSubstr("a range of microbatches in offload_activation"));
+  EXPECT_THAT(refusal(kTraining, {{"2", "prefetch_activation block=1-2 mb=0 slot=0"}}),
+              HasSubstr("a range of units in prefetch_activation"));
+  EXPECT_THAT(refusal(kCopies), HasSubstr("instruction 0 (prefetch_state): the engine does not run the operation"));
+  EXPECT_THAT(refusal(kTraining, {{"2", "offload_state block=1 of=moments"}}), HasSubstr("the operation offload_state"));
   EXPECT_THAT(refusal(kTraining, {{"21", "optimizer_step block=0"}}), HasSubstr("a step of named units in optimizer_step"));
 }
 

@@ -6,11 +6,12 @@ namespace motley {
 // Instructions of ranges: three layers in one buffer, recomputed by operator, two microbatches at once; the head's array in two
 // ranges of elements; gradients that every rank owns; steps by name, the layers' before the scalars.
 inline constexpr char kWide[] =
-    "program 3 training rank 0 of 2 units 5 microbatches 2@0,2@2\n"
+    "program 4 training rank 0 of 2 units 5 microbatches 2@0,2@2\n"
     "holds 0,1,2,3,4\n"
     "groups 0,1\n"
     "parameters 16448,147840x3\n"
     "gradients 16448,147840x3\n"
+    "slots -\n"
     "0 gather block=0 buffer=0 group=0\n"
     "1 gather block=1-3 buffer=1 group=0\n"
     "2 forward block=0 mb=0-1 buffer=0 keep=all after=0\n"
@@ -38,11 +39,12 @@ inline constexpr char kWide[] =
 
 // The two parts of the backward apart, the layer and the head in one home.
 inline constexpr char kSplitBackward[] =
-    "program 3 training rank 0 of 1 units 3 microbatches 2@0,2@2\n"
+    "program 4 training rank 0 of 1 units 3 microbatches 2@0,2@2\n"
     "holds 0,1,2\n"
     "groups 0\n"
     "parameters 16448:0,98560:1-2\n"
     "gradients 16448:0,98560:1-2\n"
+    "slots -\n"
     "0 gather block=0 buffer=0 group=0\n"
     "1 gather block=1-2 buffer=1 group=0\n"
     "2 forward block=0 mb=0 buffer=0 keep=all after=0\n"
@@ -63,11 +65,12 @@ inline constexpr char kSplitBackward[] =
 // A middle stage of two layers on a tensor-parallel group: the first layer's sums inside its instructions, the second's between
 // its segments. This rank leads the group, kFollower is the other one.
 inline constexpr char kLeader[] =
-    "program 3 training rank 1 of 4 units 4 microbatches 2@0\n"
+    "program 4 training rank 1 of 4 units 4 microbatches 2@0\n"
     "holds 1,2\n"
     "groups 0 1 2 3 1,2\n"
     "parameters 49280:1,49280:2\n"
     "gradients 49280:1,49280:2\n"
+    "slots -\n"
     "0 gather block=1 buffer=0 group=1\n"
     "1 gather block=2 buffer=1 group=1\n"
     "2 receive_activation block=1 mb=0 first=0 samples=2 peer=0\n"
@@ -92,11 +95,12 @@ inline constexpr char kLeader[] =
     "21 optimizer_step after=20\n";
 
 inline constexpr char kFollower[] =
-    "program 3 training rank 2 of 4 units 4 microbatches 2@0\n"
+    "program 4 training rank 2 of 4 units 4 microbatches 2@0\n"
     "holds 1,2\n"
     "groups 0 1 2 3 1,2\n"
     "parameters 49280:1,49280:2\n"
     "gradients 49280:1,49280:2\n"
+    "slots -\n"
     "0 gather block=1 buffer=0 group=2\n"
     "1 gather block=2 buffer=1 group=2\n"
     "2 broadcast_activation block=1 mb=0 of=activation group=4 root=1\n"
@@ -118,11 +122,12 @@ inline constexpr char kFollower[] =
 
 // The ranks before and behind the group of kLeader and kFollower: the embedding and the head.
 inline constexpr char kBeforeTheGroup[] =
-    "program 3 training rank 0 of 4 units 4 microbatches 2@0\n"
+    "program 4 training rank 0 of 4 units 4 microbatches 2@0\n"
     "holds 0\n"
     "groups 0 1 2 3 1,2\n"
     "parameters 16448:0\n"
     "gradients 16448:0\n"
+    "slots -\n"
     "0 gather block=0 buffer=0 group=0\n"
     "1 forward block=0 mb=0 buffer=0 keep=all after=0\n"
     "2 send_activation block=1 mb=0 first=0 samples=2 peer=1 after=1\n"
@@ -133,11 +138,12 @@ inline constexpr char kBeforeTheGroup[] =
     "7 optimizer_step after=6\n";
 
 inline constexpr char kBehindTheGroup[] =
-    "program 3 training rank 3 of 4 units 4 microbatches 2@0\n"
+    "program 4 training rank 3 of 4 units 4 microbatches 2@0\n"
     "holds 3\n"
     "groups 0 1 2 3 1,2\n"
     "parameters 16448:3\n"
     "gradients 16448:3\n"
+    "slots -\n"
     "0 gather block=3 buffer=0 group=3\n"
     "1 receive_activation block=3 mb=0 first=0 samples=2 peer=1\n"
     "2 forward block=3 mb=0 buffer=0 keep=all after=0,1\n"
@@ -150,11 +156,12 @@ inline constexpr char kBehindTheGroup[] =
 // The validation pass of a tensor-parallel group of the whole model, with a vocabulary-parallel embedding and head. The
 // embedding's array comes from the group's other rank.
 inline constexpr char kRows[] =
-    "program 3 evaluation rank 0 of 2 units 2 microbatches 2@0\n"
+    "program 4 evaluation rank 0 of 2 units 2 microbatches 2@0\n"
     "holds 0,1\n"
     "groups 0,1 0\n"
     "parameters 16384,64\n"
     "gradients -\n"
+    "slots -\n"
     "0 broadcast block=0 buffer=0 group=0 root=1\n"
     "1 gather block=1 buffer=1 group=1\n"
     "2 forward block=0 mb=0 buffer=0 keep=nothing after=0\n"
@@ -166,11 +173,12 @@ inline constexpr char kRows[] =
 
 // Parameters and moments in host memory, and a layer's input while it is not needed; steps by name.
 inline constexpr char kCopies[] =
-    "program 3 training rank 0 of 1 units 3 microbatches 2@0\n"
+    "program 4 training rank 0 of 1 units 3 microbatches 2@0\n"
     "holds 0,1,2\n"
     "groups 0\n"
     "parameters 49280,49280\n"
     "gradients 49280,49280\n"
+    "slots 1024\n"
     "0 prefetch_state block=0 of=parameters\n"
     "1 gather block=0 buffer=0 group=0 after=0\n"
     "2 prefetch_state block=1-2 of=parameters\n"
@@ -184,7 +192,7 @@ inline constexpr char kCopies[] =
     "10 backward block=2 mb=0 buffer=0 grad=0\n"
     "11 release buffer=0\n"
     "12 reduce_scatter block=2 grad=0 group=0 after=10\n"
-    "13 prefetch_activation block=1 mb=0\n"
+    "13 prefetch_activation block=1 mb=0 slot=0\n"
     "14 recompute block=1 mb=0 buffer=1 after=13\n"
     "15 backward block=1 mb=0 buffer=1 grad=1\n"
     "16 prefetch_state block=0-2 of=moments\n"
@@ -200,9 +208,40 @@ inline constexpr char kCopies[] =
     "26 offload_state block=0 of=moments after=25\n"
     "27 offload_state block=0 of=parameters\n";
 
+// Two layers' inputs, which come back into one slot.
+inline constexpr char kSlots[] =
+    "program 4 training rank 0 of 1 units 4 microbatches 2@0,2@2\n"
+    "holds 0,1,2,3\n"
+    "groups 0\n"
+    "parameters 10:0,20:1,20:2,10:3\n"
+    "gradients 10:0,20:1,20:2,10:3\n"
+    "slots 2048\n"
+    "0 gather block=0 buffer=0 group=0\n"
+    "1 gather block=1 buffer=1 group=0\n"
+    "2 gather block=2 buffer=2 group=0\n"
+    "3 gather block=3 buffer=3 group=0\n"
+    "4 forward block=0 mb=0-1 buffer=0 keep=all after=3\n"
+    "5 forward block=1 mb=0-1 buffer=1 keep=all\n"
+    "6 offload_activation block=1 mb=0-1 after=5\n"
+    "7 forward block=2 mb=0-1 buffer=2 keep=all\n"
+    "8 offload_activation block=2 mb=0-1 after=7\n"
+    "9 forward block=3 mb=0-1 buffer=3 keep=all\n"
+    "10 backward block=3 mb=0-1 buffer=3 grad=3\n"
+    "11 prefetch_activation block=2 mb=0-1 slot=0\n"
+    "12 backward block=2 mb=0-1 buffer=2 grad=2 after=11\n"
+    "13 prefetch_activation block=1 mb=0-1 slot=0 after=12\n"
+    "14 backward block=1 mb=0-1 buffer=1 grad=1 after=13\n"
+    "15 backward block=0 mb=0-1 buffer=0 grad=0\n"
+    "16 reduce_scatter block=3 grad=3 group=0 after=15\n"
+    "17 reduce_scatter block=2 grad=2 group=0\n"
+    "18 reduce_scatter block=1 grad=1 group=0\n"
+    "19 reduce_scatter block=0 grad=0 group=0\n"
+    "20 reduce_scalars\n"
+    "21 optimizer_step after=20\n";
+
 // Those of which every instruction is needed by itself, and all.
 inline constexpr const char* kWideTexts[] = {kWide, kSplitBackward, kFollower, kCopies};
-inline constexpr const char* kAllWideTexts[] = {kWide,           kSplitBackward,  kLeader, kFollower,
-                                                kBeforeTheGroup, kBehindTheGroup, kRows,   kCopies};
+inline constexpr const char* kAllWideTexts[] = {kWide,           kSplitBackward, kLeader, kFollower, kBeforeTheGroup,
+                                                kBehindTheGroup, kRows,          kCopies, kSlots};
 
 }  // namespace motley

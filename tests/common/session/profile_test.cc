@@ -84,6 +84,9 @@ TEST(ProfileDigestTest, HowACardIsTodayIsNoPartOfIt) {
   today.card.used_by_others_bytes = 5;
   today.card.health = "slowed down: heat";
   today.card.note = "linked with 8 of 16 PCIe lanes";
+  today.node_host_memory_bytes = int64_t{40} << 30;
+  today.host_link_bytes_per_second = 25e9;
+  today.host_root = 1;
   EXPECT_EQ(ComputeProfileDigest(today, shape, 128, DType::kFloat32),
             ComputeProfileDigest(Device(), shape, 128, DType::kFloat32));
   EXPECT_EQ(CollectiveProfileDigest({today}, shape, DType::kFloat32),

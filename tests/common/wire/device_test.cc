@@ -18,6 +18,9 @@ DeviceDescription Emulated() {
   device.link_bytes_per_second = 1.5e8;
   device.node_link_bytes_per_second = 6.25e6;
   device.link_latency = absl::Nanoseconds(1250);
+  device.host_link_bytes_per_second = 3.1e6;
+  device.host_root = 0;
+  device.node_host_memory_bytes = 9876543210;
   device.threads = 3;
   device.libtorch = "2.11.0";
   return device;
@@ -34,6 +37,7 @@ TEST(WireDeviceTest, RoundTrips) {
   back = FromProto(ToProto(cpu));
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(*back, cpu);
+  EXPECT_EQ(back->host_root, -1) << "nobody said it";
 
   DeviceDescription card;
   card.id = DeviceId("n/gpu0");
@@ -62,6 +66,15 @@ TEST(WireDeviceTest, RefusesByFieldName) {
   proto = ToProto(Emulated());
   proto.set_flops_per_second(std::numeric_limits<double>::infinity());
   EXPECT_NE(message(proto).find("flops_per_second"), std::string::npos);
+  proto = ToProto(Emulated());
+  proto.set_host_link_bytes_per_second(-1);
+  EXPECT_NE(message(proto).find("host_link_bytes_per_second"), std::string::npos);
+  proto = ToProto(Emulated());
+  proto.set_host_root(-1);
+  EXPECT_NE(message(proto).find("host_root"), std::string::npos);
+  proto = ToProto(Emulated());
+  proto.set_node_host_memory_bytes(-1);
+  EXPECT_NE(message(proto).find("node_host_memory_bytes"), std::string::npos);
 }
 
 }  // namespace

@@ -50,7 +50,9 @@ TEST(RankWire, WhatARankSaysComesBackAsItWas) {
       ThroughRank<RankReport>(WorkerReport(RankReport{JobId("j"), Epoch(3), 1, DeviceId("n/gpu1"), RankEventKind::kHung, "m"}))
           .message,
       "m");
-  EXPECT_EQ(ThroughRank<StepReport>(WorkerReport(StepReport{JobId("j"), Epoch(3), 1, {}, 77})).peak_memory_bytes, 77);
+  const StepReport step = ThroughRank<StepReport>(WorkerReport(StepReport{JobId("j"), Epoch(3), 1, {}, 77, 0, {}, 88}));
+  EXPECT_EQ(step.peak_memory_bytes, 77);
+  EXPECT_EQ(step.host_memory_bytes, 88);
   EXPECT_EQ(ThroughRank<KvSetReport>(WorkerReport(KvSetReport{JobId("j"), Epoch(3), "k", "v"})).value, "v");
   EXPECT_EQ(ThroughRank<KvGetReport>(WorkerReport(KvGetReport{JobId("j"), Epoch(3), "k", 1})).rank, 1);
   EXPECT_EQ(ThroughRank<PublishReport>(WorkerReport(PublishReport{JobId("j"), Epoch(3), 4, 0, 5, "delete"})).purpose, "delete");

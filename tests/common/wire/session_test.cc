@@ -188,6 +188,19 @@ TEST(SessionTest, AHelloWithWhatNoDeviceHasIsRefused) {
   v1::Hello hello = wire::ToProto(node);
   hello.mutable_devices(0)->set_link_latency_seconds(1e300);
   EXPECT_NE(wire::FromProto(hello).status().message().find("link_latency_seconds is inf"), std::string::npos);
+  device.host_link_bytes_per_second = 2e9;
+  device.host_root = 255;
+  device.node_host_memory_bytes = int64_t{1} << 40;
+  EXPECT_TRUE(wire::FromProto(wire::ToProto(node)).ok());
+  hello = wire::ToProto(node);
+  hello.mutable_devices(0)->set_host_link_bytes_per_second(1);
+  EXPECT_NE(wire::FromProto(hello).status().message().find("'n1/gpu0': host_link_bytes_per_second is 1;"), std::string::npos);
+  hello = wire::ToProto(node);
+  hello.mutable_devices(0)->set_host_root(256);
+  EXPECT_NE(wire::FromProto(hello).status().message().find("'n1/gpu0': host_root is 256;"), std::string::npos);
+  hello = wire::ToProto(node);
+  hello.mutable_devices(0)->set_node_host_memory_bytes(100);
+  EXPECT_NE(wire::FromProto(hello).status().message().find("'n1/gpu0': node_host_memory_bytes is 100;"), std::string::npos);
 }
 
 TEST(SessionTest, HelloComesBackAsItWas) {

@@ -58,6 +58,7 @@ TEST(CliTest, WrongOptionsNameTheNearest) {
   EXPECT_THAT(RunAlone({"plan", "--nodes=a"}).err, HasSubstr("--exclude, of a job planner.exclude, leaves some out"));
   EXPECT_THAT(RunAlone({"estimate", "--seq-len", "2k"}).err, HasSubstr("got 2k; numbers are written out: 2048 or 2000"));
   EXPECT_THAT(RunAlone({"plan", "--cluster", "2x3090"}).err, HasSubstr("`motley clusters two-4090 >lab.toml`"));
+  EXPECT_THAT(RunAlone({"submit", "x", "--offload=never"}).err, HasSubstr("a job's file says it: planner.offload"));
   EXPECT_THAT(RunAlone({"plan", "--turbo"}).err, HasSubstr("has no option --turbo; see 'motley help plan'"))
       << "nothing is like it, though all begin with two dashes";
   EXPECT_EQ(RunAlone({"submit", "x", "--st=a=b"}).err, "motley: 'motley submit' has no option --st=a=b; did you mean --set?\n");

@@ -143,6 +143,22 @@ TEST(StatusTest, AJobThatWasResumedSaysWhen) {
   EXPECT_EQ(out.find("submitted"), std::string::npos) << out;
 }
 
+TEST(StatusTest, SaysWhatWaitsInTheHostsMemory) {
+  FakeMotley fake;
+  v1::StepRecord& step = *AddStopped(fake).mutable_last_step();
+  step.set_step(2);
+  EXPECT_EQ(Motley(fake, {"status", "j"}).out.find("host memory"), std::string::npos);
+  EXPECT_EQ(json::parse(Motley(fake, {"status", "j", "-o", "json"}).out)["last_step"]["host_memory_bytes"], nullptr);
+  step.set_host_memory_bytes(3 << 20);
+  step.set_planned_host_memory_bytes(4 << 20);
+  const std::string out = Motley(fake, {"status", "j"}).out;
+  EXPECT_NE(out.find("\nhost memory 3.0 MiB for what waits there (planned 4.0 MiB), of all ranks together\n"), std::string::npos)
+      << out;
+  const json parsed = json::parse(Motley(fake, {"status", "j", "-o", "json"}).out)["last_step"];
+  EXPECT_EQ(parsed["host_memory_bytes"], 3 << 20);
+  EXPECT_EQ(parsed["planned_host_memory_bytes"], 4 << 20);
+}
+
 TEST(DeleteTest, NamesWhatStays) {
   FakeMotley fake;
   AddStopped(fake);

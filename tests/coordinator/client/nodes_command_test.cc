@@ -15,10 +15,12 @@ void AddCards(FakeMotley& fake) {
   node.set_name("a");
   node.set_state("ready");
   node.set_host_memory_bytes(int64_t{512} << 30);
+  node.set_offered_host_memory_bytes(int64_t{384} << 30);
   for (int i = 0; i < 2; ++i) {
     v1::Device* device = node.add_devices();
     device->set_id("a/gpu" + std::to_string(i));
     device->set_kind("cuda");
+    device->set_host_link_bytes_per_second(25.2e9);
     v1::Card* card = device->mutable_card();
     card->set_name("NVIDIA RTX A6000");
     card->set_driver("580.65.06");
@@ -50,11 +52,24 @@ TEST(NodesCommand, CardsAreSaidWithWhatIsWrong) {
   EXPECT_NE(later.find("GPU is lost"), std::string::npos) << later;
 }
 
+TEST(NodesCommand, WhatHostsOfferHasAColumnWhereAnyDoes) {
+  FakeMotley fake;
+  fake.nodes["b"].set_name("b");
+  fake.nodes["b"].add_devices()->set_id("b/cpu0");
+  EXPECT_EQ(Motley(fake, {"nodes"}).out.find("HOST MEMORY"), std::string::npos);
+  AddCards(fake);
+  const std::string out = Motley(fake, {"nodes"}).out;
+  EXPECT_NE(out.find("HOST MEMORY"), std::string::npos) << out;
+  EXPECT_NE(out.find("384.0 GiB"), std::string::npos) << out;
+}
+
 TEST(NodesCommand, JsonHasTheHostsMemoryAndLinks) {
   FakeMotley fake;
   AddCards(fake);
   const json node = json::parse(Motley(fake, {"nodes", "-o", "json"}).out)["nodes"][0];
   EXPECT_EQ(node["host_memory_bytes"], int64_t{512} << 30);
+  EXPECT_EQ(node["offered_host_memory_bytes"], int64_t{384} << 30);
+  EXPECT_EQ(node["devices"][0]["host_link_bytes_per_second"], 25.2e9);
   EXPECT_EQ(node["unused_cards"][0]["card"], "Tesla P40 at 0000:d8:00.0");
   const json& card = node["devices"][0]["card"];
   EXPECT_EQ(card["host_link_bytes_per_second"], 31.5e9);
@@ -64,6 +79,8 @@ TEST(NodesCommand, JsonHasTheHostsMemoryAndLinks) {
   const json other = json::parse(Motley(fake, {"nodes", "-o", "json"}).out)["nodes"][1];
   EXPECT_EQ(other["devices"][0]["card"], json()) << "a CPU has none";
   EXPECT_EQ(other["host_memory_bytes"], json());
+  EXPECT_EQ(other["offered_host_memory_bytes"], 0) << "none";
+  EXPECT_EQ(other["devices"][0]["host_link_bytes_per_second"], json());
 }
 
 // As a small card is after seconds of work.

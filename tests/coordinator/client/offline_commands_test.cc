@@ -297,6 +297,12 @@ TEST_F(OfflineTest, EstimateSaysWhatRunsHereAndWhatLiesInTheHosts) {
   EXPECT_THAT(ran.out, HasSubstr(" in the hosts' memory)\n"));
   EXPECT_THAT(ran.out, testing::ContainsRegex("runs here: no: the nearest miss: .*ada/gpu0 .*lacks "));
   EXPECT_THAT(ran.out, HasSubstr("largest global batch: any"));
+  EXPECT_EQ(Run(with({"--offload", "optimizer"})).code, 0);
+  EXPECT_EQ(Run(with({"--offload", "never"})).code, 65) << "it needs the host";
+  EXPECT_EQ(Run(with({"--offload", "activations"})).code, 65) << "its state does";
+  const Ran wrong = Run(with({"--offload", "optimzer"}));
+  EXPECT_EQ(wrong.code, 64);
+  EXPECT_THAT(wrong.err, HasSubstr("--offload: 'optimzer' is not known; did you mean 'optimizer'?"));
   EXPECT_THAT(ran.out,
               testing::ContainsRegex("fewest cards that hold it: 1 of 1: RTX-5090 ada/gpu0 .with .* in the hosts' memory"));
   const json parsed = json::parse(Run(with({"-o", "json"})).out);

@@ -64,8 +64,9 @@ TEST_F(OfflineTest, APlanThatOffloadsIsPricedAndSaysThatItDoesNotRun) {
       folder_.Write("roomy.toml", absl::StrReplaceAll(cluster, {{"[[node]]", "[[node]]\nhost_memory_gib = 64"}}));
   const Ran ran = Run({"simulate", folder_.Write("away.json", plan.dump()), "--cluster", roomy, "--model", model_});
   EXPECT_EQ(ran.code, 0) << ran.err;
-  EXPECT_THAT(ran.out,
-              HasSubstr("\nruns here: no (rank 0 (n1/gpu0): offload given, the engine runs plans that keep everything on"));
+  EXPECT_THAT(
+      ran.out,
+      HasSubstr("\nruns here: no (rank 0 (n1/gpu0): it offloads optimizer, the engine runs plans that keep optimizer on"));
 }
 
 TEST_F(OfflineTest, SimulateNamesTheRuleThatAPlanBreaks) {

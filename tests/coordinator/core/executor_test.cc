@@ -63,5 +63,24 @@ TEST(BackgroundExecutorTest, WhatNeverEndsHoldsUpNeitherTheOthersNorTheEnd) {
   EXPECT_TRUE(ended->WaitForNotificationWithTimeout(kPatience));
 }
 
+// As when a coordinator ends while a job is planned: the loop goes from one step of that to the next until it stops itself.
+TEST(BackgroundExecutorTest, WhatTheLoopAsksForAfterTheStopIsDropped) {
+  const auto dropped = [] { ADD_FAILURE() << "asked for after the stop"; };
+  absl::Notification asked;
+  TaskThread loop;
+  BackgroundExecutor executor(loop);
+  executor.Stop();
+  executor.Stop();
+  loop.Post([&] {
+    executor.Run(dropped, dropped);
+    executor.RunAside(dropped, dropped);
+    executor.RunApart(dropped, dropped);
+    asked.Notify();
+  });
+  loop.Start();
+  EXPECT_TRUE(asked.WaitForNotificationWithTimeout(kPatience));
+  loop.Stop();
+}
+
 }  // namespace
 }  // namespace motley::coordinator

@@ -67,6 +67,21 @@ TEST_F(StepsTest, AStepWithoutAValidationHasNeither) {
   EXPECT_FALSE(Shown().has_validation_bits_per_byte());
 }
 
+TEST_F(StepsTest, WhatWaitsInTheHostsMemoryIsOfAllRanks) {
+  JobRun& run = *core_->state.run;
+  run.ranks.resize(2);
+  run.ranks[0].planned_host_bytes = 20;
+  run.ranks[1].planned_host_bytes = 40;
+  StepReport report{JobId("a"), Epoch(1), 1, {}, 0, 0, {}, 30};
+  report.stats.step = 1;
+  OnStep(*core_, report);
+  report.rank = 0;
+  report.host_memory_bytes = 10;
+  OnStep(*core_, report);
+  EXPECT_EQ(Shown().host_memory_bytes(), 40);
+  EXPECT_EQ(Shown().planned_host_memory_bytes(), 60);
+}
+
 // A generation with a device that has no peak leaves no utilization of the one before.
 TEST_F(StepsTest, UtilizationIsThePlansWithTheMeasuredSeconds) {
   planner::PlanPrediction predicted;

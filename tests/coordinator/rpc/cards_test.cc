@@ -21,6 +21,8 @@ class Cards : public ClusterTest {
     unused->set_card("Tesla P40 at 0000:d8:00.0");
     unused->set_reason("others use it");
     hello.set_host_memory_bytes(int64_t{64} << 30);
+    device->set_node_host_memory_bytes(int64_t{48} << 30);
+    device->set_host_link_bytes_per_second(12e9);
   }
   // `node`: empty: of any.
   std::string EventOf(const std::string& kind, const std::string& node = "") {
@@ -48,6 +50,9 @@ TEST_F(Cards, ALostCardEndsTheEpochAndIsLeftOut) {
   ASSERT_EQ(joined.unused_cards_size(), 1);
   EXPECT_EQ(joined.unused_cards(0).reason(), "others use it");
   EXPECT_EQ(joined.host_memory_bytes(), int64_t{64} << 30);
+  EXPECT_EQ(joined.offered_host_memory_bytes(), int64_t{48} << 30);
+  EXPECT_EQ(joined.devices(0).host_link_bytes_per_second(), 12e9);
+  EXPECT_EQ(NodeOf("n1").offered_host_memory_bytes(), 0);
 
   ASSERT_TRUE(Submit("a", MakeConfig(10)).ok());
   auto ranks = n1->WaitForStart();

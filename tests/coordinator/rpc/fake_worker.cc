@@ -288,6 +288,7 @@ void FakeWorker::Step(int64_t step) {
     report->mutable_record()->set_loss(5.0 / static_cast<double>(step));
     report->mutable_record()->set_step_seconds(0.5);
     report->set_peak_memory_bytes((int64_t{1} << 29) + rank.rank());
+    report->set_host_memory_bytes(1000);
     Send(message);
   }
   absl::MutexLock lock(&mutex_);

@@ -198,6 +198,28 @@ TEST_F(JobLifecycle, AModelThatTheEngineDoesNotTrainIsRefusedWithAllReasons) {
   EXPECT_EQ(Submit("a", config).error_message().find("sliding_window"), std::string::npos) << "it holds every sequence";
 }
 
+TEST_F(JobLifecycle, WhatWaitsInTheHostsMemoryIsShownAsPlannedAndAsMeasured) {
+  FakeWorker::Options offering;
+  offering.on_hello = [](v1::Hello& hello) {
+    hello.mutable_devices(0)->set_node_host_memory_bytes(int64_t{1} << 30);
+    hello.mutable_devices(0)->set_host_link_bytes_per_second(1e9);
+  };
+  auto n1 = Join("n1", offering);
+  JobConfig config = MakeConfig(1);
+  config.planner.plan_json = R"({"schedule":"gpipe","pipelines":[{"stages":[{"units":[
+      {"ranks":[{"device":"n1/gpu0","shard_ratio":1,"offload":["activations"]}],"microbatches":[4,4]}]}]}]})";
+  const grpc::Status status = Submit("a", config);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  const auto ranks = n1->WaitForStart();
+  ASSERT_EQ(ranks.size(), 1u);
+  EXPECT_GT(ranks[0].planned_host_bytes(), 0);
+  n1->Step(1);
+  n1->SendAll(v1::RankEvent::KIND_FINISHED);
+  const v1::StepRecord step = WaitForState("a", v1::JOB_STATE_SUCCEEDED).last_step();
+  EXPECT_EQ(step.planned_host_memory_bytes(), ranks[0].planned_host_bytes());
+  EXPECT_EQ(step.host_memory_bytes(), 1000);
+}
+
 // Before a rank starts, before anything is measured.
 TEST_F(JobLifecycle, WhatTheEngineDoesNotRunIsRefusedAtSubmit) {
   JobConfig config = MakeConfig(10);

@@ -70,17 +70,22 @@ TEST(StoreJson, ACollectiveProfileWithoutLinksIsRead) {
   EXPECT_TRUE(profile->links.empty());
 }
 
-TEST(StoreJson, StepsRoundTripWithTheirLossScale) {
+TEST(StoreJson, StepsRoundTripWithTheirLossScaleAndHostMemory) {
   StepStats step;
   step.step = 7;
   step.loss = 2.5;
   EXPECT_EQ(StepToJson(step).find("loss_scale"), std::string::npos);
+  EXPECT_EQ(StepToJson(step).find("host_memory"), std::string::npos);
   step.loss_scale = 4096;
+  step.host_memory_bytes = 12;
+  step.planned_host_memory_bytes = 13;
   step.skipped = true;
   const auto back = StepFromJson(StepToJson(step));
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(back->step, 7);
   EXPECT_EQ(back->loss_scale, 4096);
+  EXPECT_EQ(back->host_memory_bytes, 12);
+  EXPECT_EQ(back->planned_host_memory_bytes, 13);
   EXPECT_TRUE(back->skipped);
 }
 

@@ -219,6 +219,10 @@ TEST(OnePriceTest, WhetherAPlanFitsIsAsThePriceCountsIt) {
     const absl::Status asked = FitsAsScheduled(*open, plan);
     EXPECT_EQ(asked.ok(), priced->does_not_fit.empty()) << asked << ToText(plan);
     if (!asked.ok()) EXPECT_EQ(LackingBytes(asked), priced->lacking_bytes);
+    const auto evaluated = Evaluate(*open, plan);
+    ASSERT_TRUE(evaluated.ok()) << evaluated.status();
+    const absl::Status of_the_full = FitsAsScheduled(*open, evaluated->plan);
+    EXPECT_EQ(of_the_full, asked) << ToText(plan);
     ++(asked.ok() ? fits : lacks);
   }
   EXPECT_GT(fits, 20);

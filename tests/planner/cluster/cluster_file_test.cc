@@ -182,6 +182,8 @@ TEST(ClusterFile, NumbersThatMakeNoSense) {
   EXPECT_THAT(ErrorOf(node("nic_latency_us = -1")), HasSubstr("nic_latency_us"));
   EXPECT_THAT(ErrorOf(node("host_memory_gib = 0")), HasSubstr("host_memory_gib"));
   EXPECT_THAT(ErrorOf(node("usd_per_hour = -3")), HasSubstr("usd_per_hour"));
+  EXPECT_THAT(ErrorOf("[[card]]\nname = \"x\"\nlike = \"L4\"\nlaunches_ahead = 1\n" + node("")),
+              HasSubstr("c.toml:4: card.launches_ahead: must be true or false"));
   EXPECT_THAT(ErrorOf(node("count = 0")), HasSubstr("node.count: must be a whole number from 1"));
   EXPECT_THAT(ErrorOf(node("nic_gb_per_second = 1\nnic_gbit_per_second = 8")), HasSubstr("says the same as"));
   EXPECT_THAT(ErrorOf("usable_memory = 80\n" + node("")), HasSubstr("usable_memory"));

@@ -43,6 +43,8 @@ void ExpectAlike(const Cluster& a, const Cluster& b) {
     EXPECT_EQ(a.kinds[k].name, b.kinds[k].name);
     EXPECT_EQ(a.kinds[k].memory_bytes, b.kinds[k].memory_bytes);
     EXPECT_EQ(a.kinds[k].parts, b.kinds[k].parts);
+    EXPECT_EQ(a.kinds[k].launches_ahead, b.kinds[k].launches_ahead);
+    EXPECT_EQ(a.kinds[k].nccl, b.kinds[k].nccl);
     EXPECT_DOUBLE_EQ(a.kinds[k].fp32_flops, b.kinds[k].fp32_flops);
     EXPECT_DOUBLE_EQ(a.kinds[k].bf16_flops, b.kinds[k].bf16_flops);
     EXPECT_DOUBLE_EQ(a.kinds[k].memory_bytes_per_second, b.kinds[k].memory_bytes_per_second);
@@ -94,6 +96,7 @@ fp32_tflops = 0.0048
 memory_gib = 0.6
 memory_gb_per_second = 0.1
 link_gb_per_second = 0.00394
+launches_ahead = false
 [[node]]
 name = "x"
 gpus = ["tiny", {card = "tiny", name = "cpu7"}, {card = "L4", count = 2}]
@@ -122,6 +125,7 @@ regions = ["north", "south"]
 gbit_per_second = 3
 )");
   ASSERT_EQ(cluster.devices[1].id.value(), "x/cpu7");
+  EXPECT_FALSE(cluster.kinds[0].launches_ahead) << "as an emulated device's";
   EXPECT_EQ(cluster.devices[2].id.value(), "x/gpu2");
   const std::vector<DevicePair> pairs = {{0, 1, 1.5e9, 30e-6}, {0, 2, 2e9, cluster.nodes[0].device_link_latency_seconds}};
   ExpectPairsAlike(cluster.nodes[0].slow_pairs, pairs);

@@ -152,7 +152,22 @@ TEST_P(EngineMemoryTest, BesideOtherPipelinesATiedEmbeddingIsNoShard) {
   EXPECT_EQ(memory.gathered, Gradient(2 * Layer()) + Parameter(2 * Layer()));
 }
 
-TEST_P(EngineMemoryTest, OffloadIsThePublishedLedgers) {
+// Two slots on the device, and a slot of the host for each input that waits.
+TEST_P(EngineMemoryTest, InputsOfLayersWaitInHostMemory) {
+  RankDuty duty = Middle(ScheduleFamily::kLayered, 3);
+  duty.recompute = OpSet::All();
+  const std::vector<int64_t> microbatches(8, 2);
+  const MemoryByPurpose kept = MemoryOf(costs(), duty, microbatches);
+  duty.offload_activations = true;
+  const MemoryByPurpose away = MemoryOf(costs(), duty, microbatches);
+  const int64_t input = costs().BoundaryBytes(2);
+  EXPECT_EQ(kept.host, 0);
+  EXPECT_EQ(away.host, 4 * 8 * input);
+  EXPECT_EQ(kept.boundaries - away.boundaries, (4 * 8 - 2) * input);
+  EXPECT_EQ(kept.total() - kept.boundaries, away.total() - away.boundaries);
+}
+
+TEST_P(EngineMemoryTest, OffloadOfStateIsThePublishedLedgers) {
   RankDuty duty = Middle(ScheduleFamily::kLayered, 3);
   EXPECT_TRUE(IsEngines(costs(), duty));
   duty.offload_optimizer = true;

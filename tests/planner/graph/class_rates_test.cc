@@ -64,9 +64,9 @@ class ClassesTest : public testing::Test {
     }
     for (size_t c = 0; c < texts.size(); ++c) {
       const auto& [microbatches, holds, instructions] = texts[c];
-      auto program = ParseProgram(absl::StrCat("program 3 training rank ", c, " of ", texts.size(), " units 4 microbatches ",
+      auto program = ParseProgram(absl::StrCat("program 4 training rank ", c, " of ", texts.size(), " units 4 microbatches ",
                                                microbatches, "\nholds ", holds, "\ngroups 0 1", groups,
-                                               "\nparameters 1,1\ngradients 1,1\n", instructions));
+                                               "\nparameters 1,1\ngradients 1,1\nslots -\n", instructions));
       ASSERT_TRUE(program.ok()) << program.status();
       classes_.programs.push_back(*std::move(program));
     }
@@ -239,7 +239,7 @@ TEST_F(ClassesTest, CopiesAreOfEachRank) {
   const auto both = [&](double bytes) { return Alone({setting_->links.FromHost(0, bytes), setting_->links.FromHost(1, bytes)}); };
   const double layers = static_cast<double>(2 * costs.UnitElements(UnitKind::kLayer));
   const double embedding = static_cast<double>(costs.UnitElements(UnitKind::kEmbedding));
-  EXPECT_DOUBLE_EQ(Alone(rates_->Copy(0, PrefetchActivation{0, 0, 1, 1})),
+  EXPECT_DOUBLE_EQ(Alone(rates_->Copy(0, PrefetchActivation{0, 0, 0, 1, 1})),
                    both(static_cast<double>(costs.BoundaryBytes(2 * 4 * 2))))
       << "inputs of layers";
   EXPECT_DOUBLE_EQ(Alone(rates_->Copy(0, PrefetchState{0, State::kParameters, 1})),

@@ -127,9 +127,10 @@ TEST_F(RankRatesTest, StateIsWhatTheRankOwns) {
                    in(2, owned(2, 1) * static_cast<double>(costs().element_bytes())));
   EXPECT_DOUBLE_EQ(Alone(rates_->Copy(2, PrefetchState{1, State::kMoments, 1})),
                    in(2, (owned(2, 1) + owned(2, 2)) * static_cast<double>(costs().optimizer_bytes_per_element())));
-  EXPECT_DOUBLE_EQ(Alone(rates_->Copy(2, PrefetchActivation{1, 0, 1})), in(2, static_cast<double>(2 * costs().BoundaryBytes(2))));
+  EXPECT_DOUBLE_EQ(Alone(rates_->Copy(2, PrefetchActivation{1, 0, 0, 1})),
+                   in(2, static_cast<double>(2 * costs().BoundaryBytes(2))));
   EXPECT_EQ(rates_->Copy(2, PrefetchActivation{2, 0, 0}), rates_->Copy(2, PrefetchActivation{1, 0, 0})) << "made once";
-  EXPECT_DOUBLE_EQ(Alone(rates_->Copy(0, PrefetchActivation{0, 0})), in(0, 0)) << "an embedding's input is tokens";
+  EXPECT_DOUBLE_EQ(Alone(rates_->Copy(0, PrefetchActivation{0, 0, 0})), in(0, 0)) << "an embedding's input is tokens";
 }
 
 }  // namespace

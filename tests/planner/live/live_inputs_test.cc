@@ -12,6 +12,7 @@
 namespace motley::planner {
 namespace {
 
+using ::testing::Contains;
 using ::testing::HasSubstr;
 
 TEST(LiveInputs, CardsAreWhatWasMeasuredAndDeclared) {
@@ -112,6 +113,31 @@ TEST(LiveInputs, MeasuredBytesAndCollectivesCount) {
   // A part of the devices is off from its ring by as much.
   const std::vector<int> some = {0, 1, 2};
   EXPECT_NEAR(seconds(Collective::kAllGather, some, {}) / seconds(Collective::kReduceScatter, some, {}), 3, 1e-9);
+}
+
+TEST(LiveInputs, HostsAreAsTheirNodesOfferThem) {
+  PlannerInput input = Mixed();
+  const LiveInputs before = Described(input);
+  for (const ClusterNode& node : before.cluster.nodes) EXPECT_EQ(node.host_memory_bytes + node.host_link_bytes_per_second, 0);
+  EXPECT_THAT(before.cluster.notes, Contains("no node offers host memory (host_memory_bytes), so nothing is offloaded"));
+  const std::vector<int> own = before.cluster.nodes[1].devices;
+  ASSERT_GE(own.size(), 2u);
+  for (const int d : own) {
+    input.devices[d].node_host_memory_bytes = int64_t{3} << 30;
+    input.devices[d].host_link_bytes_per_second = 2e6 + d;
+    input.devices[d].host_root = 4;
+  }
+  LiveInputs live = Described(input);
+  const ClusterNode& host = live.cluster.nodes[1];
+  EXPECT_EQ(host.host_memory_bytes, int64_t{3} << 30);
+  EXPECT_EQ(host.host_link_bytes_per_second, 2e6 + own[0]) << "the slowest";
+  EXPECT_EQ(host.pcie_roots, (std::vector<std::vector<int>>{own}));
+  EXPECT_EQ(live.cluster.nodes[0].host_memory_bytes, 0);
+  EXPECT_THAT(live.cluster.notes, Contains(HasSubstr("host memory is offered by all nodes but n1, n3")));
+  for (const int d : own) input.devices[d].host_root = d, input.devices[d].host_link_bytes_per_second = 0;
+  live = Described(input);
+  EXPECT_EQ(live.cluster.nodes[1].pcie_roots.size(), 0u) << "each its own";
+  EXPECT_GT(live.cluster.nodes[1].host_link_bytes_per_second, 0) << "a CPU copies in its own memory";
 }
 
 TEST(LiveInputs, TheSameFromFilesTwice) {

@@ -1,4 +1,5 @@
 // What a job may ask of the planner: a strategy, a plan by hand, a type, pins.
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "planner/live/job_request.h"
@@ -71,11 +72,33 @@ TEST(PlannerTest, AJobMayAskForEveryStrategy) {
   EXPECT_EQ(CheckPlannerSection(input.config, input.model).code(), absl::StatusCode::kInvalidArgument);
 }
 
+TEST(PlannerTest, AJobSaysWhatMayWaitOnTheHost) {
+  PlannerSection section;
+  EXPECT_EQ(RequestOf(section)->offload, OffloadKinds::All()) << "whatever runs";
+  section.offload = "never";
+  EXPECT_EQ(RequestOf(section)->offload, OffloadKinds::None());
+  for (const char* word : {"activations", "parameters", "optimizer"}) {
+    section.offload = word;
+    const OffloadKinds kind = *ParseOffload(word);
+    const auto request = RequestOf(section);
+    if (kind.Without(kEngineOffloads).any()) {
+      EXPECT_EQ(request.status().message(),
+                absl::StrCat("planner.offload: jobs do not offload ", word, " yet; leave it out, or say auto: whatever runs"));
+      EXPECT_EQ(CheckPlannerWords(section).code(), absl::StatusCode::kInvalidArgument);
+    } else {
+      EXPECT_EQ(request->offload, kind);
+    }
+  }
+  section.offload = "gradients";
+  EXPECT_THAT(std::string(CheckPlannerWords(section).message()), HasSubstr("planner.offload: gradients are not offloaded yet"));
+}
+
 TEST(PlannerTest, APlanThatTheEngineDoesNotRunIsRefusedByName) {
   PlannerInput input = MakeInput(SmallModel(), MixedDevices(), 8);
   input.config.planner.plan_json = R"({"schedule":"1f1b","pipelines":[{"stages":[{"units":[
       {"ranks":[{"device":"n1/gpu0","shard_ratio":1,"offload":["optimizer"]}],"microbatches":[4,4]}]}]}]})";
-  EXPECT_THAT(std::string(CheckPlannerSection(input.config, input.model).message()), HasSubstr("offload given"));
+  EXPECT_THAT(std::string(CheckPlannerSection(input.config, input.model).message()),
+              HasSubstr("it offloads optimizer, the engine runs"));
   input.config.planner.plan_json = R"({"schedule":"1f1b","pipelines":[{"stages":[{"units":[
       {"ranks":[{"device":"n1/gpu0","shard_ratio":1}],"microbatches":[8]}]}]}]})";
   EXPECT_EQ(CheckPlannerSection(input.config, input.model), absl::OkStatus());

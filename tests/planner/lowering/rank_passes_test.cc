@@ -216,12 +216,13 @@ TEST(DependencyPassTest, ABackwardWaitsForItsGradientAndForItsBuffersLastReducti
       "7 optimizer_step after=6\n");
 }
 
-// Two microbatches of one unit: inputs leave behind each forward and come back one backward ahead.
+// Five microbatches of one unit: inputs leave behind each forward and come back one backward ahead, into two slots. What would
+// only leave and come back stays. A forward waits until the input before the last one has left.
 TEST(CopyPassTest, InputsWaitInHostMemory) {
   const StageTraits traits = StageOfUnits({{1}}, 3);
-  const StageSteps stage = WithParameters(ComputeSteps(ScheduleOf("0F0-2 0B0-2"), traits), traits);
+  const StageSteps stage = WithParameters(ComputeSteps(ScheduleOf("0F0-4 0B0-4"), traits), traits);
   StageMember own;
-  for (size_t i = 0; i < 6; ++i) own.steps.push_back({i, static_cast<int64_t>(i % 3)});
+  for (size_t i = 0; i < 10; ++i) own.steps.push_back({i, static_cast<int64_t>(i % 5)});
   CopyTraits copies;
   copies.activations = true;
   copies.head = 2;
@@ -231,16 +232,24 @@ TEST(CopyPassTest, InputsWaitInHostMemory) {
             "2 offload_activation block=1 mb=0 after=1\n"
             "3 forward block=1 mb=1 buffer=0 keep=all\n"
             "4 offload_activation block=1 mb=1 after=3\n"
-            "5 forward block=1 mb=2 buffer=0 keep=all\n"
+            "5 forward block=1 mb=2 buffer=0 keep=all after=2\n"
             "6 offload_activation block=1 mb=2 after=5\n"
-            "7 prefetch_activation block=1 mb=0\n"
-            "8 prefetch_activation block=1 mb=1\n"
-            "9 backward block=1 mb=0 buffer=0 grad=-1 after=7\n"
-            "10 prefetch_activation block=1 mb=2 after=9\n"
-            "11 backward block=1 mb=1 buffer=0 grad=-1 after=8\n"
-            "12 backward block=1 mb=2 buffer=0 grad=-1 after=10\n"
-            "13 reduce_scalars after=12\n"
-            "14 optimizer_step after=13\n");
+            "7 forward block=1 mb=3 buffer=0 keep=all after=4\n"
+            "8 offload_activation block=1 mb=3 after=7\n"
+            "9 forward block=1 mb=4 buffer=0 keep=all after=6\n"
+            "10 offload_activation block=1 mb=4 after=9\n"
+            "11 prefetch_activation block=1 mb=0 slot=0\n"
+            "12 prefetch_activation block=1 mb=1 slot=1\n"
+            "13 backward block=1 mb=0 buffer=0 grad=-1 after=11\n"
+            "14 prefetch_activation block=1 mb=2 slot=0 after=13\n"
+            "15 backward block=1 mb=1 buffer=0 grad=-1 after=12\n"
+            "16 prefetch_activation block=1 mb=3 slot=1 after=15\n"
+            "17 backward block=1 mb=2 buffer=0 grad=-1 after=14\n"
+            "18 prefetch_activation block=1 mb=4 slot=0 after=17\n"
+            "19 backward block=1 mb=3 buffer=0 grad=-1 after=16\n"
+            "20 backward block=1 mb=4 buffer=0 grad=-1 after=18\n"
+            "21 reduce_scalars after=20\n"
+            "22 optimizer_step after=21\n");
 }
 
 TEST(CopyPassTest, MomentsComeAndGoAroundTheOptimizer) {
@@ -261,23 +270,25 @@ TEST(CopyPassTest, MomentsComeAndGoAroundTheOptimizer) {
             "10 offload_state block=1 of=parameters\n");
 }
 
-// Tokens stay, and so does the head's input. A layer of a tensor-parallel unit is forward in two halves, the second of which
-// needs the input, and comes back with the first of its backward's.
+// Tokens stay, and so do the head's input and that of a layer whose backward follows soon. A layer of a tensor-parallel unit is
+// forward in two halves, the second of which needs the input, and comes back with the first of its backward's.
 TEST(CopyPassTest, OnlyInputsOfWholeLayersMove) {
   CopyTraits copies;
   copies.activations = true;
-  copies.head = 2;
+  copies.head = 3;
   const std::vector<Operation> operations = {Forward{.unit = 0},
                                              Forward{.unit = 1, .segment = UnitSegment::kAttention},
                                              Forward{.unit = 1, .segment = UnitSegment::kMlp},
                                              Forward{.unit = 2},
+                                             Forward{.unit = 3},
+                                             Backward{.unit = 3},
                                              Backward{.unit = 2},
                                              Backward{.unit = 1, .segment = UnitSegment::kMlp},
                                              Backward{.unit = 1, .segment = UnitSegment::kAttention},
                                              Backward{.unit = 0}};
   const std::string text = OperationsText(WithCopies(operations, copies));
   EXPECT_THAT(text, testing::ContainsRegex("2 forward block=1 .*mlp.*\n3 offload_activation block=1 mb=0\n4 forward block=2"));
-  EXPECT_THAT(text, testing::ContainsRegex("prefetch_activation block=1 mb=0\n[0-9]+ backward block=2"));
+  EXPECT_THAT(text, testing::ContainsRegex("prefetch_activation block=1 mb=0 slot=0\n[0-9]+ backward block=2"));
   EXPECT_EQ(WithCopies(operations, copies).size(), operations.size() + 2);
 }
 
@@ -286,14 +297,17 @@ TEST(CopyPassTest, NothingComesBackBeforeItLeft) {
   CopyTraits copies;
   copies.activations = true;
   copies.head = 2;
-  const std::vector<Operation> operations = {Forward{.unit = 1, .microbatch = 0}, Backward{.unit = 1, .microbatch = 0},
-                                             Forward{.unit = 1, .microbatch = 1}, Backward{.unit = 1, .microbatch = 1}};
+  std::vector<Operation> operations;
+  for (int32_t m = 0; m < 2; ++m) {
+    for (int32_t more = 0; more < 4; ++more) operations.push_back(Forward{.unit = 1, .microbatch = 4 * m + more});
+    for (int32_t more = 0; more < 4; ++more) operations.push_back(Backward{.unit = 1, .microbatch = 4 * m + more});
+  }
   std::vector<int> moves;
   for (const Operation& op : WithCopies(operations, copies)) {
     if (const auto* leaves = std::get_if<OffloadActivation>(&op)) moves.push_back(-1 - leaves->microbatch);
     if (const auto* comes = std::get_if<PrefetchActivation>(&op)) moves.push_back(1 + comes->microbatch);
   }
-  EXPECT_EQ(moves, (std::vector<int>{-1, 1, -2, 2}));
+  EXPECT_EQ(moves, (std::vector<int>{-1, -2, -3, -4, 1, 2, 3, 4, -5, -6, -7, -8, 5, 6, 7, 8}));
 }
 
 // A tied table is summed at both its ends, a tensor-parallel rank's array in ranges; the rank's units need not be neighbours.

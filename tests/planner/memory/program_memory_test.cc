@@ -19,9 +19,9 @@ Plan TwoByTwo(const Setting& setting) {
                 {{{StageOf(setting, 0, {{2, 2}}, {{0, 1}}), StageOf(setting, 1, {{2, 2}}, {{2, 3}})}}});
 }
 
-std::unique_ptr<Setting> RunnableSetting(int64_t batch, bool launches_ahead = true) {
+std::unique_ptr<Setting> RunnableSetting(int64_t batch, bool launches_ahead = true, bool runnable = true) {
   PlanRequest request;
-  request.runnable = true;
+  request.runnable = runnable;
   Cluster cluster = Nodes({{"T4", "T4"}});
   for (CardKind& kind : cluster.kinds) kind.launches_ahead = launches_ahead;
   auto setting = Setting::Create(std::move(cluster), WorkOf(MediumModel(4, false), batch), request, nullptr);
@@ -49,6 +49,33 @@ TEST(ProgramMemoryTest, WhatIsLaunchedAheadStandsBesideWhatIsSent) {
   ASSERT_TRUE(programs.ok()) << programs.status();
   const Costs& costs = setting->costs;
   EXPECT_EQ(PeakActivations(costs, setting->KindOf(0), (*programs)[0]).boundaries, (2 * 2 + 3 + 1) * costs.BoundaryBytes(2));
+}
+
+// A layer after the other, six microbatches of two samples, everything recomputed. Without offload all inputs of layers are there
+// when the head begins to go back; with it two slots, and the last one, for whose copy nobody has waited yet.
+TEST(ProgramMemoryTest, InputsThatWaitOnTheHostAreNotThere) {
+  for (const bool launches_ahead : {false, true}) {
+    const auto setting = RunnableSetting(12, launches_ahead, /*runnable=*/false);
+    const int64_t input = setting->costs.BoundaryBytes(2);
+    const auto program = [&](bool offload) {
+      Plan plan = PlanOf(*setting, ScheduleFamily::kLayered,
+                         {{{StageOf(*setting, 0, {{2, 2, 2, 2, 2, 2}}, {{0, 0}, {1, 1}, {2, 2}, {3, 3}})}}});
+      RankPlan& rank = plan.pipelines[0].stages[0].units[0].ranks[0];
+      rank.recompute = OpSet::All();
+      rank.offload_activations = offload;
+      const auto priced = Price(*setting, std::move(plan));
+      EXPECT_TRUE(priced.ok()) << priced.status();
+      return priced->programs[0];
+    };
+    const Program kept = program(false), away = program(true);
+    const auto boundaries = [&](const Program& of) { return PeakActivations(setting->costs, 0, of).boundaries; };
+    EXPECT_EQ(away.slots, std::vector<int64_t>({input, input}));
+    EXPECT_EQ(HostBytes(setting->costs, away), 4 * 6 * input);
+    EXPECT_EQ(HostBytes(setting->costs, kept), 0);
+    // The head's inputs of all, and a gradient. What a card's allocator had for the last but one is free a pass later.
+    EXPECT_EQ(boundaries(kept), (4 * 6 + 6 + 1) * input);
+    EXPECT_EQ(boundaries(away), (2 + 6 + 1 + 1 + (launches_ahead ? 1 : 0)) * input);
+  }
 }
 
 // What kernels take for themselves stands beside all that a layer's forward keeps.

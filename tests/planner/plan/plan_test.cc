@@ -260,7 +260,23 @@ TEST(PlanTest, RefusesWhatTheEngineCannotRun) {
   };
   EXPECT_EQ(refused([](Plan&, StagePlan&) {}), "");
   EXPECT_THAT(refused([](Plan&, StagePlan& s) { s.units[1].ranks[0].offload_optimizer = true; }),
-              HasSubstr("rank 1 (n1/gpu1): offload given"));
+              HasSubstr("rank 1 (n1/gpu1): it offloads optimizer, the engine runs plans that keep optimizer on the device"));
+}
+
+TEST(PlanTest, LimitsAreByKindOfWhatWaitsOnTheHost) {
+  Plan plan = OneStagePlan(SmallModel());
+  RankPlan& rank = plan.pipelines[0].stages[0].units[1].ranks[0];
+  rank.offload_activations = rank.offload_parameters = true;
+  EXPECT_EQ(OffloadsOf(rank), (OffloadKinds{.activations = true, .parameters = true}));
+  EXPECT_EQ(ValidateWithin(kWholeLanguage, plan), absl::OkStatus());
+  PlanLimits limits{.offload = {.activations = true, .optimizer = true}, .who = "somebody takes"};
+  EXPECT_EQ(ValidateWithin(limits, plan).message(),
+            "plan: rank 1 (n1/gpu1): it offloads parameters, somebody takes plans that keep parameters on the device");
+  limits.offload = OffloadKinds::None();
+  EXPECT_THAT(std::string(ValidateWithin(limits, plan).message()), HasSubstr("it offloads activations and parameters, somebody"));
+  rank.offload_parameters = false;
+  limits.offload.activations = true;
+  EXPECT_EQ(ValidateWithin(limits, plan), absl::OkStatus());
 }
 
 // Beside other pipelines too, in stages of tensor-parallel units.

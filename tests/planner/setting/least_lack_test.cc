@@ -41,6 +41,10 @@ TEST(LeastLackTest, HostsTakeStateWherePlansMayOffload) {
   toml.replace(toml.find("nic_gbit"), 0, "host_memory_gib = 512\n");
   EXPECT_EQ(LeastLack(*MakeSetting(workload, {}, toml)), 0);
   PlanRequest request;
+  request.offload = {.activations = true};
+  EXPECT_GT(LeastLack(*MakeSetting(workload, request, toml)), 0) << "no state may wait there";
+  request.offload = {.optimizer = true};
+  EXPECT_EQ(LeastLack(*MakeSetting(workload, request, toml)), 0);
   request.runnable = true;
   EXPECT_GT(LeastLack(*MakeSetting(workload, request, toml)), 0) << "the engine does not offload";
   EXPECT_EQ(LeastLack(*MakeSetting(SmallWorkload())), 0);

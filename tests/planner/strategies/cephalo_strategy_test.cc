@@ -116,6 +116,43 @@ gpus = ["A6000", "L4"]
   for (const UnitPlan& unit : UnitsOf(plan)) EXPECT_TRUE(unit.ranks[0].offload_activations);
 }
 
+// Two cards of one memory and unlike speed. Where a batch is small all fits on the cards, and offload gains nothing. A large one
+// is what the slow card's memory makes of it, until inputs wait on the host.
+TEST(CephaloStrategyTest, InputsWaitOnTheHostWhereThatPays) {
+  const auto seconds_of = [](int64_t batch, OffloadKinds kinds, bool* offloads) {
+    PlanRequest request;
+    request.runnable = true;
+    request.offload = kinds;
+    const auto setting = MakeSetting(SmallWorkload(batch), request, R"(name = "hosts"
+[defaults]
+nic_gbit_per_second = 50
+host_memory_gib = 256
+host_link_gb_per_second = 200
+[[card]]
+name = "small"
+like = "RTX-4090"
+memory_gib = 8
+[[card]]
+name = "slow"
+like = "P40"
+memory_gib = 8
+[[node]]
+name = "n1"
+gpus = ["small", "slow"]
+)");
+    const Plan plan = Evaluated(*setting, PlanCephalo(*setting));
+    *offloads = UnitsOf(plan)[0].ranks[0].offload_activations;
+    return plan.predicted.step_seconds;
+  };
+  bool offloads = true;
+  seconds_of(4, OffloadKinds::All(), &offloads);
+  EXPECT_FALSE(offloads);
+  const double without = seconds_of(512, OffloadKinds::None(), &offloads);
+  EXPECT_FALSE(offloads);
+  EXPECT_LT(seconds_of(512, OffloadKinds::All(), &offloads), 0.99 * without);
+  EXPECT_TRUE(offloads);
+}
+
 TEST(CephaloStrategyTest, ListsExcludedAndUnusedDevices) {
   PlanRequest request;
   request.exclude = {"n2/gpu1"};

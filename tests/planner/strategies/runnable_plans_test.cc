@@ -129,9 +129,38 @@ TEST(RunnablePlansTest, OffersThatTheEngineCannotTakeAreLeft) {
       if (node.host_link_bytes_per_second == 0) node.host_link_bytes_per_second = 1e10;
     }
     const std::unique_ptr<Setting> setting = Runnable(*open);
-    EXPECT_FALSE(setting->MayOffload());
+    EXPECT_EQ(setting->MayOffload(), kEngineOffloads);
     ExpectAllRun(*setting);
   }
+}
+
+// Of both fidelities; what searches may not use they do not even consider, so that they lose nothing by it.
+TEST(RunnablePlansTest, WhatWaitsOnTheHostIsWhatTheRequestAllows) {
+  TinySettings tiny(11, {2, 4, 2, 4, 4, 8});
+  OffloadKinds seen;
+  for (int i = 0; i < 16; ++i) {
+    const std::unique_ptr<Setting> open = tiny.Next();
+    for (ClusterNode& node : open->cluster.nodes) {
+      node.host_memory_bytes = int64_t{1} << 40;
+      if (node.host_link_bytes_per_second == 0) node.host_link_bytes_per_second = 1e12;
+    }
+    PlanRequest request = open->request;
+    request.offload = {(i & 1) != 0, (i & 2) != 0, (i & 4) != 0};
+    request.fidelity = i < 8 ? Fidelity::kTuned : Fidelity::kPublished;
+    const auto setting = Setting::Create(open->cluster, open->workload, request, nullptr);
+    ASSERT_TRUE(setting.ok()) << setting.status();
+    EXPECT_EQ((*setting)->MayOffload(), request.offload);
+    for (const CatalogEntry& strategy : Catalog()) {
+      const auto found = PlanAndEvaluate(**setting, strategy);
+      if (!found.ok()) continue;
+      ForEachRank(found->plan, [&](const RankPlan& rank) {
+        const OffloadKinds kinds = OffloadsOf(rank);
+        EXPECT_FALSE(kinds.Without(request.offload).any()) << strategy.name << " offloads " << InWords(kinds);
+        seen.activations |= kinds.activations, seen.parameters |= kinds.parameters, seen.optimizer |= kinds.optimizer;
+      });
+    }
+  }
+  EXPECT_TRUE(seen.activations || seen.parameters) << InWords(seen);
 }
 
 TEST(RunnablePlansTest, RecomputationIsAsAskedFor) {

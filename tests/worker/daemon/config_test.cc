@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
+#include "common/device/device_table.h"
 #include "tests/common/base/folders.h"
 
 namespace motley::worker {
@@ -78,6 +79,71 @@ link_bytes_per_second = 5e6
   EXPECT_EQ((*devices)[1].id.value(), "n1/odd");
   EXPECT_EQ((*devices)[1].memory_bytes, 2 << 20);
   EXPECT_DOUBLE_EQ((*devices)[1].link_bytes_per_second, 5e3);
+}
+
+TEST(WorkerConfig, HostMemoryAndLinksAreScaled) {
+  const WorkerConfig config = Parse(R"(
+[worker]
+host_memory_bytes = 8589934592
+[emulation]
+time_dilation = 1000
+memory_scale = 0.5
+[[device]]
+kind = "emulated"
+model = "A6000"
+[[device]]
+kind = "emulated"
+model = "A100"
+host_link_bytes_per_second = 12e9
+host_root = 0
+[[device]]
+kind = "emulated"
+model = "mine"
+memory_bytes = 4194304
+flops_per_second = 2e9
+link_bytes_per_second = 5e6
+[[device]]
+)");
+  ASSERT_TRUE(Validate(config).ok()) << Validate(config);
+  const auto devices = DescribeDevices(config);
+  ASSERT_TRUE(devices.ok()) << devices.status();
+  ASSERT_EQ(devices->size(), 4u);
+  for (const DeviceDescription& device : *devices) EXPECT_EQ(device.node_host_memory_bytes, int64_t{4} << 30);
+  EXPECT_DOUBLE_EQ((*devices)[0].host_link_bytes_per_second, FindGpu("A6000")->pcie_bytes_per_second / 1000);
+  EXPECT_DOUBLE_EQ((*devices)[1].host_link_bytes_per_second, 12e6);
+  EXPECT_DOUBLE_EQ((*devices)[2].host_link_bytes_per_second, 5e3) << "no table has it: as its own link";
+  EXPECT_EQ((*devices)[3].host_link_bytes_per_second, 0) << "a CPU's memory is the host's";
+  EXPECT_EQ((*devices)[0].host_root, 1) << "the lowest number that nobody gives";
+  EXPECT_EQ((*devices)[1].host_root, 0);
+  EXPECT_EQ((*devices)[2].host_root, 2);
+  EXPECT_EQ((*devices)[3].host_root, -1);
+  EXPECT_EQ(DescribeDevices(Parse("[[device]]\nkind = 'emulated'\nmodel = 'L4'\n"))->front().node_host_memory_bytes, 0);
+  EXPECT_EQ(DescribeDevices(Parse("[worker]\nhost_memory_bytes = 4194304\n"))->front().node_host_memory_bytes, 4 << 20);
+}
+
+TEST(WorkerConfig, HostMemoryAndLinksThatAreNotAreRefusedByName) {
+  const auto message = [](const std::string& worker, const std::string& device) {
+    return Message(
+        Validate(Parse(absl::StrCat("[worker]\n", worker, "\n[emulation]\nmemory_scale = 0.001\n[[device]]\n", device))));
+  };
+  const std::string emulated = "kind = 'emulated'\nmodel = 'L4'\n";
+  EXPECT_THAT(message("host_memory_bytes = -1", emulated), HasSubstr("worker.host_memory_bytes must be from 0 to 1e+15, got -1"));
+  EXPECT_THAT(message("host_memory_bytes = 2000000000000000", emulated), HasSubstr("worker.host_memory_bytes must be from 0"));
+  EXPECT_THAT(message("host_memory_bytes = 1048576", emulated),
+              HasSubstr("worker.host_memory_bytes is 1048 after emulation.memory_scale = 0.001; it must be at least"));
+  EXPECT_THAT(message("", emulated + "host_link_bytes_per_second = -1"),
+              HasSubstr("device gpu0: host_link_bytes_per_second must be from 1000 to"));
+  EXPECT_THAT(message("", emulated + "host_link_bytes_per_second = 1e20"), HasSubstr("host_link_bytes_per_second must be from"));
+  EXPECT_THAT(message("", emulated + "host_root = 256"), HasSubstr("device gpu0: host_root must be from 0 to 255, got 256"));
+  EXPECT_THAT(message("", "kind = 'cpu'\nhost_link_bytes_per_second = 1e9"),
+              HasSubstr("device cpu0: host_link_bytes_per_second"));
+  EXPECT_THAT(message("", "kind = 'cpu'\nhost_root = 0"), HasSubstr("a CPU's memory is the host's"));
+  for (const char* wrong : {"[worker]\nhost_memory_bytes = 'all'", "[worker]\nhost_memory_bytes = 0.5"}) {
+    EXPECT_THAT(Message(ParseWorkerConfig(wrong, "worker.toml").status()),
+                HasSubstr("worker.toml:2: worker.host_memory_bytes must be a whole number of bytes"));
+  }
+  EXPECT_THAT(Message(ParseWorkerConfig("[[device]]\nhost_root = -1", "worker.toml").status()),
+              HasSubstr("device.host_root must be a whole number from 0"));
 }
 
 TEST(WorkerConfig, WhatNoDeviceHasIsRefused) {

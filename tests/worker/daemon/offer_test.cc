@@ -32,7 +32,7 @@ class OfferTest : public ::testing::Test {
     if (!config.ok()) return config.status();
     config->rank_binary = folder_ / "motley-rank";
     if (absl::Status status = Validate(*config); !status.ok()) return status;
-    return MakeOffer(*config, fake_.Read());
+    return MakeOffer(*config, fake_.Read(), host_);
   }
   std::string Error(const std::string& devices) { return std::string(Make(devices).status().message()); }
   // Of the only card, with nobody to name it.
@@ -47,6 +47,7 @@ class OfferTest : public ::testing::Test {
 
   FakeCards fake_;
   TempFolder folder_;
+  HostMemory host_;
 };
 
 constexpr char kFirst[] = "[[device]]\nkind = 'cuda'\nindex = 0\n";
@@ -171,6 +172,31 @@ TEST_F(OfferTest, WithoutALibraryTheCardsAreSaidAndNotUsed) {
   ASSERT_EQ(offer->unused.size(), 3u);
   EXPECT_EQ(offer->unused[0].reason, "no library");
   EXPECT_EQ(Describe(*offer)[1], "does not use NVIDIA A100-SXM4-40GB at 0000:3b:00.0: no library");
+}
+
+TEST_F(OfferTest, OfTheHostsMemoryAPartIsOfferedWhereThereAreCards) {
+  host_ = {64 * kCardGiB, 50 * kCardGiB};
+  EXPECT_EQ(Make("")->devices[0].description.node_host_memory_bytes, 0) << "a CPU's is its own";
+  fake_.Add();
+  fake_.Add()["name"] = "NVIDIA T1200 Laptop GPU";
+  auto offer = Make("");
+  ASSERT_TRUE(offer.ok()) << offer.status();
+  ASSERT_EQ(offer->devices.size(), 2u);
+  for (const OfferedDevice& device : offer->devices) EXPECT_EQ(device.description.node_host_memory_bytes, 40 * kCardGiB);
+  EXPECT_THAT(Describe(*offer), ::testing::Contains("offers 40.0 GiB of the host's memory to plans that offload"));
+  EXPECT_DOUBLE_EQ(offer->devices[0].description.host_link_bytes_per_second, 0.8 * 31.5e9);
+  EXPECT_EQ(offer->devices[0].description.host_root, 0);
+  EXPECT_EQ(offer->devices[1].description.host_root, 1);
+  offer = absl::CancelledError();  // frees the cards
+  const std::string links = "[[device]]\nkind = 'cuda'\nindex = 0\nhost_link_bytes_per_second = 11e9\nhost_root = 3\n";
+  offer = Make("host_memory_bytes = 1073741824\n" + links);
+  ASSERT_TRUE(offer.ok()) << offer.status();
+  EXPECT_EQ(offer->devices[0].description.node_host_memory_bytes, kCardGiB);
+  EXPECT_DOUBLE_EQ(offer->devices[0].description.host_link_bytes_per_second, 11e9);
+  EXPECT_EQ(offer->devices[0].description.host_root, 3);
+  offer = absl::CancelledError();
+  EXPECT_EQ(Make("host_memory_bytes = 0\n")->devices[0].description.node_host_memory_bytes, 0);
+  EXPECT_THAT(Error("host_memory_bytes = 107374182400\n"), HasSubstr("worker.host_memory_bytes offers 100.0 GiB"));
 }
 
 TEST_F(OfferTest, WhatACardIsSetUpForMayBeInTheWay) {

@@ -74,7 +74,7 @@ class FakeCard : public HostBackend {
   FakeDeviceMemory memory_;
   FakeHandles handles_;
   FakeStreamDevice device_;
-  std::array<std::unique_ptr<DeviceStream>, kNumEngineLanes> streams_;  // by Lane; after what their threads use
+  std::array<std::unique_ptr<DeviceStream>, kNumLanes> streams_;  // by Lane; after what their threads use
 };
 
 }  // namespace motley::engine

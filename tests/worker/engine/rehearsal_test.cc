@@ -128,7 +128,7 @@ TEST_F(RehearsalTest, AUnitBeyondTheCardsMemoryIsNamed) {
   SystemClock clock;
   DeviceLanes shared(clock, nullptr);
   StreamLane compute(shared, *card.StreamOf(Lane::kCompute)), collective(shared, *card.StreamOf(Lane::kCollective));
-  std::array<DeviceLane*, kNumEngineLanes> lanes{};
+  std::array<DeviceLane*, kNumLanes> lanes{};
   lanes[static_cast<size_t>(Lane::kCompute)] = &compute;
   lanes[static_cast<size_t>(Lane::kCollective)] = &collective;
   const absl::Status status = Rehearse(assignments[0], {}, /*rows=*/false, card, lanes);

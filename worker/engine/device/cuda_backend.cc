@@ -47,7 +47,7 @@ class CudaBackend : public DeviceBackend {
         multiprocessors_(multiprocessors),
         nccl_(std::move(nccl)),
         nccl_log_(std::move(nccl_log)) {
-    for (size_t lane = 0; lane < kNumEngineLanes; ++lane) {
+    for (size_t lane = 0; lane < kNumLanes; ++lane) {
       // Transfers go first: what they bring is waited for, and they take little of the card.
       lanes_[lane] = streams_.Make(/*high_priority=*/lane != static_cast<size_t>(Lane::kCompute));
     }
@@ -103,7 +103,7 @@ class CudaBackend : public DeviceBackend {
   int64_t cap_bytes_ = 0;
   CudaMemory memory_;
   CudaStreams streams_;
-  std::array<std::unique_ptr<DeviceStream>, kNumEngineLanes> lanes_;
+  std::array<std::unique_ptr<DeviceStream>, kNumLanes> lanes_;
 };
 
 }  // namespace

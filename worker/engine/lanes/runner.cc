@@ -4,8 +4,7 @@
 
 namespace motley::engine {
 
-absl::StatusOr<std::vector<InstructionSpan>> RunProgram(const Program& program,
-                                                        const std::array<DeviceLane*, kNumEngineLanes>& lanes,
+absl::StatusOr<std::vector<InstructionSpan>> RunProgram(const Program& program, const std::array<DeviceLane*, kNumLanes>& lanes,
                                                         ProgramWork& work) {
   const std::vector<Instruction>& instructions = program.instructions;
   const auto lane_of = [](const Operation& op) { return static_cast<size_t>(LaneOf(op)); };

@@ -24,7 +24,7 @@ class ProgramWork {
 
 // `lanes`: by Lane. Blocks until all instructions have run, or one has failed: the first error. When each ran, by its lane's
 // schedule. `program` passes Validate.
-absl::StatusOr<std::vector<InstructionSpan>> RunProgram(const Program& program,
-                                                        const std::array<DeviceLane*, kNumEngineLanes>& lanes, ProgramWork& work);
+absl::StatusOr<std::vector<InstructionSpan>> RunProgram(const Program& program, const std::array<DeviceLane*, kNumLanes>& lanes,
+                                                        ProgramWork& work);
 
 }  // namespace motley::engine

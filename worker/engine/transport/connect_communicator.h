@@ -50,7 +50,7 @@ struct CommunicatorOptions {
   std::vector<std::vector<int>> groups;
   std::set<int> sends_to, receives_from;  // peers of this rank's hand-overs; each of them knows of it
   // cudaStream_t by Lane, of a device that has streams.
-  std::array<void*, kNumEngineLanes> streams{};
+  std::array<void*, kNumLanes> streams{};
   DeviceMemory* memory = nullptr;  // of a device that has one of its own: arrays lie in it
   NcclOptions nccl;
   std::string key_prefix;  // of rendezvous keys; distinguishes two communicators of one epoch

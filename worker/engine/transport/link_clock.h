@@ -1,4 +1,5 @@
-// When each emulated link of a node is next free: one number per link and direction, in memory that the node's ranks share.
+// When each emulated link of a node is next free: one number per link and direction, in memory that the node's ranks share. Links
+// of one node are its NIC, those of its devices, and those to its host's memory.
 //
 // A transfer reserves a slot on every link it crosses: it begins when the link is free and lasts bytes / rate. Two ranks
 // that use one NIC queue behind each other, so contention is real. Nobody queues behind a slot that is to begin later, as that of
@@ -19,7 +20,9 @@ enum class Direction { kEgress = 0, kIngress = 1 };
 class LinkClock {
  public:
   static constexpr int kNic = 0;  // the node's NIC; its devices follow at 1 + their ordinal on the node
-  static constexpr int kMaxLinks = 256;
+  static constexpr int kMaxDeviceLinks = 256, kMaxHostLinks = 256;
+  static constexpr int kFirstHostLink = kMaxDeviceLinks;  // those to the host's memory (host_link.h)
+  static constexpr int kMaxLinks = kMaxDeviceLinks + kMaxHostLinks;
 
   // Maps the inherited memory file; fd < 0: memory of this process alone. The file is extended when it is too short.
   static absl::StatusOr<std::unique_ptr<LinkClock>> Map(int fd);

@@ -17,7 +17,7 @@ LinkPacer::LinkPacer(const DeviceDescription& device, const std::vector<DeviceId
   const NodeName node = NodeOf(devices[rank]);
   int ordinal = 0;  // among the node's devices, so that ranks of one node use different links
   for (int r = 0; r < rank; ++r) ordinal += NodeOf(devices[r]) == node;
-  const Hop own = {1 + ordinal % (LinkClock::kMaxLinks - 1), device.link_bytes_per_second};
+  const Hop own = {1 + ordinal % (LinkClock::kMaxDeviceLinks - 1), device.link_bytes_per_second};
   const Hop nic = {LinkClock::kNic, device.node_link_bytes_per_second};
   const auto add = [](std::vector<Hop>& hops, const Hop& hop) {
     if (hop.bytes_per_second > 0) hops.push_back(hop);

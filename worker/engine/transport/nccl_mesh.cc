@@ -94,12 +94,13 @@ absl::StatusOr<ncclUniqueId> AgreeOnId(const CommunicatorOptions& options, const
 }
 
 // A kernel that waits for its peer keeps what it has of the card. Each lane of the weakest member has its part, so a lane's
-// kernel finds room whatever the others wait for. The same on all members.
+// kernel finds room whatever the others wait for. Copies to and from the host take none. The same on all members.
 int MostCtas(const Circle& circle, const std::vector<Introduction>& introductions) {
   int fewest = std::numeric_limits<int>::max();
   for (const int r : circle.members) fewest = std::min(fewest, introductions[r].multiprocessors);
   if (fewest == 0) return 0;
-  const int most = std::clamp(fewest / static_cast<int>(kNumEngineLanes), 1, kMostCtasOfNccl);
+  constexpr int kLanesWithKernels = kNumLanes - 1;
+  const int most = std::clamp(fewest / kLanesWithKernels, 1, kMostCtasOfNccl);
   if (circle.kind == Circle::Kind::kGroup) return most;
   // Of a pair's channels NCCL makes a power of two, the next one above.
   return std::min(kMostCtasOfPair, static_cast<int>(std::bit_floor(static_cast<unsigned>(most))));

@@ -61,7 +61,7 @@ class StagedCommunicator : public Communicator {
         groups_(options.groups),
         paced_(options.device.link_bytes_per_second > 0),
         host_(std::move(host)) {
-    for (size_t lane = 0; lane < kNumEngineLanes; ++lane) rooms_.emplace_back(memory_);
+    for (size_t lane = 0; lane < kNumLanes; ++lane) rooms_.emplace_back(memory_);
     host_->set_progress([this] {
       if (progress_) progress_();
     });
@@ -179,7 +179,7 @@ class StagedCommunicator : public Communicator {
   }
 
   DeviceMemory& memory_;
-  const std::array<void*, kNumEngineLanes> streams_;
+  const std::array<void*, kNumLanes> streams_;
   const std::vector<std::vector<int>> groups_;
   const bool paced_;             // the links are declared
   std::vector<HostRoom> rooms_;  // by Lane

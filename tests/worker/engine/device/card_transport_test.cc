@@ -119,8 +119,7 @@ TEST_F(CardTransportTest, TwoRanksOnThisCardGoByNccl) {
   const auto by_nccl = [&](CommunicatorOptions& options) {
     EverybodyHandsOver(options);
     DeviceBackend& backend = *backends[options.rank];
-    for (size_t lane = 0; lane < kNumEngineLanes; ++lane)
-      options.streams[lane] = backend.StreamOf(static_cast<Lane>(lane))->handle();
+    for (size_t lane = 0; lane < kNumLanes; ++lane) options.streams[lane] = backend.StreamOf(static_cast<Lane>(lane))->handle();
     options.memory = backend.memory();
     options.nccl = {.api = backend.nccl(), .required = true, .multiprocessors = backend.multiprocessors()};
   };

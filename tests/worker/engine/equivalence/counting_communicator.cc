@@ -79,7 +79,7 @@ absl::StatusOr<CountedBytes> TrainCounting(const RankAssignment& assignment, Ran
   const StopRequest stop;
   const EngineOptions engine_options;
   HostBackend backend;
-  MOTLEY_RETURN_IF_ERROR(Trainer(assignment, engine_options, backend, host, communicator, stop).Run().status());
+  MOTLEY_RETURN_IF_ERROR(Trainer(assignment, engine_options, backend, host, communicator, *links, stop).Run().status());
   return communicator.bytes();
 }
 

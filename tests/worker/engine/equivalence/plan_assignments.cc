@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/base/status_macros.h"
+#include "common/program/host_slots.h"
 #include "planner/graph/program_walk.h"
 #include "planner/plan/each_rank.h"
 #include "planner/plan/ownership.h"
@@ -11,6 +12,7 @@
 #include "planner/pricing/price.h"
 #include "planner/scheduling/make_schedule.h"
 #include "tests/planner/scheduled.h"
+#include "worker/engine/check_slots.h"
 
 namespace motley::engine {
 namespace {
@@ -93,11 +95,26 @@ absl::StatusOr<planner::Plan> ScheduledOnThreads(const ModelShape& model, planne
   return plan;
 }
 
+namespace {
+
+// Slots are in bytes of the plan's type.
+absl::StatusOr<std::vector<Program>> ProgramsOf(const planner::Setting& setting, const ModelShape& model,
+                                                const planner::Plan& plan) {
+  bool offloads = false;
+  planner::ForEachRank(plan, [&](const planner::RankPlan& rank) { offloads |= rank.Offloads(); });
+  if (!offloads) return planner::ScheduleAndLower(setting, plan);
+  MOTLEY_ASSIGN_OR_RETURN(const planner::Plan scheduled, ScheduledOnThreads(model, plan));
+  MOTLEY_ASSIGN_OR_RETURN(const auto of_type, SettingOfThreads(model, plan, plan.dtype));
+  return planner::LowerTraining(*of_type, scheduled);
+}
+
+}  // namespace
+
 absl::StatusOr<std::vector<RankAssignment>> AssignmentsOf(const ModelShape& model, const JobConfig& config,
                                                           const planner::Plan& plan,
                                                           const std::vector<std::vector<int64_t>>& evaluation) {
   MOTLEY_ASSIGN_OR_RETURN(const auto setting, SettingOfThreads(model, plan));
-  MOTLEY_ASSIGN_OR_RETURN(std::vector<Program> programs, planner::ScheduleAndLower(*setting, plan));
+  MOTLEY_ASSIGN_OR_RETURN(std::vector<Program> programs, ProgramsOf(*setting, model, plan));
   MOTLEY_RETURN_IF_ERROR(Check(programs));
   MOTLEY_ASSIGN_OR_RETURN(std::vector<Program> evaluations, planner::ScheduleAndLowerEvaluation(*setting, plan, evaluation));
   MOTLEY_RETURN_IF_ERROR(Check(evaluations));
@@ -112,6 +129,7 @@ absl::StatusOr<std::vector<RankAssignment>> AssignmentsOf(const ModelShape& mode
     common.devices.push_back(rank.device);
     common.data_addresses.push_back("127.0.0.1");
   });
+  MOTLEY_ASSIGN_OR_RETURN(const Precision precision, PrecisionOf(config.training));
   std::vector<RankAssignment> assignments(common.devices.size(), common);
   for (size_t rank = 0; rank < assignments.size(); ++rank) {
     RankAssignment& own = assignments[rank];
@@ -119,6 +137,7 @@ absl::StatusOr<std::vector<RankAssignment>> AssignmentsOf(const ModelShape& mode
     own.slice = slices[rank];
     own.device.id = own.devices[rank];
     own.program = std::move(programs[rank]);
+    own.planned_host_bytes = AssignHostSlots(own.program).BlockBytes(InputBytesOfASample(own, precision));
     own.evaluation = std::move(evaluations[rank]);
   }
   return assignments;

@@ -1,5 +1,7 @@
 #include "tests/worker/engine/equivalence/planned_job.h"
 
+#include "planner/plan/each_rank.h"
+
 namespace motley::engine {
 
 planner::Plan OneDevicePlan(const TinyJob& job) {
@@ -17,6 +19,11 @@ planner::Plan OneDevicePlan(const TinyJob& job) {
   stage.units = {{{rank}, {plan.global_batch}}};
   plan.pipelines = {{{stage}}};
   return plan;
+}
+
+PlannedJob Offloading(PlannedJob planned) {
+  planner::ForEachRank(planned.plan, [](planner::RankPlan& rank) { rank.offload_activations = true; });
+  return planned;
 }
 
 }  // namespace motley::engine

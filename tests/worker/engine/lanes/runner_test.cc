@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "tests/common/program/program_builder.h"
 #include "tests/common/program/program_texts.h"
+#include "tests/common/program/wide_program_texts.h"
 #include "tests/worker/engine/lanes/fake_streams.h"
 #include "worker/engine/lanes/compute_pacer.h"
 #include "worker/engine/lanes/host_lane.h"
@@ -58,7 +59,7 @@ enum class Lanes { kThreads, kStreams, kTransfersAreThreads };
 class Device {
  public:
   Device(const Clock& clock, Lanes kind, unsigned seed = 1) : lanes_(clock, nullptr), streams_(seed) {
-    for (size_t i = 0; i < kNumEngineLanes; ++i) {
+    for (size_t i = 0; i < kNumLanes; ++i) {
       pacers_.push_back(std::make_unique<ComputePacer>(DeviceDescription(), clock));
       if (kind != Lanes::kThreads) stream_.push_back(streams_.MakeStream());
       DeviceStream* const stream = kind == Lanes::kThreads ? nullptr : stream_.back().get();
@@ -72,14 +73,14 @@ class Device {
       all_[i] = lane_.back().get();
     }
   }
-  const std::array<DeviceLane*, kNumEngineLanes>& lanes() const { return all_; }
+  const std::array<DeviceLane*, kNumLanes>& lanes() const { return all_; }
 
  private:
   DeviceLanes lanes_;
   FakeStreamDevice streams_;
   std::vector<std::unique_ptr<ComputePacer>> pacers_;
   std::vector<std::unique_ptr<DeviceStream>> stream_;
-  std::array<DeviceLane*, kNumEngineLanes> all_{};
+  std::array<DeviceLane*, kNumLanes> all_{};
   std::vector<std::unique_ptr<DeviceLane>> lane_;
 };
 
@@ -99,8 +100,8 @@ TEST_P(RunnerTest, NothingRunsBeforeWhatItWaitsFor) {
   }
 }
 
-TEST_P(RunnerTest, StagesSendAndReceiveBesideTheirWork) {
-  for (const char* text : {kFirstStage, kMiddleStage, kLastStage}) {
+TEST_P(RunnerTest, StagesSendReceiveAndCopyBesideTheirWork) {
+  for (const char* text : {kFirstStage, kMiddleStage, kLastStage, kSlots, kCopies}) {
     const Program program = *ParseProgram(text);
     for (unsigned seed = 0; seed < 5; ++seed) {
       CheckedWork work(program, seed);

@@ -17,12 +17,12 @@ struct Card {
     for (auto& stream : streams) stream = device.MakeStream();
   }
   void Describe(CommunicatorOptions& options) {
-    for (size_t lane = 0; lane < kNumEngineLanes; ++lane) options.streams[lane] = streams[lane]->handle();
+    for (size_t lane = 0; lane < kNumLanes; ++lane) options.streams[lane] = streams[lane]->handle();
     options.memory = &memory;
   }
 
   FakeStreamDevice device;
-  std::array<std::unique_ptr<DeviceStream>, kNumEngineLanes> streams;
+  std::array<std::unique_ptr<DeviceStream>, kNumLanes> streams;
   FakeDeviceMemory memory;
 };
 

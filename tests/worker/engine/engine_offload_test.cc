@@ -1,0 +1,117 @@
+// Copies to host memory and back in whole training runs: how long they take by the schedule, and what is refused.
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <variant>
+
+#include "common/program/host_slots.h"
+#include "tests/worker/engine/engine_fixture.h"
+#include "tests/worker/engine/equivalence/planned_job.h"
+#include "tests/worker/engine/fake_card.h"
+
+namespace motley::engine {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int64_t kInputBytes = 2 * 16 * 16 * 8;  // samples, tokens, columns of float64
+
+class EngineOffloadTest : public EngineTest {
+ protected:
+  void SetUp() override {
+    EngineTest::SetUp();
+    config_.training.steps = 2;
+  }
+
+  // One device, four microbatches of two samples, all layers recomputed and their inputs offloaded.
+  RankAssignment Offloading() const {
+    planner::Plan plan;
+    plan.strategy = "hand";
+    plan.epoch = Epoch(1);
+    plan.global_batch = config_.training.global_batch_size;
+    plan.seq_len = config_.training.seq_len;
+    plan.dtype = DType::kFloat64;
+    planner::StagePlan stage;
+    stage.ministages = {{0, Gpt2().num_layers - 1}};
+    planner::RankPlan rank;
+    rank.device = DeviceId("n0/gpu0");
+    rank.shard_ratio = 1;
+    rank.recompute = planner::OpSet::All();
+    rank.offload_activations = true;
+    stage.units = {{{rank}, {2, 2, 2, 2}}};
+    plan.pipelines = {{{stage}}};
+    return AssignPlan(Gpt2(), plan, FourSamples(plan))[0];
+  }
+};
+
+bool IsCopy(const Operation& op) { return LaneOf(op) == Lane::kCopy; }
+
+TEST_F(EngineOffloadTest, ACopyTakesTheDeclaredLinksTime) {
+  constexpr double kRate = 4e6;
+  RankAssignment assignment = Offloading();
+  assignment.device.kind = DeviceKind::kEmulated;
+  assignment.device.host_link_bytes_per_second = kRate;
+  const Outcome outcome = TrainOk({assignment});
+  ASSERT_EQ(outcome.steps[0].size(), 2u);
+  const std::vector<Instruction>& instructions = assignment.program.instructions;
+  for (const StepResult& step : outcome.steps[0]) {
+    ASSERT_EQ(step.spans.size(), instructions.size());
+    double copies = 0;
+    for (size_t i = 0; i < instructions.size(); ++i) {
+      if (!IsCopy(instructions[i].op)) continue;
+      const absl::Duration taken = step.spans[i].end - step.spans[i].begin;
+      EXPECT_EQ(taken, absl::Nanoseconds(std::llround(kInputBytes / kRate * 1e9))) << "instruction " << i;
+      copies += absl::ToDoubleSeconds(taken);
+    }
+    EXPECT_GT(copies, 0);
+    EXPECT_NEAR(step.lanes.busy[static_cast<size_t>(Lane::kCopy)], copies, 1e-9);
+    EXPECT_GT(step.lanes.copy, 0) << "what compute waits for it";
+  }
+}
+
+TEST_F(EngineOffloadTest, MoreThanIsPlannedOfTheHostsMemoryIsRefused) {
+  RankAssignment assignment = Offloading();
+  const int64_t planned = assignment.planned_host_bytes;
+  EXPECT_EQ(planned, AssignHostSlots(assignment.program).count * kInputBytes);
+  EXPECT_EQ(TrainOk({assignment}).steps[0][0].host_memory_bytes, planned);
+  assignment.planned_host_bytes = planned - 1;
+  const auto end = Train({assignment}).ends[0];
+  EXPECT_EQ(end.status().code(), absl::StatusCode::kResourceExhausted) << end.status();
+  EXPECT_THAT(std::string(end.status().message()),
+              HasSubstr("n0/gpu0 (rank 0): inputs that wait need " + std::to_string(planned) + " bytes of the host's memory, " +
+                        std::to_string(planned - 1) + " are planned"));
+}
+
+TEST_F(EngineOffloadTest, ASlotWithoutRoomForWhatComesIsRefused) {
+  RankAssignment assignment = Offloading();
+  assignment.program.slots[1] = kInputBytes - 8;
+  const auto end = Train({assignment}).ends[0];
+  EXPECT_EQ(end.status().code(), absl::StatusCode::kFailedPrecondition) << end.status();
+  EXPECT_THAT(std::string(end.status().message()),
+              HasSubstr("(prefetch_activation): slot 1 has " + std::to_string(kInputBytes - 8) +
+                        " bytes, what comes into it has " + std::to_string(kInputBytes)));
+}
+
+// A card's block is pinned, is given back, and the card does the copies: in the copy lane's stream.
+TEST_F(EngineOffloadTest, ACardCopiesToPinnedMemory) {
+  const RankAssignment assignment = Offloading();
+  FakeCard card(1);
+  int live = 0;
+  const Outcome outcome = Train(
+      {assignment}, [&](int, FakeHost& host, Engine&) { host.on_step = [&](const StepResult&) { live = card.bytes().live(); }; },
+      [&](int) {
+        EngineOptions options;
+        options.backend = &card;
+        return options;
+      });
+  ASSERT_TRUE(outcome.ends[0].ok()) << outcome.ends[0].status();
+  EXPECT_GT(live, card.bytes().live()) << "while it trains";
+  const auto& instructions = assignment.program.instructions;
+  const auto copies = std::count_if(instructions.begin(), instructions.end(), [](const Instruction& i) { return IsCopy(i.op); });
+  EXPECT_GE(card.bytes().copies(), 2 * copies);
+  const Outcome host = TrainOk({assignment});
+  for (size_t step = 0; step < 2; ++step) EXPECT_EQ(outcome.steps[0][step].loss, host.steps[0][step].loss);
+}
+
+}  // namespace
+}  // namespace motley::engine

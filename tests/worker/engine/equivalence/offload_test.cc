@@ -1,0 +1,179 @@
+// Plans whose layers' inputs wait in host memory compute the bits of the same plans without, in fewer bytes of the device.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <string>
+#include <variant>
+
+#include "common/program/host_slots.h"
+#include "planner/plan/each_rank.h"
+#include "tests/worker/engine/equivalence/equivalence.h"
+#include "tests/worker/engine/equivalence/memory_predictions.h"
+#include "tests/worker/engine/equivalence/plan_assignments.h"
+#include "tests/worker/engine/equivalence/training_run.h"
+
+namespace motley::engine {
+namespace {
+
+constexpr uint64_t kOffloadSeed = 5;
+constexpr int64_t kSteps = 3;
+
+using DrawJob = PlannedJob (*)(uint64_t seed, int64_t n, const std::filesystem::path& folder, bool half);
+using Assignments = std::vector<RankAssignment>;
+
+template <typename Op>
+int64_t CountOf(const Assignments& assignments) {
+  int64_t count = 0;
+  for (const RankAssignment& assignment : assignments) {
+    count += std::count_if(assignment.program.instructions.begin(), assignment.program.instructions.end(),
+                           [](const Instruction& instruction) { return std::holds_alternative<Op>(instruction.op); });
+  }
+  return count;
+}
+
+absl::StatusOr<Assignments> AssignmentsFor(const PlannedJob& planned) {
+  return AssignmentsOf(planned.job.model, planned.job.config, planned.plan, FourSamples(planned.plan));
+}
+
+class OffloadTest : public testing::Test {
+ protected:
+  OffloadTest() {
+    WriteTinyText(folder_);
+    WriteTinyRows(folder_);
+  }
+  ~OffloadTest() override { std::filesystem::remove_all(folder_); }
+
+  // How many inputs left in a step.
+  int64_t ExpectSameBits(PlannedJob planned, Devices devices = Devices::kHosts) {
+    const auto scheduled = ScheduledOnThreads(planned.job.model, planned.plan);
+    EXPECT_TRUE(scheduled.ok()) << scheduled.status() << ToText(planned);
+    if (!scheduled.ok()) return 0;
+    planned.job.config.training.steps = kSteps;
+    planned.plan = *scheduled;  // what leaves changes when things are done, and with it a schedule
+    const auto plain = AssignmentsFor(planned), offloading = AssignmentsFor(Offloading(planned));
+    EXPECT_TRUE(plain.ok() && offloading.ok()) << plain.status() << offloading.status() << ToText(planned);
+    if (!plain.ok() || !offloading.ok()) return 0;
+    const int64_t left = CountOf<OffloadActivation>(*offloading);
+    if (left == 0) return 0;
+    const auto expected = TrainOnThreads(*plain, std::nullopt, devices), run = TrainOnThreads(*offloading, kOffloadSeed, devices);
+    EXPECT_TRUE(expected.ok() && run.ok()) << expected.status() << run.status() << ToText(planned);
+    if (!expected.ok() || !run.ok()) return 0;
+    EXPECT_EQ(run->steps.size(), expected->steps.size());
+    for (size_t i = 0; i < run->steps.size() && i < expected->steps.size(); ++i) {
+      EXPECT_EQ(run->steps[i].loss, expected->steps[i].loss) << "step " << i << "\n" << ToText(planned);
+      EXPECT_EQ(run->steps[i].grad_norm, expected->steps[i].grad_norm) << "step " << i << "\n" << ToText(planned);
+    }
+    EXPECT_TRUE(run->states == expected->states) << ToText(planned);
+    return left;
+  }
+
+  // Of plans that offload anything.
+  void Check(DrawJob draw, int plans, bool half, Devices devices) {
+    int checked = 0;
+    for (int n = 0; checked < plans && n < 10 * plans; ++n)
+      checked += ExpectSameBits(draw(kOffloadSeed, n, folder_, half), devices) > 0;
+    EXPECT_EQ(checked, plans);
+  }
+
+  // Layers on one device, a sample at a time, all recomputed where `recomputes`.
+  PlannedJob OneDeviceJob(TinyJob job, planner::ScheduleFamily schedule, planner::OpSet recompute) {
+    PlannedJob planned;
+    planned.job = std::move(job);
+    planned.plan = OneDevicePlan(planned.job);
+    planned.plan.schedule = schedule;
+    planner::UnitPlan& unit = planned.plan.pipelines[0].stages[0].units[0];
+    unit.microbatches.assign(static_cast<size_t>(planned.plan.global_batch), 1);
+    unit.ranks[0].recompute = recompute;
+    return planned;
+  }
+
+  const std::filesystem::path folder_ = std::filesystem::path(testing::TempDir()) / ("offload_test-" + std::to_string(getpid()));
+};
+
+using planner::ScheduleFamily;
+
+// The last family's weights need the input after its gradient is made, when its slot may be another's.
+TEST_F(OffloadTest, OneDeviceWithAllRecomputedAndBackwardsInHalves) {
+  for (const ModelFamily family : {ModelFamily::kGpt2, ModelFamily::kLlama, ModelFamily::kOlmo2}) {
+    for (const ScheduleFamily schedule : {ScheduleFamily::kGPipe, ScheduleFamily::kZeroBubble}) {
+      for (const planner::OpSet recompute : {planner::OpSet::All(), planner::OpSet::None()}) {
+        TinyJob job =
+            MakeTinyJob(family == ModelFamily::kGpt2 ? family : ModelFamily::kLlama, kTinySizes[1], DType::kFloat64, folder_);
+        job.model.family = family;
+        EXPECT_GT(ExpectSameBits(OneDeviceJob(job, schedule, recompute)), 0) << static_cast<int>(family);
+      }
+    }
+  }
+}
+
+class OffloadOnDevicesTest : public OffloadTest, public testing::WithParamInterface<Devices> {};
+
+TEST_P(OffloadOnDevicesTest, RandomPlans) { Check(DrawPlannedJob, 6, /*half=*/false, GetParam()); }
+TEST_P(OffloadOnDevicesTest, TensorParallelPlans) { Check(DrawTensorParallelJob, 4, /*half=*/false, GetParam()); }
+TEST_P(OffloadOnDevicesTest, SeveralPipelines) { Check(DrawSeveralPipelinesJob, 3, /*half=*/false, GetParam()); }
+TEST_P(OffloadOnDevicesTest, HalfTypes) { Check(DrawPlannedJob, 2, /*half=*/true, GetParam()); }
+TEST_P(OffloadOnDevicesTest, Rows) { Check(DrawRowsJob, 2, /*half=*/false, GetParam()); }
+
+INSTANTIATE_TEST_SUITE_P(Plans, OffloadOnDevicesTest, testing::Values(Devices::kHosts, Devices::kCards),
+                         [](const testing::TestParamInfo<Devices>& info) {
+                           return info.param == Devices::kHosts ? "Hosts" : "Cards";
+                         });
+
+// Inputs that wait are not on the device: its peak is what is predicted for this plan, and lower by what left, less the slots.
+TEST_F(OffloadTest, WhatLeavesIsNotOnTheDevice) {
+  const TinyJob job = Widened(MakeTinyJob(ModelFamily::kLlama, kTinySizes[1], DType::kFloat32, folder_));
+  PlannedJob planned = OneDeviceJob(job, ScheduleFamily::kGPipe, planner::OpSet::All());
+  planned.plan = *ScheduledOnThreads(job.model, planned.plan);
+  const PlannedJob offloading = Offloading(planned);
+  const auto assignments = AssignmentsFor(offloading);
+  ASSERT_TRUE(assignments.ok()) << assignments.status();
+  const RankAssignment& rank = (*assignments)[0];
+  const HostSlots slots = AssignHostSlots(rank.program);
+  const int64_t input_bytes = job.config.training.seq_len * job.model.hidden_size * 4;
+  EXPECT_EQ(rank.planned_host_bytes, slots.count * input_bytes);
+  EXPECT_EQ(rank.program.slots, (std::vector<int64_t>{input_bytes, input_bytes}));
+  MemoryPredictions predictions;
+  const auto with = predictions.AndMeasured(planned), without = predictions.AndMeasured(offloading);
+  ASSERT_TRUE(with.ok() && without.ok()) << with.status() << without.status();
+  EXPECT_EQ((*with)[0].Excess(kUncountedBytes), 0);
+  EXPECT_EQ((*without)[0].Excess(kUncountedBytes), 0)
+      << (*without)[0].measured_bytes << " of " << (*without)[0].predicted.total();
+  const int64_t saved = (*with)[0].measured_bytes - (*without)[0].measured_bytes;
+  // The last two that leave nobody waits for: they are counted as long as a slow link would keep them.
+  const int64_t more = saved - ((*with)[0].predicted.total() - (*without)[0].predicted.total());
+  EXPECT_GE(more, 0);
+  EXPECT_LE(more, 2 * input_bytes);
+  EXPECT_GT(saved, (slots.count - 6) * input_bytes);
+  EXPECT_LE(saved, slots.count * input_bytes);
+  const auto run = TrainAndKeep(*assignments, std::nullopt);
+  ASSERT_TRUE(run.ok()) << run.status();
+  for (const StepResult& step : run->steps) EXPECT_EQ(step.host_memory_bytes, slots.count * input_bytes);
+}
+
+// Of random plans, too. What leaves is counted until somebody waits for it, and is gone before where the link is quick.
+TEST_P(OffloadOnDevicesTest, RanksHoldWhatIsPredicted) {
+  constexpr int kPlans = 12;
+  constexpr double kMostMean = 0.01, kMostAbove = 0.02, kMostBelow = 0.04;
+  MemoryPredictions predictions;
+  double sum = 0;
+  int64_t ranks = 0;
+  for (int n = 0; n < kPlans; ++n) {
+    const PlannedJob planned = Offloading(DrawWideJob(kOffloadSeed, n, folder_));
+    const auto measured = predictions.AndMeasured(planned, GetParam());
+    ASSERT_TRUE(measured.ok()) << measured.status() << ToText(planned);
+    for (const RankMemory& rank : *measured) {
+      const double excess = rank.Excess(kUncountedBytes);
+      EXPECT_LE(excess, kMostAbove) << "plan " << n << "\n" << ToText(planned);
+      EXPECT_GE(excess, -kMostBelow) << "plan " << n << "\n" << ToText(planned);
+      sum += std::abs(excess);
+      ++ranks;
+    }
+  }
+  EXPECT_LE(sum, kMostMean * static_cast<double>(ranks));
+}
+
+}  // namespace
+}  // namespace motley::engine

@@ -1,0 +1,66 @@
+#include "worker/engine/device/host_tier.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/program/host_slots.h"
+#include "worker/engine/check_slots.h"
+
+namespace motley::engine {
+namespace {
+
+absl::StatusOr<char*> BlockOf(DeviceMemory* memory, int64_t bytes) {
+  if (memory != nullptr) {
+    MOTLEY_ASSIGN_OR_RETURN(void* const pinned, memory->AllocateHost(bytes));
+    return static_cast<char*>(pinned);
+  }
+  void* block = nullptr;
+  if (posix_memalign(&block, static_cast<size_t>(kHostSlotAlignment), static_cast<size_t>(bytes)) != 0) {
+    return absl::ResourceExhaustedError("the host has no more");
+  }
+  std::memset(block, 0, static_cast<size_t>(bytes));  // or its pages would be made in the first step
+  return static_cast<char*>(block);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<HostTier>> HostTier::Make(const RankAssignment& assignment, Precision precision,
+                                                         DeviceMemory* memory) {
+  auto tier = std::unique_ptr<HostTier>(new HostTier(memory));
+  const HostSlots slots = AssignHostSlots(assignment.program);
+  const int64_t sample_bytes = InputBytesOfASample(assignment, precision), bytes = slots.BlockBytes(sample_bytes);
+  if (bytes == 0) return tier;
+  const auto where = [&] {
+    return absl::StrCat(assignment.devices[assignment.rank].value(), " (rank ", assignment.rank, "): inputs that wait need ",
+                        bytes, " bytes of the host's memory");
+  };
+  if (bytes > assignment.planned_host_bytes) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(where(), ", ", assignment.planned_host_bytes, " are planned; the job must be planned again"));
+  }
+  absl::StatusOr<char*> block = BlockOf(memory, bytes);
+  if (!block.ok()) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(where(), ": ", block.status().message(), "; let the job offload less, or give the node more memory"));
+  }
+  tier->block_ = *block;
+  tier->bytes_ = bytes;
+  for (size_t i = 0; i < slots.of.size(); ++i) {
+    const auto* leaves = std::get_if<OffloadActivation>(&assignment.program.instructions[i].op);
+    if (leaves != nullptr) tier->inputs_[{leaves->unit, leaves->microbatch}] = slots.of[i] * slots.SlotBytes(sample_bytes);
+  }
+  return tier;
+}
+
+HostTier::~HostTier() {
+  if (memory_ != nullptr && block_ != nullptr) {
+    memory_->FreeHost(block_);
+  } else {
+    std::free(block_);
+  }
+}
+
+}  // namespace motley::engine
