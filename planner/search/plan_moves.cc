@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
+#include "planner/plan/each_rank.h"
 #include "planner/search/in_flight.h"
 #include "planner/search/plan_classes.h"
 #include "planner/search/unit_moves.h"
@@ -177,15 +178,22 @@ class PlanMovesGenerator {
     for (PipelinePlan& pipeline : plan.pipelines) AssignLayers(LayerCounts(pipeline), ministages, &pipeline);
   }
 
+  bool HasUnitOfSeveral() const {
+    bool any = false;
+    ForEachUnit(plan_, [&any](const UnitPlan& unit) { any |= unit.ranks.size() > 1; });
+    return any;
+  }
+
   void Schedules() {
     const int64_t now = Ministages();
     bool staged = false;
     for (const PipelinePlan& pipeline : plan_.pipelines) staged |= pipeline.stages.size() > 1;
     if (!staged) {
-      // With one stage ministages are layers when layered, and where the gradients of a layer's weights hide what another waits
-      // for; else there is nothing to interleave.
+      // With one stage ministages are layers when layered, and where the gradients of a layer's weights hide a tensor-parallel
+      // unit's sums; else there is nothing to interleave. Halves of a backward measured apart may seem to take less than the
+      // whole: they are no reason to split it.
       for (const ScheduleFamily other : {ScheduleFamily::kLayered, ScheduleFamily::k1F1B, ScheduleFamily::kZeroBubble}) {
-        if (other == plan_.schedule) continue;
+        if (other == plan_.schedule || (other == ScheduleFamily::kZeroBubble && !HasUnitOfSeveral())) continue;
         DealMinistages(other == ScheduleFamily::k1F1B ? 1 : LayerCounts(plan_.pipelines[0])[0], other);
       }
       return;
