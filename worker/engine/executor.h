@@ -15,7 +15,7 @@
 #include "common/session/assignment.h"
 #include "worker/engine/batch.h"
 #include "worker/engine/device/device_backend.h"
-#include "worker/engine/device/host_tier.h"
+#include "worker/engine/host_tier.h"
 #include "worker/engine/model/state.h"
 #include "worker/engine/model/unit_array.h"
 #include "worker/engine/model/unit_model.h"

@@ -1,4 +1,4 @@
-#include "worker/engine/device/host_tier.h"
+#include "worker/engine/host_tier.h"
 
 #include <cstdlib>
 #include <cstring>
