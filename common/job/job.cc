@@ -80,15 +80,6 @@ std::string SourceOf(const ModelSection& model) {
 
 }  // namespace
 
-std::vector<std::string> Listed(std::string_view text) {
-  std::vector<std::string> entries;
-  const std::string list(text);
-  for (const absl::string_view entry : absl::StrSplit(list, ',')) {
-    if (const absl::string_view word = absl::StripAsciiWhitespace(entry); !word.empty()) entries.emplace_back(word);
-  }
-  return entries;
-}
-
 std::vector<std::string> ProblemsBesideRanges(const JobConfig& config, bool in_range) {
   std::vector<std::string> problems;
   const auto add = [&](const absl::Status& status) {

@@ -116,8 +116,6 @@ absl::Status Validate(const JobConfig& config);
 std::vector<std::string> ProblemsBesideRanges(const JobConfig& config, bool in_range);
 // Of absolute paths, what no shell has expanded: asked of a new job alone, so that one whose folder is called so goes on.
 std::vector<std::string> ProblemsOfWrittenPaths(const JobConfig& config);
-// The entries of a text such as planner.exclude: "n3, n2/gpu1".
-std::vector<std::string> Listed(std::string_view text);
 // The model that the config names: config_json, or name and flavor. (The path in `config` is read by the loader.)
 absl::StatusOr<ModelShape> ResolveModel(const JobConfig& config);
 // What its config.json says and no job does: dropout.

@@ -55,8 +55,10 @@ std::string_view RefusedBy(const ReduceScalars&) { return ""; }
 std::string_view RefusedBy(const OptimizerStep& op) { return op.first_unit != -1 ? "a step of named units" : ""; }
 std::string_view RefusedBy(const Broadcast&) { return kOperation; }
 std::string_view RefusedBy(const AllReduce&) { return kOperation; }
-std::string_view RefusedBy(const PrefetchState&) { return kOperation; }
-std::string_view RefusedBy(const OffloadState&) { return kOperation; }
+std::string_view RefusedBy(const PrefetchParameters&) { return kOperation; }
+std::string_view RefusedBy(const OffloadGradients&) { return kOperation; }
+std::string_view RefusedBy(const PrefetchOptimizer&) { return kOperation; }
+std::string_view RefusedBy(const OffloadOptimizer&) { return kOperation; }
 
 }  // namespace
 

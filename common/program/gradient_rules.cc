@@ -32,6 +32,9 @@ absl::Status GradientRules::Write(int32_t index, int32_t unit) {
   if (tenant != nullptr && tenant->elements.total() > 0) {
     return check_.Error(absl::StrCat("a part of the gradients of unit ", unit, " was reduced; reduce the rest first"));
   }
+  if (check_.index.sum_stays[unit] && reduced_[unit] >= 0) {
+    return check_.Error(absl::StrCat("the gradients of unit ", unit, " were summed already, once for the step"));
+  }
   if (tenant == nullptr) {
     if (!HasRoom(index, unit)) {
       return check_.Error(
@@ -65,7 +68,7 @@ absl::Status GradientRules::Check(const ZeroGrad& z) {
 absl::Status GradientRules::ReduceUnit(int32_t index, int32_t unit, const ArrayRange& elements) {
   Buffer& buffer = buffers_[index];
   Tenant* tenant = Find(index, unit);
-  if (tenant == nullptr) {
+  if (tenant == nullptr || tenant->summed >= 0) {
     return check_.Error(absl::StrCat("gradient buffer ", index, " holds no gradients of unit ", unit));
   }
   MOTLEY_RETURN_IF_ERROR(check_.Ordered(tenant->last_write, "the reduction of unit ", unit, " must wait for its last backward"));
@@ -85,9 +88,31 @@ absl::Status GradientRules::ReduceUnit(int32_t index, int32_t unit, const ArrayR
   }
   buffer.last_reduce = check_.at;
   if (!elements.whole() && tenant->elements.total() < all) return absl::OkStatus();
-  buffer.reduced[unit] = check_.at;
   if (!GoesToShard(index, unit)) reduced_[unit] = check_.at;
-  buffer.tenants.erase(buffer.tenants.begin() + (tenant - buffer.tenants.data()));
+  if (check_.index.sum_stays[unit]) {
+    if (declared.home_of >= 0) return check_.Error("a home's sum stays where it is: it is neither offloaded nor named by a step");
+    tenant->summed = check_.at;
+    return absl::OkStatus();
+  }
+  Leave(index, *tenant);
+  return absl::OkStatus();
+}
+
+void GradientRules::Leave(int32_t index, const Tenant& tenant) {
+  Buffer& buffer = buffers_[index];
+  buffer.reduced[tenant.unit] = check_.at;
+  buffer.tenants.erase(buffer.tenants.begin() + (&tenant - buffer.tenants.data()));
+}
+
+absl::Status GradientRules::TakeSum(int32_t index, int32_t unit) {
+  MOTLEY_RETURN_IF_ERROR(check_.InRange("gradient buffer", index, check_.program.gradient_buffers));
+  const Tenant* tenant = Find(index, unit);
+  if (tenant == nullptr || tenant->summed < 0) {
+    return check_.Error(absl::StrCat("gradient buffer ", index, " holds no sum of the gradients of unit ", unit));
+  }
+  MOTLEY_RETURN_IF_ERROR(check_.Ordered(tenant->summed, "it must wait for the reduction of unit ", unit));
+  buffers_[index].last_reduce = check_.at;
+  Leave(index, *tenant);
   return absl::OkStatus();
 }
 
@@ -114,6 +139,9 @@ absl::Status GradientRules::AddToShard(int32_t unit, int32_t group) {
 absl::Status GradientRules::CheckEnd() const {
   for (size_t g = 0; g < buffers_.size(); ++g) {
     if (buffers_[g].tenants.empty()) continue;
+    if (const Tenant& left = buffers_[g].tenants[0]; left.summed >= 0) {
+      return check_.EndError(absl::StrCat("the sum of the gradients of unit ", left.unit, " never leaves gradient buffer ", g));
+    }
     return check_.EndError(
         absl::StrCat("gradient buffer ", g, " holds gradients of unit ", buffers_[g].tenants[0].unit, " that were not reduced"));
   }

@@ -21,6 +21,8 @@ class GradientRules {
   absl::Status Check(const AllReduce& r) { return Reduce(r); }
   // The present instruction adds gradients of the unit to the buffer.
   absl::Status Write(int32_t buffer, int32_t unit);
+  // The present instruction takes the unit's sum out of the buffer, where it has stayed (ProgramIndex::sum_stays).
+  absl::Status TakeSum(int32_t buffer, int32_t unit);
   absl::Status CheckEnd() const;
   // The unit's last reduction; -1 = none.
   int ReducedAt(int32_t unit) const { return reduced_[unit]; }
@@ -30,6 +32,7 @@ class GradientRules {
     int32_t unit = -1;
     int last_write = -1;      // compute lane
     DisjointRanges elements;  // that were reduced
+    int summed = -1;          // its last reduction, where the sum stays
   };
   struct Buffer {
     std::vector<Tenant> tenants;     // none = free
@@ -55,6 +58,7 @@ class GradientRules {
   }
   absl::Status AddToShard(int32_t unit, int32_t group);
   absl::Status ReduceUnit(int32_t index, int32_t unit, const ArrayRange& elements);
+  void Leave(int32_t index, const Tenant& tenant);
   bool HasRoom(int32_t index, int32_t unit) const;
   Tenant* Find(int32_t index, int32_t unit);
 

@@ -152,46 +152,4 @@ bool MicrobatchRules::Sends(int32_t unit, int32_t microbatch) const {
   return group == -1 || check_.program.groups[group].front() == check_.program.rank;
 }
 
-// ---- copies ----
-
-absl::Status MicrobatchRules::Check(const OffloadActivation& op) {
-  return check_.ForCells(op, false, [&](int32_t unit, int32_t microbatch) -> absl::Status {
-    UnitWork& work = At(unit, microbatch);
-    if (unit == 0) return check_.Error("the input of unit 0 are tokens, which stay");
-    if (work.forward.done < 0) return check_.Error(absl::StrCat("microbatch ", microbatch, " must run unit ", unit, " first"));
-    if (work.offload >= 0) return check_.Error(absl::StrCat("the input of unit ", unit, " was offloaded already"));
-    if (work.input.begun() || work.recompute.begun()) {
-      return check_.Error(absl::StrCat("the input of unit ", unit, " was used by its backward already"));
-    }
-    work.offload = check_.at;
-    return check_.Ordered(work.forward.done, "it must wait for the forward that uses what it moves");
-  });
-}
-
-absl::Status MicrobatchRules::SlotFree(int32_t slot) const {
-  const SlotInputs& in = slots_[static_cast<size_t>(slot)];
-  for (int32_t unit = in.unit; in.unit >= 0 && unit <= in.unit + in.more_units; ++unit) {
-    for (int32_t m = in.microbatch; m <= in.microbatch + in.more_microbatches; ++m) {
-      const int used = At(unit, m).input.done;
-      if (used < 0)
-        return check_.Error(absl::StrCat("slot ", slot, " holds the input of unit ", unit, ", which nothing used yet"));
-      MOTLEY_RETURN_IF_ERROR(check_.Ordered(used, "it must wait for the backward of unit ", unit, ", which uses slot ", slot));
-    }
-  }
-  return absl::OkStatus();
-}
-
-absl::Status MicrobatchRules::Check(const PrefetchActivation& op) {
-  MOTLEY_RETURN_IF_ERROR(check_.InRange("slot", op.slot, check_.program.slots));
-  MOTLEY_RETURN_IF_ERROR(SlotFree(op.slot));
-  slots_[static_cast<size_t>(op.slot)] = {op.unit, op.more_units, op.microbatch, op.more_microbatches};
-  return check_.ForCells(op, false, [&](int32_t unit, int32_t microbatch) -> absl::Status {
-    UnitWork& work = At(unit, microbatch);
-    if (work.offload < 0) return check_.Error(absl::StrCat("the input of unit ", unit, " is not in host memory"));
-    if (work.prefetch >= 0) return check_.Error(absl::StrCat("the input of unit ", unit, " was prefetched already"));
-    work.prefetch = check_.at;
-    return absl::OkStatus();  // behind its offload: on the same lane
-  });
-}
-
 }  // namespace motley

@@ -25,18 +25,12 @@ struct UnitWork {
   int offload = -1, prefetch = -1;
 };
 
-// What a slot of the device was filled with last: inputs of units, of one copy.
-struct SlotInputs {
-  int32_t unit = -1, more_units = 0, microbatch = 0, more_microbatches = 0;  // unit -1: nothing yet
-};
-
 // The table of all units held and microbatches, and what holds of each cell alone.
 class MicrobatchRules {
  public:
   explicit MicrobatchRules(const ProgramCheck& check)
       : check_(check),
-        work_(check.program.microbatches.size(), std::vector<UnitWork>(check.program.units.size())),
-        slots_(check.program.slots.size()) {}
+        work_(check.program.microbatches.size(), std::vector<UnitWork>(check.program.units.size())) {}
 
   // Of a unit that the rank holds.
   UnitWork& At(int32_t unit, int32_t microbatch) { return work_[microbatch][check_.index.place[unit]]; }
@@ -68,9 +62,6 @@ class MicrobatchRules {
   absl::Status RunWeight(const BackwardWeight& b, int32_t unit, int32_t microbatch);
   absl::Status Check(const AllReduceActivation& op);
 
-  absl::Status Check(const OffloadActivation& op);
-  absl::Status Check(const PrefetchActivation& op);
-
   // At the end: that a unit whose sums stand beside it has all of them.
   absl::Status CheckSums(int32_t unit, int32_t microbatch) const;
   // Whether this rank hands over what the unit made: all do but those that follow the leader of a tensor-parallel group.
@@ -81,12 +72,9 @@ class MicrobatchRules {
   // That the unit's input is on the device.
   absl::Status InputThere(int32_t unit, int32_t microbatch) const;
   absl::Status Sum(UnitPass& pass, bool half, bool used);
-  // That what the slot holds was used, and that the present copy waits for its last use.
-  absl::Status SlotFree(int32_t slot) const;
 
   const ProgramCheck& check_;
   std::vector<std::vector<UnitWork>> work_;  // [microbatch][place of the unit]
-  std::vector<SlotInputs> slots_;
 };
 
 }  // namespace motley

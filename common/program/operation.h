@@ -204,18 +204,33 @@ struct PrefetchActivation {
   int32_t more_units = 0;
   int32_t more_microbatches = 0;
 };
-// What the rank owns of a unit's parameters or moments, which wait in host memory between the steps, to the device.
-struct PrefetchState {
-  static constexpr OperationTraits kTraits = {"prefetch_state", Lane::kCopy, InEvaluation::kYes, AfterScalars::kYes};
+// What the rank owns of a unit's parameters, which wait in host memory between their uses, into its place in parameter buffer
+// `buffer`, before the gather of the others'.
+struct PrefetchParameters {
+  static constexpr OperationTraits kTraits = {"prefetch_parameters", Lane::kCopy, InEvaluation::kYes, AfterScalars::kNo};
   int32_t unit;
-  State of;
+  int32_t buffer;
   int32_t more_units = 0;
 };
-// And back, once they were stepped.
-struct OffloadState {
-  static constexpr OperationTraits kTraits = {"offload_state", Lane::kCopy, InEvaluation::kNo, AfterScalars::kYes};
+// What the rank owns of a unit's summed gradients, out of gradient buffer `grad`, which is free then.
+struct OffloadGradients {
+  static constexpr OperationTraits kTraits = {"offload_gradients", Lane::kCopy, InEvaluation::kNo, AfterScalars::kNo};
   int32_t unit;
-  State of;
+  int32_t grad;
+  int32_t more_units = 0;
+};
+// For the step of a unit: of gradient, parameter and moments what waits in host memory, into the device's slot.
+struct PrefetchOptimizer {
+  static constexpr OperationTraits kTraits = {"prefetch_optimizer", Lane::kCopy, InEvaluation::kNo, AfterScalars::kYes};
+  int32_t unit;
+  int32_t slot;
+  int32_t more_units = 0;
+};
+// And back what was stepped: parameter and moments.
+struct OffloadOptimizer {
+  static constexpr OperationTraits kTraits = {"offload_optimizer", Lane::kCopy, InEvaluation::kNo, AfterScalars::kYes};
+  int32_t unit;
+  int32_t slot;
   int32_t more_units = 0;
 };
 // All ranks together: sum of loss, valid tokens, squared gradient norm (float64), stop flag; finds non-finite values. A second
@@ -224,11 +239,14 @@ struct ReduceScalars {
   static constexpr OperationTraits kTraits = {"reduce_scalars", Lane::kCollective, InEvaluation::kYes, AfterScalars::kYes};
 };
 // Clip, AdamW on the owned ranges, zero the gradient shards. Not applied when anything was not finite. Of all units (first_unit
-// -1), or of some: then one before ReduceScalars neither clips nor knows what was finite.
+// -1), or of some: then one before ReduceScalars neither clips nor knows what was finite. `slot` (else -1): where what waits in
+// host memory was brought to. `grad` (else -1), before ReduceScalars: the sum is taken from this buffer, which is free then.
 struct OptimizerStep {
   static constexpr OperationTraits kTraits = {"optimizer_step", Lane::kCompute, InEvaluation::kNo, AfterScalars::kYes};
   int32_t first_unit = -1;
   int32_t more_units = 0;
+  int32_t slot = -1;
+  int32_t grad = -1;
 };
 
 // Whoever visits it has a function for each alternative and none for the rest, so that a new one does not compile before all
@@ -236,7 +254,8 @@ struct OptimizerStep {
 using Operation = std::variant<Gather, Broadcast, Release, Forward, Recompute, Backward, BackwardInput, BackwardWeight, ZeroGrad,
                                ReduceScatter, AllReduce, AllReduceActivation, BroadcastActivation, SendActivation,
                                ReceiveActivation, SendGradient, ReceiveGradient, OffloadActivation, PrefetchActivation,
-                               PrefetchState, OffloadState, ReduceScalars, OptimizerStep>;
+                               PrefetchParameters, OffloadGradients, PrefetchOptimizer, OffloadOptimizer, ReduceScalars,
+                               OptimizerStep>;
 
 inline const OperationTraits& TraitsOf(const Operation& op) {
   return std::visit([](const auto& o) -> const OperationTraits& { return o.kTraits; }, op);

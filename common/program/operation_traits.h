@@ -27,10 +27,6 @@ constexpr std::array<std::string_view, 5> WordsOf(UnitSegment) { return {"", "at
 enum class Exchanged { kActivation, kGradient, kRows };
 constexpr std::array<std::string_view, 3> WordsOf(Exchanged) { return {"activation", "gradient", "rows"}; }
 
-// What of the state that a rank owns may wait in host memory.
-enum class State { kParameters, kMoments };
-constexpr std::array<std::string_view, 2> WordsOf(State) { return {"parameters", "moments"}; }
-
 // Elements [first, first + count) of a unit's array; a count of 0 means the whole array.
 struct ArrayRange {
   int64_t first = 0, count = 0;

@@ -37,25 +37,49 @@ bool ParameterRules::HasRoom(int32_t index, int32_t unit) const {
   return std::all_of(tenants.begin(), tenants.end(), [&](const Tenant& t) { return std::abs(t.unit - unit) < room; });
 }
 
+absl::StatusOr<ParameterRules::Tenant*> ParameterRules::Move(int32_t index, int32_t unit) {
+  Buffer& buffer = buffers_[index];
+  if (!HasRoom(index, unit)) {
+    return check_.Error(
+        absl::StrCat("parameter buffer ", index, " still holds unit ", buffer.tenants[0].unit, "; release it first"));
+  }
+  MOTLEY_RETURN_IF_ERROR(
+      check_.Ordered(buffer.last_release, "what comes into parameter buffer ", index, " must wait for its release"));
+  Tenant& tenant = buffer.tenants.emplace_back();
+  tenant.unit = unit;
+  return &tenant;
+}
+
+absl::Status ParameterRules::Prefetch(int32_t index, int32_t unit) {
+  MOTLEY_RETURN_IF_ERROR(check_.HoldsArray(unit));
+  MOTLEY_RETURN_IF_ERROR(check_.InRange("parameter buffer", index, check_.program.parameter_buffers));
+  MOTLEY_RETURN_IF_ERROR(check_.CheckHome("parameter", index, check_.program.parameter_buffers, unit));
+  if (Find(buffers_[index].tenants, unit) != nullptr) {
+    return check_.Error(absl::StrCat("parameter buffer ", index, " still holds unit ", unit, "; release it first"));
+  }
+  MOTLEY_ASSIGN_OR_RETURN(Tenant* const tenant, Move(index, unit));
+  tenant->prefetch = check_.at;
+  return absl::OkStatus();
+}
+
 absl::Status ParameterRules::FillUnit(int32_t index, int32_t unit, const ArrayRange& elements) {
   MOTLEY_RETURN_IF_ERROR(check_.CheckHome("parameter", index, check_.program.parameter_buffers, unit));
   Buffer& buffer = buffers_[index];
   Tenant* tenant = Find(buffer.tenants, unit);
-  if (tenant != nullptr && (tenant->whole || elements.whole())) {
+  if (tenant != nullptr && tenant->gather >= 0 && (tenant->whole || elements.whole())) {
     if (check_.program.parameter_buffers[index].home_of >= 0) {
       return check_.Error(absl::StrCat("parameter buffer ", index, " is a home and gathered already"));
     }
     return check_.Error(absl::StrCat("parameter buffer ", index, " still holds unit ", unit, "; release it first"));
   }
-  if (tenant == nullptr) {
-    if (!HasRoom(index, unit)) {
-      return check_.Error(
-          absl::StrCat("parameter buffer ", index, " still holds unit ", buffer.tenants[0].unit, "; release it first"));
+  if (check_.program.offloads.parameters) {
+    if (tenant == nullptr) {
+      return check_.Error(absl::StrCat("the parameters of unit ", unit, " are in host memory; prefetch them into parameter buffer ",
+                                       index, " first"));
     }
-    MOTLEY_RETURN_IF_ERROR(
-        check_.Ordered(buffer.last_release, "a gather into parameter buffer ", index, " must wait for its release"));
-    tenant = &buffer.tenants.emplace_back();
-    tenant->unit = unit;
+    MOTLEY_RETURN_IF_ERROR(check_.Ordered(tenant->prefetch, "it must wait for the prefetch of the parameters of unit ", unit));
+  } else if (tenant == nullptr) {
+    MOTLEY_ASSIGN_OR_RETURN(tenant, Move(index, unit));
   }
   tenant->gather = check_.at;
   tenant->whole = elements.whole();
@@ -75,6 +99,7 @@ absl::Status ParameterRules::Check(const Release& r) {
   if (buffer.tenants.empty()) return check_.Error(absl::StrCat("parameter buffer ", r.buffer, " holds nothing"));
   // Uses are on the release's own lane and earlier; the gathers are not.
   for (const Tenant& tenant : buffer.tenants) {
+    if (tenant.gather < 0) return check_.Error(absl::StrCat("unit ", tenant.unit, " was prefetched and never gathered"));
     MOTLEY_RETURN_IF_ERROR(
         check_.Ordered(tenant.gather, "the release of parameter buffer ", r.buffer, " must wait for its gather"));
   }
@@ -94,7 +119,7 @@ absl::Status ParameterRules::BufferHolds(int32_t index, int32_t unit) const {
 absl::Status ParameterRules::IsFilled(int32_t index, int32_t unit) const {
   const std::vector<Tenant>& tenants = buffers_[index].tenants;
   const Tenant* tenant = Find(tenants, unit);
-  if (tenant == nullptr) {
+  if (tenant == nullptr || tenant->gather < 0) {
     return check_.Error(absl::StrCat("parameter buffer ", index, " holds ",
                                      tenants.empty() ? "nothing" : absl::StrCat("unit ", tenants[0].unit), ", not unit ", unit,
                                      "; gather it first"));

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "common/program/disjoint_ranges.h"
 #include "common/program/program_check.h"
 
@@ -17,13 +18,15 @@ class ParameterRules {
   absl::Status Check(const Gather& g);
   absl::Status Check(const Broadcast& b);
   absl::Status Check(const Release& r);
+  // The present copy brings what the rank owns of the unit, of which a gather then fills the rest.
+  absl::Status Prefetch(int32_t buffer, int32_t unit);
   // That units can be computed with what is in the buffer: it holds the unit, whole, and the present instruction waits for that.
   absl::Status BufferHolds(int32_t buffer, int32_t unit) const;
 
  private:
   struct Tenant {
     int32_t unit = -1;
-    int gather = -1;  // the last instruction that filled it
+    int prefetch = -1, gather = -1;  // the last instruction that filled it
     bool whole = false;
     DisjointRanges elements;  // otherwise
   };
@@ -41,6 +44,8 @@ class ParameterRules {
     return check_.ForUnits(op.unit, op.more_units, [&](int32_t unit) { return FillUnit(op.buffer, unit, elements); });
   }
   absl::Status FillUnit(int32_t index, int32_t unit, const ArrayRange& elements);
+  // The unit moves into the buffer, which has room for it.
+  absl::StatusOr<Tenant*> Move(int32_t index, int32_t unit);
   absl::Status IsFilled(int32_t index, int32_t unit) const;
   // Of a unit of which the rank keeps a shard, gathered into another buffer: the shard is there, and the group is the one that
   // shares it out.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/program/offload_kinds.h"
 #include "common/program/operation.h"
 
 namespace motley {
@@ -46,7 +47,7 @@ struct UnitBuffer {
   friend bool operator==(const UnitBuffer&, const UnitBuffer&) = default;
 };
 
-inline constexpr int32_t kProgramVersion = 4;
+inline constexpr int32_t kProgramVersion = 5;
 
 struct Program {
   int32_t version = kProgramVersion;
@@ -58,16 +59,18 @@ struct Program {
   std::vector<std::vector<int32_t>> groups;  // of all ranks' programs: members in ring order; collectives name one by its index
   std::vector<Microbatch> microbatches;      // may be empty
   std::vector<UnitBuffer> parameter_buffers, gradient_buffers;
-  std::vector<int64_t> slots;  // bytes on the device, each for what comes back from host memory
+  OffloadKinds offloads;       // what of the rank waits in host memory
+  std::vector<int64_t> slots;  // bytes on the device, each for what comes back from there
   std::vector<Instruction> instructions;
 };
 
 // Text form, one instruction a line; round-trips exactly (docs/inside/program.md has the grammar):
-//   program 4 training rank 0 of 5 units 8 microbatches 4@0,4@4,3@8
+//   program 5 training rank 0 of 5 units 8 microbatches 4@0,4@4,3@8
 //   holds 0,1,2
 //   groups 0,1 2,3,4
 //   parameters 65536,65536:1
 //   gradients 65536
+//   offloads -
 //   slots -
 //   0 gather block=0 buffer=0 group=0
 //   1 forward block=0 mb=0 buffer=0 keep=all after=0

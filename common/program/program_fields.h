@@ -30,7 +30,12 @@ constexpr void VisitKnown(Op& op, Visitor& visitor) {
   if constexpr (requires { op.tied_buffer; }) visitor.Optional("tied", op.tied_buffer);
   if constexpr (requires { op.keep; }) visitor.Word("keep", op.keep);
   if constexpr (requires { op.operators; }) visitor.Operators("ops", op.operators);
-  if constexpr (requires { op.grad; }) visitor.Field("grad", op.grad);
+  if constexpr (requires { op.grad, op.first_unit; }) {  // a step's
+    visitor.Optional("slot", op.slot);
+    visitor.Optional("grad", op.grad);
+  } else if constexpr (requires { op.grad; }) {
+    visitor.Field("grad", op.grad);
+  }
   if constexpr (requires { op.tied_grad; }) visitor.Optional("tied_grad", op.tied_grad);
   if constexpr (requires { op.of; }) visitor.Word("of", op.of);
   if constexpr (requires { op.tp_group; }) visitor.Optional("tp", op.tp_group);
@@ -39,7 +44,7 @@ constexpr void VisitKnown(Op& op, Visitor& visitor) {
   if constexpr (requires { op.first; }) visitor.Field("first", op.first);
   if constexpr (requires { op.samples; }) visitor.Field("samples", op.samples);
   if constexpr (requires { op.peer; }) visitor.Field("peer", op.peer);
-  if constexpr (requires { op.slot; }) visitor.Field("slot", op.slot);
+  if constexpr (requires { op.slot, op.unit; }) visitor.Field("slot", op.slot);
 }
 
 struct ByteCounter {

@@ -149,6 +149,28 @@ absl::Status CheckSlots(const Program& p) {
   return absl::OkStatus();
 }
 
+// What does not wait in host memory is not copied.
+absl::Status CheckOffloads(const Program& p) {
+  for (size_t i = 0; i < p.instructions.size(); ++i) {
+    const Operation& op = p.instructions[i].op;
+    const char* missing = nullptr;
+    const auto needs = [&missing](bool is, const char* kind) { missing = is ? missing : kind; };
+    if (std::holds_alternative<OffloadActivation>(op) || std::holds_alternative<PrefetchActivation>(op)) {
+      needs(p.offloads.activations, "activations");
+    } else if (std::holds_alternative<PrefetchParameters>(op)) {
+      needs(p.offloads.parameters, "parameters");
+    } else if (std::holds_alternative<OffloadGradients>(op)) {
+      needs(p.offloads.gradients, "gradients");
+    } else if (std::holds_alternative<PrefetchOptimizer>(op) || std::holds_alternative<OffloadOptimizer>(op)) {
+      needs(p.offloads.takes_state(), "parameters, gradients or optimizer");
+    }
+    if (missing == nullptr) continue;
+    return absl::FailedPreconditionError(absl::StrCat("program of rank ", p.rank, ", instruction ", i, " (",
+                                                      std::string(OperationName(op)), "): its header does not offload ", missing));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckDependencies(const Program& p) {
   for (size_t i = 0; i < p.instructions.size(); ++i) {
     int64_t previous = -1;
@@ -180,6 +202,7 @@ absl::Status ValidateHeader(const Program& program) {
   MOTLEY_RETURN_IF_ERROR(CheckBuffers(program, "parameter", program.parameter_buffers));
   MOTLEY_RETURN_IF_ERROR(CheckBuffers(program, "gradient", program.gradient_buffers));
   MOTLEY_RETURN_IF_ERROR(CheckSlots(program));
+  MOTLEY_RETURN_IF_ERROR(CheckOffloads(program));
   return CheckDependencies(program);
 }
 

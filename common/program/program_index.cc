@@ -22,7 +22,8 @@ ProgramIndex::ProgramIndex(const Program& program)
     : place(program.num_units, -1),
       gradient_home(program.num_units, -1),
       parameter_shard(program.num_units, -1),
-      elements(program.num_units, 0) {
+      elements(program.num_units, 0),
+      sum_stays(program.num_units, false) {
   for (size_t i = 0; i < program.units.size(); ++i) place[program.units[i]] = static_cast<int32_t>(i);
   for (size_t i = 0; i < program.gradient_buffers.size(); ++i) {
     const UnitBuffer& buffer = program.gradient_buffers[i];
@@ -36,8 +37,10 @@ ProgramIndex::ProgramIndex(const Program& program)
   for (const std::vector<int32_t>& members : program.groups) {
     in_group.push_back(std::find(members.begin(), members.end(), program.rank) != members.end());
   }
-  for (std::vector<bool>& units : in_host) units.assign(program.num_units, false);
   const auto exists = [&program](int64_t unit) { return unit >= 0 && unit < program.num_units; };
+  const auto stay = [&](int64_t first, int64_t more) {
+    for (int64_t unit = first; unit <= first + more && exists(unit); ++unit) sum_stays[unit] = true;
+  };
   for (const Instruction& instruction : program.instructions) {
     std::visit(
         [&](const auto& op) {
@@ -46,11 +49,10 @@ ProgramIndex::ProgramIndex(const Program& program)
           }
         },
         instruction.op);
-    const auto* prefetch = std::get_if<PrefetchState>(&instruction.op);
-    if (prefetch == nullptr) continue;
-    for (int64_t unit = prefetch->unit; unit <= int64_t{prefetch->unit} + prefetch->more_units && exists(unit); ++unit) {
-      in_host[static_cast<size_t>(prefetch->of)][unit] = true;
-    }
+    const auto* leaves = std::get_if<OffloadGradients>(&instruction.op);
+    const auto* step = std::get_if<OptimizerStep>(&instruction.op);
+    if (leaves != nullptr) stay(leaves->unit, leaves->more_units);
+    if (step != nullptr && step->grad >= 0) stay(step->first_unit, step->more_units);
   }
 }
 

@@ -1,7 +1,6 @@
 // What a program says of its units and groups as a whole. Part of Validate (program.h).
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -18,8 +17,8 @@ struct ProgramIndex {
   std::vector<int32_t> gradient_home, parameter_shard;
   std::vector<bool> in_group;     // by group: whether the rank is a member
   std::vector<int64_t> elements;  // by unit: where the last range of its array ends, a shard's apart; 0 = there are none
-  // By State and unit: whether the rank's part waits in host memory between the steps.
-  std::array<std::vector<bool>, 2> in_host;
+  // By unit: whether its summed gradients stay in the buffer until they leave for host memory or are stepped there.
+  std::vector<bool> sum_stays;
 };
 
 }  // namespace motley

@@ -49,6 +49,8 @@ std::string ListToText(const std::vector<T>& list, const char* separator = ",") 
   return absl::StrJoin(list, separator, [](std::string* out, const T& item) { out->append(Text(item)); });
 }
 
+std::string OffloadsToText(const OffloadKinds& kinds) { return kinds.any() ? absl::StrJoin(WordsOf(kinds), ",") : "-"; }
+
 class FieldPrinter {
  public:
   explicit FieldPrinter(std::string& out) : out_(out) {}
@@ -333,7 +335,19 @@ absl::Status ParseGroups(Line& line, std::vector<std::vector<int32_t>>& groups) 
   return absl::OkStatus();
 }
 
-constexpr int kHeaderLines = 6;
+absl::Status ParseOffloads(Line& line, OffloadKinds& offloads) {
+  MOTLEY_RETURN_IF_ERROR(line.Expect("offloads"));
+  const std::string word = line.Word();
+  const absl::StatusOr<OffloadKinds> kinds = word == "-" ? OffloadKinds::None() : ParseOffload(word);
+  if (!kinds.ok() || OffloadsToText(*kinds) != word) {
+    return line.Error(absl::StrCat("expected '-' or of activations,parameters,gradients,optimizer some in this order, got ",
+                                   Quoted(word)));
+  }
+  offloads = *kinds;
+  return line.End();
+}
+
+constexpr int kHeaderLines = 7;
 absl::Status ParseHeaderLine(int number, Line& line, Program& program) {
   switch (number) {
     case 0:
@@ -346,6 +360,8 @@ absl::Status ParseHeaderLine(int number, Line& line, Program& program) {
       return ParseList(line, "parameters", program.parameter_buffers);
     case 4:
       return ParseList(line, "gradients", program.gradient_buffers);
+    case 5:
+      return ParseOffloads(line, program.offloads);
     default:
       return ParseList(line, "slots", program.slots);
   }
@@ -358,7 +374,7 @@ std::string ToText(const Program& program) {
                                  program.world, " units ", program.num_units, " microbatches ", ListToText(program.microbatches),
                                  "\nholds ", ListToText(program.units), "\ngroups ", ListToText(program.groups, " "),
                                  "\nparameters ", ListToText(program.parameter_buffers), "\ngradients ",
-                                 ListToText(program.gradient_buffers), "\nslots ", ListToText(program.slots), "\n");
+                                 ListToText(program.gradient_buffers), "\noffloads ", OffloadsToText(program.offloads), "\nslots ", ListToText(program.slots), "\n");
   FieldPrinter printer(out);
   for (size_t i = 0; i < program.instructions.size(); ++i) {
     const Instruction& instruction = program.instructions[i];
@@ -384,7 +400,7 @@ absl::StatusOr<Program> ParseProgram(std::string_view text) {
   if (header_lines < kHeaderLines) {
     return absl::InvalidArgumentError(
         absl::StrCat("program text, line ", number,
-                     ": it ends before its six header lines (program, holds, groups, parameters, gradients, slots)"));
+                     ": it ends before its seven header lines (program, holds, groups, parameters, gradients, offloads, slots)"));
   }
   return program;
 }

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/program/border_rules.h"
+#include "common/program/copy_rules.h"
 #include "common/program/gradient_rules.h"
 #include "common/program/microbatch_rules.h"
 #include "common/program/parameter_rules.h"
@@ -22,7 +23,8 @@ class Validator {
         gradients_(check_),
         microbatches_(check_),
         borders_(check_, microbatches_),
-        step_(check_, gradients_) {}
+        copies_(check_, microbatches_, parameters_, gradients_),
+        step_(check_, gradients_, copies_) {}
 
   absl::Status Run() {
     const std::vector<Instruction>& instructions = check_.program.instructions;
@@ -48,8 +50,7 @@ class Validator {
   template <typename Op>
   absl::Status CheckFill(const Op& op) {
     MOTLEY_RETURN_IF_ERROR(parameters_.Check(op));
-    MOTLEY_RETURN_IF_ERROR(step_.NotStepped(op.unit, op.more_units));
-    return check_.ForUnits(op.unit, op.more_units, [this](int32_t unit) { return step_.ParametersThere(unit); });
+    return step_.NotStepped(op.unit, op.more_units);
   }
   absl::Status Check(const Gather& g) { return CheckFill(g); }
   absl::Status Check(const Broadcast& b) { return CheckFill(b); }
@@ -181,10 +182,15 @@ class Validator {
   absl::Status Check(const ReceiveActivation& op) { return borders_.Check(op); }
   absl::Status Check(const SendGradient& op) { return borders_.Check(op); }
   absl::Status Check(const ReceiveGradient& op) { return borders_.Check(op); }
-  absl::Status Check(const OffloadActivation& op) { return microbatches_.Check(op); }
-  absl::Status Check(const PrefetchActivation& op) { return microbatches_.Check(op); }
-  absl::Status Check(const PrefetchState& op) { return step_.Check(op); }
-  absl::Status Check(const OffloadState& op) { return step_.Check(op); }
+  absl::Status Check(const OffloadActivation& op) { return copies_.Check(op); }
+  absl::Status Check(const PrefetchActivation& op) { return copies_.Check(op); }
+  absl::Status Check(const PrefetchParameters& op) {
+    MOTLEY_RETURN_IF_ERROR(copies_.Check(op));
+    return step_.NotStepped(op.unit, op.more_units);
+  }
+  absl::Status Check(const OffloadGradients& op) { return copies_.Check(op); }
+  absl::Status Check(const PrefetchOptimizer& op) { return copies_.Check(op); }
+  absl::Status Check(const OffloadOptimizer& op) { return copies_.Check(op); }
   absl::Status Check(const ReduceScalars& op) { return step_.Check(op); }
   absl::Status Check(const OptimizerStep& op) { return step_.Check(op); }
 
@@ -215,6 +221,7 @@ class Validator {
   GradientRules gradients_;
   MicrobatchRules microbatches_;
   BorderRules borders_;
+  CopyRules copies_;
   StepRules step_;
   int tied_ = -1;  // whether the head names a tied buffer; -1 = no head yet
 };

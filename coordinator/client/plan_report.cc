@@ -43,11 +43,8 @@ struct Column {
 
 Json RankRow(const planner::RankPlan& rank, int number, size_t pipeline, size_t stage, const planner::StagePlan& s,
              const planner::UnitPlan& unit) {
-  Json layers = Json::array(), offload = Json::array();
+  Json layers = Json::array();
   for (const LayerRange& range : s.ministages) layers.push_back({range.first, range.last});
-  if (rank.offload_activations) offload.push_back("activations");
-  if (rank.offload_parameters) offload.push_back("parameters");
-  if (rank.offload_optimizer) offload.push_back("optimizer");
   return {{"rank", number},
           {"device", rank.device.value()},
           {"device_model", rank.device_model},
@@ -61,7 +58,7 @@ Json RankRow(const planner::RankPlan& rank, int number, size_t pipeline, size_t 
           {"zero_stage", s.zero_stage},
           {"in_flight", s.in_flight},
           {"recompute", planner::ToText(rank.recompute)},
-          {"offload", std::move(offload)},
+          {"offload", WordsOf(rank.offload)},
           {"busy_seconds", rank.predicted.busy_seconds},
           {"peak_bytes", rank.predicted.peak_bytes},
           {"memory", ToJson(rank.predicted.memory)}};

@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/clean_text.h"
 #include "common/base/count.h"
+#include "common/base/listed.h"
 #include "common/base/names.h"
 #include "common/base/nearest.h"
 #include "common/base/status_macros.h"

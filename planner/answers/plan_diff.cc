@@ -1,3 +1,4 @@
+#include "absl/strings/str_join.h"
 #include "planner/answers/plan_diff.h"
 
 #include <algorithm>
@@ -19,10 +20,6 @@ void AddDuties(const Plan& plan, std::vector<DeviceId>* order, std::map<DeviceId
     for (size_t s = 0; s < stages.size(); ++s) {
       for (const UnitPlan& unit : stages[s].units) {
         for (const RankPlan& rank : unit.ranks) {
-          std::string offload;
-          if (rank.offload_activations) offload += " activations";
-          if (rank.offload_parameters) offload += " parameters";
-          if (rank.offload_optimizer) offload += " optimizer";
           order->push_back(rank.device);
           (*duties)[rank.device] = {
               {"role", unit.microbatches.empty() ? "stores" : "computes"},
@@ -34,7 +31,7 @@ void AddDuties(const Plan& plan, std::vector<DeviceId>* order, std::map<DeviceId
               {"zero stage", absl::StrCat(stages[s].zero_stage)},
               {"in flight", stages[s].in_flight == 0 ? "as the schedule says" : absl::StrCat(stages[s].in_flight)},
               {"recompute", ToText(rank.recompute)},
-              {"offload", offload.empty() ? "nothing" : offload.substr(1)},
+              {"offload", rank.offload.any() ? absl::StrJoin(WordsOf(rank.offload), " ") : "nothing"},
           };
         }
       }

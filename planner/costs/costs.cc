@@ -251,6 +251,16 @@ double Costs::RingBytes(Collective collective) const {
   return collective == Collective::kAllGather ? gathered : reduced;
 }
 
+HostState Costs::InHost(const OffloadKinds& offloads, double owned) const {
+  const auto elements = static_cast<int64_t>(owned + 0.5);
+  if (workload_.state == StateKeeping::kEngine) return HostStateOf(offloads, elements, gradient_bytes(), element_bytes());
+  HostState state;
+  if (offloads.parameters) state.parameter = elements * element_bytes();
+  if (offloads.gradients) state.gradient = elements * gradient_bytes();
+  if (offloads.optimizer) state.moment = elements * optimizer_bytes_per_element() / 2;
+  return state;
+}
+
 int64_t Costs::optimizer_bytes_per_element() const {
   if (workload_.state_bytes_per_parameter > 0) {
     return workload_.state_bytes_per_parameter - (casts_gathered() ? 0 : element_bytes()) - gradient_bytes();

@@ -13,6 +13,8 @@
 #include "absl/status/statusor.h"
 #include "common/model/operators.h"
 #include "common/model/parameters.h"
+#include "common/program/host_state.h"
+#include "common/program/offload_kinds.h"
 #include "planner/cluster/cluster.h"
 #include "planner/cluster/measured_collectives.h"
 #include "planner/costs/latency_book.h"
@@ -80,6 +82,8 @@ class Costs {
   double RingBytes(Collective collective) const;
   // A gathered array is cast from the master: where it is not resident, nobody keeps one in compute dtype.
   bool casts_gathered() const { return workload_.state == StateKeeping::kEngine && IsHalf(workload_.dtype); }
+  // What of elements that a rank owns waits in host memory. As the papers keep state, the master copy goes with the moments.
+  HostState InHost(const OffloadKinds& offloads, double owned) const;
   int64_t optimizer_bytes_per_element() const;  // 8 for float32, 12 for the half types, 16 for float64, unless the workload says
   int64_t StateBytesPerElement() const {
     return (casts_gathered() ? 0 : element_bytes()) + gradient_bytes() + optimizer_bytes_per_element();

@@ -132,7 +132,7 @@ class EngineActivations {
   EngineActivations(const Costs& costs, const RankDuty& duty, int64_t largest)
       : costs_(costs),
         duty_(duty),
-        slots_(duty.offload_activations && duty.layers > 0 ? kSlots * largest : 0),
+        slots_(duty.offload.activations && duty.layers > 0 ? kSlots * largest : 0),
         recompute_(duty.tp_share < 1 ? duty.recompute.Without(kSummed) : duty.recompute),
         by_unit_(TraitsOf(duty.schedule).by_ministage && SharesState(duty) && ZeroOf(duty) == 3),
         splits_(TraitsOf(duty.schedule).splits_backward),
@@ -332,7 +332,7 @@ At PeakOfForwards(const Costs& costs, const RankDuty& duty, const MicrobatchSize
 
 // A slot for each input that waits, as large as the largest.
 int64_t WaitingInHost(const Costs& costs, const RankDuty& duty, const MicrobatchSizes& microbatches) {
-  if (!duty.offload_activations) return 0;
+  if (!duty.offload.activations) return 0;
   const Flight flight = FlightOf(duty, microbatches.count());
   const int64_t all = duty.layers * std::min(microbatches.count(), flight.microbatches);
   const int64_t inputs = duty.ministages > 1 ? std::min(all, flight.chunks * duty.largest_ministage) : all;
@@ -351,7 +351,7 @@ int64_t WaitingOfHead(const Costs& costs, const RankDuty& duty) {
 }  // namespace
 
 bool IsEngines(const Costs& costs, const RankDuty& duty) {
-  const bool offloads = duty.offload_parameters || duty.offload_optimizer;
+  const bool offloads = duty.offload.parameters || duty.offload.optimizer;
   return costs.workload().state == StateKeeping::kEngine && !offloads;
 }
 

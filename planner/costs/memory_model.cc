@@ -66,12 +66,12 @@ void AddState(const Costs& costs, const RankDuty& duty, MemoryByPurpose* memory)
   const int64_t gradient_size = costs.gradient_bytes();
   const bool master_alone = costs.casts_gathered() && duty.zero_stage == 3 && shared;
   memory->parameters = master_alone ? 0 : size * (duty.zero_stage == 3 ? owned : whole);
-  if (duty.offload_parameters) {
+  if (duty.offload.parameters) {
     memory->host += size * owned;
     memory->parameters = Scaled(near_part, memory->parameters);
   }
   // A ministage's optimizer step right after its backward frees its gradients (Zorse section 3.1.2).
-  const bool interleaved = duty.offload_parameters && TraitsOf(duty.schedule).by_ministage && !duty.sums_across;
+  const bool interleaved = duty.offload.parameters && TraitsOf(duty.schedule).by_ministage && !duty.sums_across;
   memory->gradients = gradient_size * (duty.zero_stage >= 2 ? owned : whole);
   if (interleaved) memory->gradients = Scaled(near_part, memory->gradients);
   if (duty.replica_gradients) memory->gradients = Scaled(duty.replica_share, memory->gradients);
@@ -85,7 +85,7 @@ void AddState(const Costs& costs, const RankDuty& duty, MemoryByPurpose* memory)
   }
 
   memory->optimizer = Scaled(duty.replica_share, moments * owned);
-  if (duty.offload_optimizer) {
+  if (duty.offload.optimizer) {
     memory->host += memory->optimizer;
     // Streams through two buffers of the largest unit's part.
     const int64_t largest = std::max({costs.UnitElements(kLayer), EmbeddingElements(costs, duty), HeadElements(costs, duty)});
@@ -114,7 +114,7 @@ class Activations {
     layer_saved_ = Costs::SavedBytesOf(layer_of_sample, layer_samples);
     embedding_saved_ = duty.embedding ? costs.SavedBytes(duty.kind, kEmbedding, OpSet::None(), samples, duty.tp_share) : 0;
     again_ = costs.SavedBytes(duty.kind, kLayer, OpSet::None(), m, duty.tp_share) - Costs::SavedBytesOf(layer_of_sample, m);
-    if (!duty.offload_activations) return;
+    if (!duty.offload.activations) return;
     // The current microbatch's and the next one's stay.
     host_ = layer_boundaries_;
     const bool by_layer = TraitsOf(duty.schedule).by_ministage && duty.zero_stage == 3;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "common/program/offload_kinds.h"
 #include "planner/costs/costs.h"
 #include "planner/plan/op_set.h"
 #include "planner/plan/plan.h"
@@ -27,7 +28,7 @@ struct RankDuty {
   double replica_share = 1;        // of the optimizer state (gradients) over pipelines; 1 = not sharded
   bool replica_gradients = false;  // replica_share holds for the gradients too
   OpSet recompute;
-  bool offload_activations = false, offload_parameters = false, offload_optimizer = false;
+  OffloadKinds offload;
   bool sums_across = false;  // gradients wait for a sum over several pipelines: no ministage steps right after its backward
   int64_t group_size = 1;    // units that share the state; 1 = nothing to gather
   int64_t in_flight = 0;     // microbatches (of one ministage) kept at once; 0 = what the schedule's formula says

@@ -21,10 +21,10 @@ class ClassRates : public ProgramRates {
   }
 
  protected:
-  double Owned(size_t c, const RankView& rank, State of, int32_t unit, int32_t more) const override {
+  double Owned(size_t c, const RankView& rank, bool stepped, int32_t unit, int32_t more) const override {
     double elements = 0;
     if (unit >= 0) {
-      elements = of == State::kMoments ? Stepped(c, unit, more) : static_cast<double>(Elements(unit, more));
+      elements = stepped ? Stepped(c, unit, more) : static_cast<double>(Elements(unit, more));
     } else {
       for (const int32_t each : programs()[c].units) elements += Stepped(c, each, 0);
     }

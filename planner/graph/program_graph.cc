@@ -248,8 +248,10 @@ class Graph : public WalkListener {
 
   static TaskKind CopyOf(const OffloadActivation&) { return TaskKind::kOffload; }
   static TaskKind CopyOf(const PrefetchActivation&) { return TaskKind::kPrefetch; }
-  static TaskKind CopyOf(const OffloadState&) { return TaskKind::kOffload; }
-  static TaskKind CopyOf(const PrefetchState&) { return TaskKind::kPrefetch; }
+  static TaskKind CopyOf(const PrefetchParameters&) { return TaskKind::kPrefetch; }
+  static TaskKind CopyOf(const OffloadGradients&) { return TaskKind::kOffload; }
+  static TaskKind CopyOf(const PrefetchOptimizer&) { return TaskKind::kPrefetch; }
+  static TaskKind CopyOf(const OffloadOptimizer&) { return TaskKind::kOffload; }
   template <typename Op>
   void Copy(size_t r, int32_t i, const Op& op) {
     TaskTag tag{op.unit, -1};

@@ -74,7 +74,7 @@ InnerSums ProgramRates::SumsInside(std::span<const RankInstruction> members, con
 
 double ProgramRates::OptimizerSeconds(size_t program, const OptimizerStep& op) const {
   return MostOf(program, [&](const RankView& rank) {
-    return setting_.costs.OptimizerSeconds(rank.kind, Owned(program, rank, State::kMoments, op.first_unit, op.more_units));
+    return setting_.costs.OptimizerSeconds(rank.kind, Owned(program, rank, true, op.first_unit, op.more_units));
   });
 }
 
@@ -152,20 +152,30 @@ double ProgramRates::InputBytes(size_t program, const Op& op) const {
 }
 
 template <typename Op>
-double ProgramRates::StateBytes(size_t program, const Op& op) const {
-  const Costs& costs = setting_.costs;
-  const int64_t each = op.of == State::kParameters ? costs.element_bytes() : costs.optimizer_bytes_per_element();
-  return static_cast<double>(each) *
-         MostOf(program, [&](const RankView& rank) { return Owned(program, rank, op.of, op.unit, op.more_units); });
+double ProgramRates::StateBytes(size_t program, const Op& op, int64_t (HostState::*part)() const) const {
+  return MostOf(program, [&](const RankView& rank) {
+    const double owned = Owned(program, rank, true, op.unit, op.more_units);
+    return static_cast<double>((setting_.costs.InHost(programs_[program].offloads, owned).*part)());
+  });
 }
 
 int ProgramRates::Copy(size_t program, const OffloadActivation& op) { return Host(program, InputBytes(program, op), true); }
 int ProgramRates::Copy(size_t program, const PrefetchActivation& op) { return Host(program, InputBytes(program, op), false); }
-int ProgramRates::Copy(size_t program, const OffloadState& op) { return Host(program, StateBytes(program, op), true); }
 // Where pipelines share what they step, a stage still needs all of its parameters.
-int ProgramRates::Copy(size_t program, const PrefetchState& op) {
-  const bool parts = view_.pipelines_zero_stage > 0 && op.of == State::kParameters;
-  return Host(program, (parts ? static_cast<double>(view_.pipelines.size()) : 1) * StateBytes(program, op), false);
+int ProgramRates::Copy(size_t program, const PrefetchParameters& op) {
+  const double owned = MostOf(program, [&](const RankView& rank) { return Owned(program, rank, false, op.unit, op.more_units); });
+  const double parts = view_.pipelines_zero_stage > 0 ? static_cast<double>(view_.pipelines.size()) : 1;
+  return Host(program, parts * owned * static_cast<double>(setting_.costs.element_bytes()), false);
+}
+int ProgramRates::Copy(size_t program, const OffloadGradients& op) {
+  const double owned = MostOf(program, [&](const RankView& rank) { return Owned(program, rank, true, op.unit, op.more_units); });
+  return Host(program, owned * static_cast<double>(setting_.costs.gradient_bytes()), true);
+}
+int ProgramRates::Copy(size_t program, const PrefetchOptimizer& op) {
+  return Host(program, StateBytes(program, op, &HostState::StepNeeds), false);
+}
+int ProgramRates::Copy(size_t program, const OffloadOptimizer& op) {
+  return Host(program, StateBytes(program, op, &HostState::StepMakes), true);
 }
 
 int ProgramRates::Host(size_t program, double bytes, bool to_host) {

@@ -17,6 +17,7 @@
 #include "absl/container/inlined_vector.h"
 #include "common/model/model_slice.h"
 #include "common/program/ownership.h"
+#include "common/program/host_state.h"
 #include "common/program/program.h"
 #include "planner/graph/graph_writer.h"
 #include "planner/graph/pass_seconds.h"
@@ -91,8 +92,10 @@ class ProgramRates {
   // Of each of the program's ranks as much as of its fullest.
   int Copy(size_t program, const OffloadActivation& op);
   int Copy(size_t program, const PrefetchActivation& op);
-  int Copy(size_t program, const OffloadState& op);
-  int Copy(size_t program, const PrefetchState& op);
+  int Copy(size_t program, const PrefetchParameters& op);
+  int Copy(size_t program, const OffloadGradients& op);
+  int Copy(size_t program, const PrefetchOptimizer& op);
+  int Copy(size_t program, const OffloadOptimizer& op);
 
  protected:
   // All but the members and blocks outlive the rates. `members`: by program; `blocks`: what of the model its units are.
@@ -100,8 +103,8 @@ class ProgramRates {
                std::vector<Part> blocks, GraphWriter* writer);
 
   // Elements of one of the member's ranks: those that it steps of blocks `unit` to `unit + more` (-1: of all that the program
-  // has), or those that it keeps in between of the blocks' parameters.
-  virtual double Owned(size_t program, const RankView& rank, State of, int32_t unit, int32_t more) const = 0;
+  // has), or else those that it keeps in between of the blocks' parameters.
+  virtual double Owned(size_t program, const RankView& rank, bool stepped, int32_t unit, int32_t more) const = 0;
   // The operators of a layer that a pass runs again; none: those that the plan says of each rank.
   virtual std::optional<OpSet> Again(const ComputeSpan& what) const = 0;
 
@@ -128,8 +131,9 @@ class ProgramRates {
   int Host(size_t program, double bytes, bool to_host);
   template <typename Op>
   double InputBytes(size_t program, const Op& op) const;
+  // Of what waits of the units' state in host memory.
   template <typename Op>
-  double StateBytes(size_t program, const Op& op) const;
+  double StateBytes(size_t program, const Op& op, int64_t (HostState::*part)() const) const;
 
   const Setting& setting_;
   const PlanView& view_;

@@ -53,7 +53,7 @@ class RankRates : public ProgramRates {
   }
 
  protected:
-  double Owned(size_t r, const RankView&, State, int32_t unit, int32_t more) const override {
+  double Owned(size_t r, const RankView&, bool, int32_t unit, int32_t more) const override {
     if (unit < 0) return owned_[r];
     int64_t owned = 0;
     for (int32_t u = unit; u <= unit + more; ++u) owned += ownership_.NumOwned(u, static_cast<int32_t>(r));

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/count.h"
+#include "common/base/listed.h"
 #include "common/base/status_macros.h"
 #include "common/model/parameters.h"
 #include "planner/answers/given_plan.h"

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "common/base/listed.h"
 #include "common/base/status_macros.h"
 #include "common/program/engine_subset.h"
 #include "planner/answers/explain_plan.h"

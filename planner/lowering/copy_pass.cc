@@ -90,7 +90,7 @@ class CopyPass {
   template <typename Op>
   std::optional<OffloadActivation> InputsOf(const Op& op) const {
     const int32_t first = std::max(op.unit, 1), last = std::min(op.unit + op.more_units, traits_.head - 1);
-    if (!traits_.activations || first > last) return std::nullopt;
+    if (!traits_.offloads.activations || first > last) return std::nullopt;
     return OffloadActivation{first, op.microbatch, last - first, op.more_microbatches};
   }
   template <typename Use>
@@ -152,7 +152,7 @@ class CopyPass {
   // ---- parameters and moments ----
 
   void Visit(const Gather& op) {
-    if (traits_.parameters && !GoesOn(op)) Add(PrefetchState{op.unit, State::kParameters, op.more_units});
+    if (traits_.offloads.parameters && !GoesOn(op)) Add(PrefetchParameters{op.unit, op.buffer, op.more_units});
     Add(op);
   }
   // A unit's optimizer comes when the device has gone on with the backward of the unit before.
@@ -170,8 +170,8 @@ class CopyPass {
   }
   void Visit(const OptimizerStep& op) {
     if (traits_.steps_in_turn) return;
-    if (!traits_.moments && !traits_.parameters) return Add(op);
-    const size_t units = traits_.units.size(), pieces = std::min(units, traits_.moments ? kStreamPieces : 1);
+    if (!traits_.offloads.takes_state()) return Add(op);
+    const size_t units = traits_.units.size(), pieces = std::min(units, kStreamPieces);
     for (size_t i = 0; i < pieces; ++i) StepPiece(units * i / pieces, units * (i + 1) / pieces);
   }
   // Of the rank's units, run by run.
@@ -182,11 +182,14 @@ class CopyPass {
     }
   }
   void Step(int32_t unit, int32_t more) {
-    if (traits_.moments) Add(PrefetchState{unit, State::kMoments, more});
-    Add(OptimizerStep{unit, more});
-    if (traits_.moments) Add(OffloadState{unit, State::kMoments, more});
-    if (traits_.parameters) Add(OffloadState{unit, State::kParameters, more});
+    const int32_t slot = FirstStateSlot() + static_cast<int32_t>(steps_++ % kCopiesAhead);
+    Add(PrefetchOptimizer{unit, slot, more});
+    Add(OptimizerStep{unit, more, slot});
+    Add(OffloadOptimizer{unit, slot, more});
   }
+
+  // Behind those for inputs.
+  int32_t FirstStateSlot() const { return prefetches_ > 0 ? static_cast<int32_t>(std::min(prefetches_, kCopiesAhead)) : 0; }
 
   const CopyTraits& traits_;
   const std::vector<Operation> operations_;
@@ -196,7 +199,7 @@ class CopyPass {
   absl::flat_hash_set<Cell> leaves_;                      // inputs that wait in host memory
   absl::flat_hash_set<Cell> away_;                        // those that have left
   std::vector<std::optional<OffloadActivation>> inputs_;  // by backward: what comes back for it
-  size_t next_input_ = 0, backwards_ = 0, prefetches_ = 0;
+  size_t next_input_ = 0, backwards_ = 0, prefetches_ = 0, steps_ = 0;
   absl::flat_hash_map<int32_t, int> sums_of_;  // by unit: those to come
   std::vector<int32_t> summed_;                // not yet stepped
 };

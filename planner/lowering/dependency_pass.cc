@@ -79,7 +79,7 @@ class DependencyPass {
 
   void Visit(const Gather& op) {
     Needs(released_, op.buffer);
-    Needs(fetched_, {State::kParameters, op.unit});
+    Needs(fetched_, op.unit);
     gathered_[op.buffer] = at_;
   }
   void Visit(const Release& op) {
@@ -206,7 +206,7 @@ class DependencyPass {
   void Visit(const OptimizerStep& op) {
     if (scalars_ >= 0) Needs(scalars_);
     for (int32_t unit = op.first_unit; op.first_unit >= 0 && unit <= op.first_unit + op.more_units; ++unit) Needs(summed_, unit);
-    Needs(fetched_, {State::kMoments, op.first_unit});
+    Needs(in_slot_, op.slot);
     stepped_ = at_;
   }
   void NeedsComputed() {
@@ -234,11 +234,16 @@ class DependencyPass {
       prefetched_[boundary] = at_;
     });
   }
-  void Visit(const PrefetchState& op) {
-    if (op.of == State::kParameters) NeedsComputed();
-    fetched_[{op.of, op.unit}] = at_;
+  void Visit(const PrefetchParameters& op) {
+    Needs(released_, op.buffer);
+    fetched_[op.unit] = at_;
   }
-  void Visit(const OffloadState&) { Needs(stepped_); }
+  void Visit(const OffloadGradients& op) {
+    Needs(summed_, op.unit);
+    reduced_[op.grad] = at_;
+  }
+  void Visit(const PrefetchOptimizer& op) { in_slot_[op.slot] = at_; }
+  void Visit(const OffloadOptimizer&) { Needs(stepped_); }
 
   // No pass writes it yet.
   void Visit(const Broadcast&) {}
@@ -256,7 +261,8 @@ class DependencyPass {
   NewestByNumber gathered_, released_;  // by parameter buffer
   NewestByNumber written_, reduced_;    // by gradient buffer
   NewestByNumber summed_;               // by unit
-  Newest<std::pair<State, int32_t>> fetched_;
+  NewestByNumber fetched_;              // likewise: parameters
+  NewestByNumber in_slot_;              // by slot: an optimizer
   Newest<Boundary> offloaded_, prefetched_, halves_summed_;
   Newest<Border> received_;
 };

@@ -22,7 +22,7 @@ int64_t NumBlocks(const PlanView& view, const StageView& stage, int64_t layers) 
   const auto ministages = static_cast<int64_t>(stage.plan->ministages.size());
   const int zero_stage = stage.shared() ? ZeroAsRun(view, stage) : 0;
   if (by_ministage && zero_stage == 3) return layers;
-  if (by_ministage && stage.offload_parameters) return 1;
+  if (by_ministage && stage.offload.parameters) return 1;
   if (!by_ministage && (Streams(view, stage) || zero_stage >= 2)) return std::max<int64_t>(1, kBlocksOfEach / ministages);
   return meets ? std::max<int64_t>(1, kBlocks / ministages) : 1;
 }
@@ -55,13 +55,13 @@ ModelBlocks BlocksBetween(const Setting& setting, const std::vector<int64_t>& cu
 }  // namespace
 
 int ZeroAsRun(const PlanView& view, const StageView& stage) {
-  const bool whole = view.pipelines.size() > 1 && stage.offload_parameters;
+  const bool whole = view.pipelines.size() > 1 && stage.offload.parameters;
   return whole ? std::min(stage.plan->zero_stage, 1) : stage.plan->zero_stage;
 }
 
 bool ComesInTurn(const PlanView& view, const StageView& stage) {
   if (stage.shared() && ZeroAsRun(view, stage) == 3) return true;
-  return stage.offload_parameters && view.pipelines.size() == 1;
+  return stage.offload.parameters && view.pipelines.size() == 1;
 }
 
 ModelBlocks UnitsAsBlocks(const Setting& setting) {

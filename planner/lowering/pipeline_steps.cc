@@ -12,7 +12,7 @@ namespace {
 
 // Searches' programs, whose members are classes and whose units are blocks.
 void Coarsen(const PlanView& view, const StageView& stage, StageTraits* traits) {
-  traits->alone = !stage.shared() && view.pipelines.size() == 1 && !stage.offload_parameters;
+  traits->alone = !stage.shared() && view.pipelines.size() == 1 && !stage.offload.parameters;
   traits->joins = true;
   traits->streams = traits->gathers_in_turn && !traits->by_block && !traits->gathers_by_ministage;
 }
@@ -88,21 +88,45 @@ absl::StatusOr<PipelineSteps> StepsInOrder(const WrittenPass& pass, size_t p, co
 }
 
 // Each as large as the largest that comes into it.
-std::vector<int64_t> SlotsOf(const Costs& costs, const Program& program) {
-  std::vector<int64_t> slots;
-  for (const Instruction& instruction : program.instructions) {
-    const auto* comes = std::get_if<PrefetchActivation>(&instruction.op);
-    if (comes == nullptr) continue;
-    int64_t samples = 0;
-    for (int32_t m = comes->microbatch; m <= comes->microbatch + comes->more_microbatches; ++m) {
-      samples += program.microbatches[static_cast<size_t>(m)].samples;
+class SlotSizes {
+ public:
+  SlotSizes(const WrittenPass& pass, int32_t rank, const Program& program) : pass_(pass), rank_(rank), program_(program) {}
+
+  std::vector<int64_t> Run() {
+    for (const Instruction& instruction : program_.instructions) {
+      if (const auto* input = std::get_if<PrefetchActivation>(&instruction.op)) Needs(input->slot, BytesOf(*input));
+      if (const auto* state = std::get_if<PrefetchOptimizer>(&instruction.op)) Needs(state->slot, BytesOf(*state));
     }
-    const auto slot = static_cast<size_t>(comes->slot);
-    if (slots.size() <= slot) slots.resize(slot + 1, 0);
-    slots[slot] = std::max(slots[slot], (comes->more_units + 1) * costs.BoundaryBytes(static_cast<double>(samples)));
+    return std::move(slots_);
   }
-  return slots;
-}
+
+ private:
+  void Needs(int32_t index, int64_t bytes) {
+    const auto slot = static_cast<size_t>(index);
+    if (slots_.size() <= slot) slots_.resize(slot + 1, 1);
+    slots_[slot] = std::max(slots_[slot], bytes);
+  }
+  int64_t BytesOf(const PrefetchActivation& input) const {
+    int64_t samples = 0;
+    for (int32_t m = input.microbatch; m <= input.microbatch + input.more_microbatches; ++m) {
+      samples += program_.microbatches[static_cast<size_t>(m)].samples;
+    }
+    return (input.more_units + 1) * pass_.setting.costs.BoundaryBytes(static_cast<double>(samples));
+  }
+  int64_t BytesOf(const PrefetchOptimizer& state) const {
+    if (pass_.ownership == nullptr) return 0;
+    int64_t owned = 0;
+    for (int32_t unit = state.unit; unit <= state.unit + state.more_units; ++unit) {
+      owned += pass_.ownership->NumOwned(unit, rank_);
+    }
+    return pass_.setting.costs.InHost(program_.offloads, static_cast<double>(owned)).AreaBytes();
+  }
+
+  const WrittenPass& pass_;
+  const int32_t rank_;
+  const Program& program_;
+  std::vector<int64_t> slots_;
+};
 
 }  // namespace
 
@@ -119,14 +143,12 @@ absl::StatusOr<PipelineSteps> StepsOfPipeline(const WrittenPass& pass, size_t p,
 
 CopyTraits CopiesOf(const WrittenPass& pass, int first_rank, int num_ranks, std::vector<int32_t> units) {
   const StageView& stage = pass.view.stages[pass.view.ranks[first_rank].stage];
-  CopyTraits copies;
+  CopyTraits copies{.rank = first_rank};
   for (int r = first_rank; r < first_rank + num_ranks; ++r) {
-    const RankPlan& rank = *pass.view.ranks[r].plan;
-    copies.activations |= pass.training && rank.offload_activations;
-    copies.parameters |= rank.offload_parameters;
-    copies.moments |= pass.training && rank.offload_optimizer;
+    copies.offloads = copies.offloads.Or(pass.view.ranks[r].plan->offload);
   }
-  copies.steps_in_turn = TraitsOf(pass.view.schedule).by_ministage && stage.offload_parameters && pass.view.pipelines.size() == 1;
+  if (!pass.training) copies.offloads = copies.offloads.And({.parameters = true});
+  copies.steps_in_turn = TraitsOf(pass.view.schedule).by_ministage && stage.offload.parameters && pass.view.pipelines.size() == 1;
   copies.units = std::move(units);
   copies.head = pass.blocks.head();
   return copies;
@@ -144,9 +166,10 @@ Program ProgramOf(const WrittenPass& pass, const PipelineSteps& pipeline, const 
   program.parameter_buffers = slice.parameter_buffers;
   program.gradient_buffers = slice.gradient_buffers;
   RankOperations operations = OperationsOf(slice, member, rank);
-  if (copies.any()) operations.operations = WithCopies(std::move(operations.operations), copies);
+  program.offloads = copies.offloads;
+  if (copies.offloads.any()) operations.operations = WithCopies(std::move(operations.operations), copies);
   program.instructions = WithDependencies(std::move(operations));
-  if (copies.activations) program.slots = SlotsOf(pass.setting.costs, program);
+  program.slots = SlotSizes(pass, copies.rank, program).Run();
   return program;
 }
 

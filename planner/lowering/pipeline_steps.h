@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/program/ownership.h"
 #include "planner/lowering/model_blocks.h"
 #include "planner/lowering/pipeline_places.h"
 #include "planner/lowering/rank_passes.h"
@@ -27,6 +28,7 @@ struct WrittenPass {
   bool training = true;
   // Programs of searches: members are named by their actors, steps and microbatches stand together where they can.
   bool merged = false;
+  const Ownership* ownership = nullptr;  // of ranks' programs: who owns what of the units
 };
 
 struct PipelineSteps {

@@ -53,9 +53,10 @@ absl::StatusOr<std::vector<Program>> Write(const Setting& setting, const Resolve
                                            const std::vector<PipelineWalk>& walks, bool training,
                                            const std::vector<bool>& asked = {}) {
   const auto& [plan, view, slices] = resolved;
-  const PipelinePlaces places = PlacesOf(setting, view, slices, OwnershipOf(*plan, setting.workload.model));
+  const Ownership ownership = OwnershipOf(*plan, setting.workload.model);
+  const PipelinePlaces places = PlacesOf(setting, view, slices, ownership);
   const ModelBlocks units = UnitsAsBlocks(setting);
-  const WrittenPass pass{setting, view, places, units, training};
+  const WrittenPass pass{setting, view, places, units, training, false, &ownership};
   std::vector<Program> programs;
   int64_t samples = 0;
   for (size_t p = 0; p < view.pipelines.size(); ++p) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "common/model/op_set.h"
+#include "common/program/offload_kinds.h"
 #include "common/program/program.h"
 #include "planner/lowering/stage_steps.h"
 #include "planner/lowering/transfer_pass.h"
@@ -35,13 +36,11 @@ inline constexpr size_t kCopiesAhead = 2;
 
 // What of a rank, or of one of a class's ranks, waits in host memory while it is not needed.
 struct CopyTraits {
-  bool activations = false;    // the inputs of units, between forward and backward
-  bool parameters = false;     // what it owns of them
-  bool moments = false;        // the same, between the steps
+  OffloadKinds offloads;
   bool steps_in_turn = false;  // a unit is stepped once its sum is there, not at the step's end (Zorse section 3.1.2)
   std::vector<int32_t> units;  // of the rank
   int32_t head = 0;            // the model's last unit
-  bool any() const { return activations || parameters || moments; }
+  int32_t rank = 0;            // the first of the class's
 };
 
 // With copies to host memory and back: inputs one backward ahead of their use, into slots in turn, parameters before each gather,

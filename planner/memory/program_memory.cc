@@ -323,8 +323,10 @@ class Ledger {
   void Walk(const ZeroGrad&) {}
   void Walk(const ReduceScatter&) {}
   void Walk(const AllReduce&) {}
-  void Walk(const PrefetchState&) {}
-  void Walk(const OffloadState&) {}
+  void Walk(const PrefetchParameters&) {}
+  void Walk(const OffloadGradients&) {}
+  void Walk(const PrefetchOptimizer&) {}
+  void Walk(const OffloadOptimizer&) {}
   void Walk(const ReduceScalars&) {}
   void Walk(const OptimizerStep&) {}
 

@@ -53,7 +53,7 @@ void MixUnit(const UnitPlan& unit, LayoutMixer* mixer) {
     mixer->AddShare(rank.shard_ratio);
     mixer->AddShare(rank.tp_share);
     const int offloaded =
-        (rank.offload_activations ? 1 : 0) + (rank.offload_parameters ? 2 : 0) + (rank.offload_optimizer ? 4 : 0);
+        (rank.offload.activations ? 1 : 0) + (rank.offload.parameters ? 2 : 0) + (rank.offload.optimizer ? 4 : 0) + (rank.offload.gradients ? 16 : 0);
     mixer->AddCount(offloaded + (rank.recompute.all() ? 8 : 0));
     mixer->AddCount(rank.recompute.InProgram());
   }

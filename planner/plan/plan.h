@@ -15,6 +15,7 @@
 #include "common/base/dtype.h"
 #include "common/base/ids.h"
 #include "common/model/model.h"
+#include "common/program/offload_kinds.h"
 #include "common/program/ownership.h"
 #include "planner/plan/op_set.h"
 #include "planner/plan/schedule.h"
@@ -48,10 +49,7 @@ struct RankPlan {
   OpSet recompute;                   // in all of the rank's layers
   double shard_ratio = 0;            // of the stage's training state; with ZeRO 1 and 2 of its optimizer state; see ownership
   double tp_share = 1;               // of the unit's tensor-parallel work; a unit's shares add up to 1
-  bool offload_activations = false;  // boundaries wait in host memory
-  bool offload_parameters = false;   // ministages that do not compute wait in host memory
-  bool offload_optimizer = false;    // moments and master copy live in host memory
-  bool Offloads() const { return offload_activations || offload_parameters || offload_optimizer; }
+  OffloadKinds offload;              // what waits in host memory
   RankPrediction predicted;
 };
 

@@ -17,7 +17,7 @@ absl::Status Beyond(const Parts&... parts) {
 }
 
 absl::Status CheckRank(const PlanLimits& limits, const RankPlan& rank, size_t r) {
-  const OffloadKinds beyond = OffloadsOf(rank).Without(limits.offload);
+  const OffloadKinds beyond = rank.offload.Without(limits.offload);
   if (!beyond.any()) return absl::OkStatus();
   const std::string kinds = InWords(beyond);
   return Beyond("rank ", r, " (", rank.device.value(), "): it offloads ", kinds, ", ", limits.who, " plans that keep ", kinds,
@@ -25,10 +25,6 @@ absl::Status CheckRank(const PlanLimits& limits, const RankPlan& rank, size_t r)
 }
 
 }  // namespace
-
-OffloadKinds OffloadsOf(const RankPlan& rank) {
-  return {rank.offload_activations, rank.offload_parameters, rank.offload_optimizer};
-}
 
 bool IsLayeredAllTheSame(const Plan& plan) {
   if (plan.pipelines.size() != 1 || plan.pipelines[0].stages.size() != 1) return false;

@@ -3,14 +3,11 @@
 #pragma once
 
 #include "absl/status/status.h"
-#include "common/job/offload_kinds.h"
+#include "common/program/offload_kinds.h"
 
 namespace motley::planner {
 
 struct Plan;
-struct RankPlan;
-
-OffloadKinds OffloadsOf(const RankPlan& rank);
 
 struct PlanLimits {
   OffloadKinds offload = OffloadKinds::All();  // what may wait in host memory

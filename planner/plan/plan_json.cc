@@ -16,14 +16,6 @@ Json MemoryToJson(const MemoryByPurpose& m) {
           {"workspace", m.workspace},   {"context", m.context},       {"host", m.host}};
 }
 
-Json OffloadToJson(const RankPlan& rank) {
-  Json offload = Json::array();
-  if (rank.offload_activations) offload.push_back("activations");
-  if (rank.offload_parameters) offload.push_back("parameters");
-  if (rank.offload_optimizer) offload.push_back("optimizer");
-  return offload;
-}
-
 // With `ownership` the plan says elsewhere what the rank owns.
 Json RankToJson(const RankPlan& rank, bool ownership) {
   Json predicted = {{"busy_seconds", rank.predicted.busy_seconds}, {"peak_bytes", rank.predicted.peak_bytes}};
@@ -31,7 +23,7 @@ Json RankToJson(const RankPlan& rank, bool ownership) {
   Json json = {{"device", rank.device.value()}, {"device_model", rank.device_model}, {"recompute", ToText(rank.recompute)}};
   if (!ownership) json["shard_ratio"] = rank.shard_ratio;
   json["tp_share"] = rank.tp_share;
-  json["offload"] = OffloadToJson(rank);
+  json["offload"] = WordsOf(rank.offload);
   json["predicted"] = std::move(predicted);
   return json;
 }

@@ -1,5 +1,6 @@
 // Reads the plan's JSON form (docs/use/plan-language.md): strict about keys and types, lenient about what can be derived.
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/base/clean_text.h"
 #include "common/base/parse_json.h"
 #include "common/base/status_macros.h"
@@ -38,14 +39,8 @@ void ReadOffload(const JsonReader& reader, RankPlan* rank) {
   reader.ForEach([rank](const JsonReader& item) {
     std::string what;
     item.Read(&what);
-    if (what == "activations") {
-      rank->offload_activations = true;
-    } else if (what == "parameters") {
-      rank->offload_parameters = true;
-    } else if (what == "optimizer") {
-      rank->offload_optimizer = true;
-    } else {
-      item.Fail(absl::StrCat(Quoted(what), " is not known; use activations, parameters or optimizer"));
+    if (!AddWord(what, &rank->offload)) {
+      item.Fail(absl::StrCat(Quoted(what), " is not known; use ", absl::StrJoin(WordsOf(OffloadKinds::All()), ", ")));
     }
   });
 }

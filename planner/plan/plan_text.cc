@@ -5,6 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
@@ -18,17 +19,6 @@ namespace {
 // Of the first line, by which a plan's text is known.
 constexpr absl::string_view kFirstWord = "plan ", kBatch = " batch ", kSeqLen = " seq ";
 
-std::string OffloadText(const RankPlan& rank) {
-  std::string text;
-  const auto add = [&text](bool there, const char* what) {
-    if (there) absl::StrAppend(&text, text.empty() ? "" : ",", what);
-  };
-  add(rank.offload_activations, "activations");
-  add(rank.offload_parameters, "parameters");
-  add(rank.offload_optimizer, "optimizer");
-  return text;
-}
-
 // Ranks that are written as one line: those at [rank, rank + devices).
 struct Line {
   size_t rank = 0;
@@ -41,7 +31,7 @@ std::string Attributes(const RankPlan& rank) {
   if (rank.tp_share != 1) absl::StrAppend(&text, "tp ", ShareText(rank.tp_share), "  ");
   absl::StrAppend(&text, "shard ", ShareText(rank.shard_ratio), "  ", absl::StrFormat("recompute %-4s", ToText(rank.recompute)),
                   "  ");
-  if (const std::string offload = OffloadText(rank); !offload.empty()) absl::StrAppend(&text, "offload ", offload, "  ");
+  if (rank.offload.any()) absl::StrAppend(&text, "offload ", absl::StrJoin(WordsOf(rank.offload), ","), "  ");
   const int64_t context = rank.predicted.memory.context;
   return absl::StrCat(text, "busy ", SecondsText(rank.predicted.busy_seconds), "  peak ", BytesText(rank.predicted.peak_bytes),
                       context > 0 ? absl::StrCat("  context ", BytesText(context)) : "");

@@ -147,7 +147,7 @@ class Walker {
   void LockSteps(size_t s, bool training, Stage* stage) const {
     const StagePlan& plan = plan_.stages[s];
     const auto is_fetched = [](const UnitPlan& unit) {
-      return std::any_of(unit.ranks.begin(), unit.ranks.end(), [](const RankPlan& rank) { return rank.offload_parameters; });
+      return std::any_of(unit.ranks.begin(), unit.ranks.end(), [](const RankPlan& rank) { return rank.offload.parameters; });
     };
     const bool in_turn = plan.zero_stage == 3 || std::any_of(plan.units.begin(), plan.units.end(), is_fetched);
     const bool shared = plan.units.size() > 1, gathers = shared && in_turn;

@@ -86,8 +86,8 @@ class StageEstimator {
     for (int r = stage_.first_rank; r < stage_.first_rank + stage_.num_ranks; ++r) {
       const RankView& rank = view_.ranks[r];
       const double part = kProbeBytes * OwnedPart(view_, rank);
-      if (rank.plan->offload_parameters && part > 0) fetches.push_back(setting_.links.ToHost(rank.device, part));
-      if (rank.plan->offload_activations) activations.push_back(setting_.links.ToHost(rank.device, kProbeBytes));
+      if (rank.plan->offload.parameters && part > 0) fetches.push_back(setting_.links.ToHost(rank.device, part));
+      if (rank.plan->offload.activations) activations.push_back(setting_.links.ToHost(rank.device, kProbeBytes));
     }
     if (!fetches.empty()) fetch_ = LineOf(setting_.links, Links::Together(fetches), kProbeBytes);
     if (!activations.empty()) copy_ = LineOf(setting_.links, Links::Together(activations), kProbeBytes);
@@ -120,13 +120,13 @@ class StageEstimator {
       const double bytes = MovedBytes(chunk.part);
       estimate_.gather_seconds.push_back(gather.At(bytes));
       estimate_.reduce_seconds.push_back(reduce.At(to_reduce * bytes));
-      estimate_.fetch_seconds.push_back(stage_.offload_parameters ? fetch_.At(PartBytes(setting_, stage_, chunk.part)) : 0);
+      estimate_.fetch_seconds.push_back(stage_.offload.parameters ? fetch_.At(PartBytes(setting_, stage_, chunk.part)) : 0);
     }
     const double bytes = PartBytes(setting_, stage_, Whole());
     estimate_.reduce_all = reduce.At(to_reduce * MovedBytes(Whole()));
     // Offloaded parameters go back to the host. Layered, ministages of a pipeline alone step one by one.
     estimate_.optimizer += fetch_.At(bytes);
-    if (estimate_.work.residency != Residency::kInTurn || !stage_.offload_parameters) return;
+    if (estimate_.work.residency != Residency::kInTurn || !stage_.offload.parameters) return;
     estimate_.last_step = std::exchange(estimate_.optimizer, 0) / static_cast<double>(estimate_.work.chunks.size());
   }
 
@@ -149,7 +149,7 @@ class StageEstimator {
       estimate_.blocks = estimate_.last_blocks = stage_.layers;
     } else if (!by_ministage && stage_.shared() && zero() >= 2) {
       estimate_.blocks = estimate_.last_blocks = std::max<int64_t>(1, 4 / ministages);
-    } else if (stage_.shared() || across || stage_.offload_parameters) {
+    } else if (stage_.shared() || across || stage_.offload.parameters) {
       estimate_.last_blocks = std::max<int64_t>(1, static_cast<int64_t>(kReductionPieces) / ministages);
     }
   }
@@ -172,11 +172,11 @@ class StageEstimator {
       const RankView& of_unit = view_.ranks[r];
       step = std::max(step, setting_.costs.OptimizerSeconds(of_unit.kind, OwnedPart(view_, of_unit) * elements));
     }
-    if (rank.plan->offload_optimizer || stage_.offload_parameters) {
+    if (rank.plan->offload.optimizer || stage_.offload.parameters) {
       const TransferLine host = LineOf(setting_.links, setting_.links.ToHost(rank.device, kProbeBytes), kProbeBytes);
       const double moments =
           OwnedPart(view_, rank) * elements * static_cast<double>(setting_.costs.optimizer_bytes_per_element());
-      if (rank.plan->offload_optimizer) step = std::max(step, 2 * host.At(moments));
+      if (rank.plan->offload.optimizer) step = std::max(step, 2 * host.At(moments));
     }
     estimate_.optimizer = std::max(estimate_.optimizer, step);
   }
@@ -242,7 +242,7 @@ class StageEstimator {
     const size_t a = IndexOf(actor);
     PassesSeconds passes = {Hidden(Microbatch(a, part, false, m), forward, estimate_.hidden),
                             Hidden(Microbatch(a, part, true, m), backward, estimate_.hidden), table_.Of(a, m).Recompute(part)};
-    if (!view_.ranks[actor.actor->first_rank].plan->offload_activations) return passes;
+    if (!view_.ranks[actor.actor->first_rank].plan->offload.activations) return passes;
     passes.copy = copy_.At(static_cast<double>(setting_.costs.BoundaryBytes(static_cast<double>(part.layers * m))));
     if (TraitsOf(view_.schedule).alternates) passes.backward = std::max(passes.backward, 2 * passes.copy - passes.forward);
     return passes;

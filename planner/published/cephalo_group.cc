@@ -8,7 +8,7 @@
 namespace motley::planner {
 
 GroupQuestion PublishedCephalo(const Setting& setting, GroupQuestion question) {
-  question.offload_activations = setting.MayOffload().activations;
+  question.offload.activations = setting.MayOffload().activations;
   question.allow_keep = setting.request.recompute == RecomputePolicy::kNone;
   return question;
 }

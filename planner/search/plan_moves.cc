@@ -230,9 +230,9 @@ class PlanMovesGenerator {
 
   void Offload() {
     const OffloadKinds may = setting_.MayOffload();
-    for (const auto& [flag, what, allowed] : {std::tuple{&RankPlan::offload_activations, "activations", may.activations},
-                                              std::tuple{&RankPlan::offload_parameters, "parameters", may.parameters},
-                                              std::tuple{&RankPlan::offload_optimizer, "optimizer", may.optimizer}}) {
+    for (const auto& [flag, what, allowed] : {std::tuple{&OffloadKinds::activations, "activations", may.activations},
+                                              std::tuple{&OffloadKinds::parameters, "parameters", may.parameters},
+                                              std::tuple{&OffloadKinds::optimizer, "optimizer", may.optimizer}}) {
       if (!allowed) continue;
       for (const bool on : {false, true}) {
         Plan plan = plan_;
@@ -241,8 +241,8 @@ class PlanMovesGenerator {
           for (StagePlan& stage : pipeline.stages) {
             for (UnitPlan& unit : stage.units) {
               for (RankPlan& rank : unit.ranks) {
-                changed |= rank.*flag != on;
-                rank.*flag = on;
+                changed |= rank.offload.*flag != on;
+                rank.offload.*flag = on;
               }
             }
           }

@@ -206,7 +206,7 @@ class RegroupingGenerator {
     for (int zero = 0; zero <= 2 && !setting_.request.zero_stage; ++zero) {
       if (zero != choice_.zero_stage) Add().zero_stage = zero;
     }
-    if (setting_.MayOffload().optimizer) Add().offload_optimizer = !choice_.offload_optimizer;
+    if (setting_.MayOffload().optimizer) Add().offload.optimizer = !choice_.offload.optimizer;
   }
 
   const Setting& setting_;

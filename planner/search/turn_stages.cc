@@ -234,7 +234,7 @@ class StageCost {
     duty.share = 1 / num_ranks_;
     duty.tp_share = 1.0 / crew.ranks;
     duty.group_size = num_units_;
-    duty.offload_optimizer = choice_.offload_optimizer;
+    duty.offload.optimizer = choice_.offload.optimizer;
     duty.in_flight = InFlight() + WeightsPutOff(choice_.schedule, duty.stage);
     duty.from_previous = from_previous_;
     duty.from_next = from_next_;
@@ -328,7 +328,7 @@ StagePlan ToStagePlan(const Setting& setting, const TurnChoice& choice, const St
         rank.recompute = cost.Recompute(crew, answer.recompute[c]);
         rank.shard_ratio = answer.shares[c];
         rank.tp_share = 1.0 / crew.ranks;
-        rank.offload_optimizer = choice.offload_optimizer;
+        rank.offload.optimizer = choice.offload.optimizer;
         unit.ranks.push_back(std::move(rank));
       }
       stage.units.push_back(std::move(unit));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/program/offload_kinds.h"
 #include "planner/plan/plan.h"
 #include "planner/setting/setting.h"
 
@@ -19,7 +20,7 @@ struct TurnChoice {
   // No other stage waits for a single one's gradients: its backward is never split, whatever two halves were measured to take.
   ScheduleFamily schedule = ScheduleFamily::k1F1B;
   int zero_stage = 1;              // inside the groups
-  bool offload_optimizer = false;  // to host memory, everywhere
+  OffloadKinds offload;            // optimizer, everywhere
 };
 
 // By stage: what the choice's factor comes to, and all that it decides.

@@ -47,7 +47,7 @@ absl::Status CheckRecompute(const Setting& setting, const Plan& plan) {
 absl::Status CheckOffload(const Setting& setting, const Plan& plan) {
   absl::Status status;
   ForEachRank(plan, [&](const RankPlan& rank) {
-    const OffloadKinds beyond = OffloadsOf(rank).Without(setting.request.offload);
+    const OffloadKinds beyond = rank.offload.Without(setting.request.offload);
     if (!beyond.any() || !status.ok()) return;
     status =
         absl::FailedPreconditionError(absl::StrCat("strategy ", plan.strategy, " offloads ", InWords(beyond), " on ",

@@ -31,7 +31,7 @@ absl::Status CheckQuestion(const Setting& setting, const GroupQuestion& question
                                                      question.devices.size(), " devices ", question.least_batch,
                                                      " samples; use a larger global batch or fewer devices"));
   }
-  if (!question.offload_activations && !question.offload_parameters) return absl::OkStatus();
+  if (!question.offload.activations && !question.offload.parameters) return absl::OkStatus();
   for (const int device : question.devices) {
     const ClusterNode& node = setting.cluster.nodes[setting.cluster.devices[device].node];
     if (node.host_memory_bytes > 0 && node.host_link_bytes_per_second > 0) continue;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/program/offload_kinds.h"
 #include "planner/plan/op_set.h"
 #include "planner/plan/plan.h"
 #include "planner/setting/setting.h"
@@ -28,7 +29,7 @@ struct GroupQuestion {
   bool powers_of_two = false;      // microbatch sizes
   int64_t largest_microbatch = 0;  // 0 = no limit
   bool allow_keep = true, allow_recompute = true;
-  bool offload_activations = false, offload_parameters = false;
+  OffloadKinds offload;  // activations, parameters
   double tolerance = 1e-4;  // of the answer's seconds (SplitProblem::tolerance)
 };
 

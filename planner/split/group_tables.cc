@@ -63,8 +63,8 @@ RankDuty DutyOf(const Setting& setting, const GroupQuestion& question, int devic
   duty.zero_stage = question.zero_stage;
   duty.share = share;
   duty.recompute = recompute ? OpSet::All() : OpSet::None();
-  duty.offload_activations = question.offload_activations;
-  duty.offload_parameters = question.offload_parameters;
+  duty.offload.activations = question.offload.activations;
+  duty.offload.parameters = question.offload.parameters;
   duty.group_size = static_cast<int64_t>(question.devices.size());
   return duty;
 }
@@ -82,7 +82,7 @@ GroupTables::GroupTables(const Setting& setting, const GroupQuestion& question) 
 void GroupTables::AddLevels() {
   const bool layered = TraitsOf(question_.schedule).by_ministage;
   double host_seconds = 0;
-  if (question_.offload_parameters) {
+  if (question_.offload.parameters) {
     for (const int device : question_.devices) {
       const double bytes = static_cast<double>(ElementsOf(setting_, question_) * setting_.costs.element_bytes());
       const double rate = HostRate(setting_, device) * static_cast<double>(question_.devices.size());
@@ -156,7 +156,7 @@ void GroupTables::AddKinds() {
   std::map<std::array<int64_t, 3>, size_t> known;
   for (size_t i = 0; i < question_.devices.size(); ++i) {
     const int device = question_.devices[i];
-    const double host_rate = question_.offload_activations ? HostRate(setting_, device) : 0;
+    const double host_rate = question_.offload.activations ? HostRate(setting_, device) : 0;
     const int64_t usable = setting_.UsableBytes(device);
     const auto [at, added] = known.insert({{setting_.KindOf(device), usable, static_cast<int64_t>(host_rate)}, members_.size()});
     if (!added) {
@@ -167,7 +167,7 @@ void GroupTables::AddKinds() {
     members_.push_back({i});
     KindSource source;
     source.device = device;
-    if (question_.offload_activations) {
+    if (question_.offload.activations) {
       const double bytes = static_cast<double>(setting_.costs.BoundaryBytes(1)) * static_cast<double>(question_.layers);
       source.host_seconds_per_sample = host_rate > 0 ? bytes / host_rate : std::numeric_limits<double>::infinity();
     }

@@ -36,14 +36,14 @@ GroupQuestion Question(const Setting& setting, std::vector<int> devices, bool of
   question.embedding = question.head = true;
   question.zero_stage = setting.request.zero_stage.value_or(3);
   question.ministages = question.zero_stage == 3 ? 1 : question.layers;
-  question.offload_activations = offload;
+  question.offload.activations = offload;
   return question;
 }
 
 Plan ToPlan(const Setting& setting, const GroupQuestion& question, const GroupAnswer& answer, const std::string& because) {
   StagePlan stage = ToStage(setting, answer, question.zero_stage);
   for (UnitPlan& unit : stage.units) {
-    for (RankPlan& rank : unit.ranks) rank.offload_activations = question.offload_activations && unit.batch() > 0;
+    for (RankPlan& rank : unit.ranks) rank.offload.activations = question.offload.activations && unit.batch() > 0;
   }
   return OneStagePlan(setting, "cephalo", ScheduleFamily::kLayered, question.layers / question.ministages, std::move(stage),
                       because);

@@ -100,7 +100,7 @@ std::string LackText(const Setting& setting, const Plan& plan, int64_t most, con
   return absl::StrCat(fullest.value(), " (", setting.cluster.kinds[kind].name, ")",
                       lacking > 1 ? absl::StrCat(", the fullest of ", lacking, " that lack memory,") : "", " lacks ",
                       BytesText(most), " of ", BytesText(usable + most), " with the state shared by all",
-                      plan.pipelines[0].stages[0].units[0].ranks[0].offload_optimizer ? " and in the hosts' memory" : "",
+                      plan.pipelines[0].stages[0].units[0].ranks[0].offload.optimizer ? " and in the hosts' memory" : "",
                       ", one sample at a time", Recomputed(setting).all() ? ", everything recomputed" : "");
 }
 
@@ -185,7 +185,7 @@ RankDuty FrugalDuty(const Setting& setting, int device, double share, const Frug
   duty.recompute = Recomputed(setting);
   duty.group_size = way.ranks;
   duty.rounds = way.rounds;
-  duty.offload_optimizer = way.offload;
+  duty.offload.optimizer = way.offload;
   return duty;
 }
 
@@ -204,7 +204,7 @@ Plan FrugalPlan(const Setting& setting, bool offload) {
     rank.device_model = setting.cluster.kinds[setting.KindOf(member.device)].name;
     rank.recompute = Recomputed(setting);
     rank.shard_ratio = member.share;
-    rank.offload_optimizer = offload;
+    rank.offload.optimizer = offload;
     int64_t batch = 0;
     if (member.computes) {
       batch = (left + computing - 1) / computing;

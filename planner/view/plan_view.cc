@@ -68,8 +68,7 @@ constexpr int64_t kMostPieces = 8;
 
 bool RanksAlike(const Cluster& cluster, const RankView& a, const RankView& b) {
   return a.kind == b.kind && a.recompute == b.recompute && a.plan->tp_share == b.plan->tp_share &&
-         std::abs(a.share - b.share) <= kShareTolerance && a.plan->offload_activations == b.plan->offload_activations &&
-         a.plan->offload_parameters == b.plan->offload_parameters && a.plan->offload_optimizer == b.plan->offload_optimizer &&
+         std::abs(a.share - b.share) <= kShareTolerance && a.plan->offload == b.plan->offload &&
          LinksOf(cluster, a.device) == LinksOf(cluster, b.device);
 }
 
@@ -170,9 +169,7 @@ class Viewer {
       view.share = rank.shard_ratio;
       view.plan = &rank;
       view.recompute = rank.recompute;
-      stage->offload_parameters |= rank.offload_parameters;
-      stage->offload_optimizer |= rank.offload_optimizer;
-      stage->offload_activations |= rank.offload_activations;
+      stage->offload = stage->offload.Or(rank.offload);
       view_.ranks.push_back(view);
     }
     return absl::OkStatus();
@@ -357,9 +354,7 @@ RankDuty DutyOf(const PlanView& view, const RankView& rank) {
   if (view.pipelines_zero_stage > 0) duty.replica_share = 1.0 / static_cast<double>(view.pipelines.size());
   duty.replica_gradients = view.pipelines_zero_stage >= 2;
   duty.recompute = rank.recompute;
-  duty.offload_activations = rank.plan->offload_activations;
-  duty.offload_parameters = rank.plan->offload_parameters;
-  duty.offload_optimizer = rank.plan->offload_optimizer;
+  duty.offload = rank.plan->offload;
   duty.sums_across = view.pipelines.size() > 1;
   duty.group_size = stage.num_units;
   for (const int a : stage.actors) duty.rounds = std::max(duty.rounds, view.actors[a].count());

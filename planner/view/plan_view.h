@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/program/offload_kinds.h"
 #include "planner/costs/memory_model.h"
 #include "planner/plan/op_set.h"
 #include "planner/plan/plan.h"
@@ -46,7 +47,7 @@ struct StageView {
   std::vector<int> actors;  // into PlanView::actors
   // The largest microbatch of the stages that hand over to this one; 0 = there are none.
   int64_t from_previous = 0, from_next = 0;
-  bool offload_parameters = false, offload_optimizer = false, offload_activations = false;  // of any rank
+  OffloadKinds offload;  // of any rank
   // Units that share state: nothing is gathered or reduced for one.
   bool shared() const { return num_units > 1; }
 };

@@ -39,7 +39,7 @@ inline BenchJob OffloadJob(const std::string& text, const OffloadCase& c, int64_
 
 inline Planned OffloadPlan(const BenchJob& job, const OffloadCase& c, bool offload) {
   planner::Plan plan = PlanOf(job, planner::ScheduleFamily::kLayered, c.stages, planner::OpSet::All());
-  planner::ForEachRank(plan, [&](planner::RankPlan& rank) { rank.offload_activations = offload; });
+  planner::ForEachRank(plan, [&](planner::RankPlan& rank) { rank.offload.activations = offload; });
   return PlannedAs(job, plan);
 }
 

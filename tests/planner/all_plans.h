@@ -238,13 +238,13 @@ inline void AllPlans::Offload(const Next& next) {
   const std::vector<RankPlan*> ranks = Ranks(/*computing=*/false);
   for (int flags = 0; flags < (known ? 8 : 1); ++flags) {
     for (RankPlan* rank : ranks) {
-      rank->offload_activations = (flags & 1) != 0;
-      rank->offload_parameters = (flags & 2) != 0;
-      rank->offload_optimizer = (flags & 4) != 0;
+      rank->offload.activations = (flags & 1) != 0;
+      rank->offload.parameters = (flags & 2) != 0;
+      rank->offload.optimizer = (flags & 4) != 0;
     }
     next();
   }
-  for (RankPlan* rank : ranks) rank->offload_activations = rank->offload_parameters = rank->offload_optimizer = false;
+  for (RankPlan* rank : ranks) rank->offload.activations = rank->offload.parameters = rank->offload.optimizer = false;
 }
 
 // How the stage's state may be sharded. One unit alone has nobody to share with.

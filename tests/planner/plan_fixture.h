@@ -48,10 +48,10 @@ inline Plan FullPlan() {
   first.units = {{{MakeRank("a/gpu0", "A100-40GB", 0.75, 0.75),
                    MakeRank("a/gpu1", "T4", 0.25, 0.25, OpSet().With(Op::kNorm1).With(Op::kActivation))},
                   {4, 4}}};
-  first.units[0].ranks[1].offload_activations = true;
+  first.units[0].ranks[1].offload.activations = true;
   second.ministages = {{1, 1}, {3, 3}};
   second.units = {{{MakeRank("b/gpu0", "RTX 2080 Ti", 1.0 / 3)}, {2, 3}}, {{MakeRank("b/gpu1", "RTX 2080 Ti", 2.0 / 3)}, {3}}};
-  second.units[0].ranks[0].offload_parameters = second.units[0].ranks[0].offload_optimizer = true;
+  second.units[0].ranks[0].offload.parameters = second.units[0].ranks[0].offload.optimizer = true;
   whole.ministages = {{0, 3}};
   whole.zero_stage = 1;
   whole.units = {{{MakeRank("c/gpu0", "P40", 0.25, 1, OpSet::All())}, {3, 1}}, {{MakeRank("c/gpu1", "P40", 0.75)}, {}}};

@@ -50,7 +50,7 @@ class Executor::Pass : public ProgramWork {
   template <typename Op, typename... Refused>
   static constexpr bool kIsOneOf = (std::is_same_v<Op, Refused> || ...);
   template <typename Op>
-  static constexpr bool kIsRefused = kIsOneOf<Op, Broadcast, AllReduce, PrefetchState, OffloadState>;
+  static constexpr bool kIsRefused = kIsOneOf<Op, Broadcast, AllReduce, PrefetchParameters, OffloadGradients, PrefetchOptimizer, OffloadOptimizer>;
   template <typename Op>
     requires kIsRefused<Op>
   absl::Status Do(const Op&) {

@@ -92,8 +92,8 @@ class StageBalancer {
     question.stage = static_cast<int>(stage);
     question.num_stages = static_cast<int>(choice_.groups.size());
     question.zero_stage = choice_.zero_stage;
-    question.offload_activations = choice_.offload.activations;
-    question.offload_parameters = choice_.offload.parameters;
+    question.offload.activations = choice_.offload.activations;
+    question.offload.parameters = choice_.offload.parameters;
     return question;
   }
 
@@ -155,8 +155,8 @@ class StageBalancer {
       StagePlan stage = ToStage(setting_, *answer, choice_.zero_stage);
       for (UnitPlan& unit : stage.units) {
         for (RankPlan& rank : unit.ranks) {
-          rank.offload_activations = choice_.offload.activations;
-          rank.offload_parameters = choice_.offload.parameters;
+          rank.offload.activations = choice_.offload.activations;
+          rank.offload.parameters = choice_.offload.parameters;
         }
       }
       plan.pipelines[0].stages.push_back(std::move(stage));

@@ -51,7 +51,7 @@ class Tried {
   bool IsNew(const TurnChoice& choice) {
     return seen_
         .emplace(choice.groups, choice.tp, choice.rounds, InFlightOf(choice), choice.schedule, choice.zero_stage,
-                 choice.offload_optimizer)
+                 choice.offload.optimizer)
         .second;
   }
 
@@ -149,7 +149,7 @@ class TurnSearch {
         choice.rounds = rounds;
         auto found = Try(choice, *pieces[i].from);
         if (!found && may_offload_) {
-          choice.offload_optimizer = true;
+          choice.offload.optimizer = true;
           found = Try(choice, *pieces[i].from);
         }
         if (found && (!pieces[i].best || *found < *pieces[i].best)) pieces[i].best = std::move(found);
@@ -275,7 +275,7 @@ class TurnSearch {
       consider(choice);
     }
     choice = best.choice;
-    choice.offload_optimizer = !choice.offload_optimizer;
+    choice.offload.optimizer = !choice.offload.optimizer;
     if (may_offload_) consider(choice);
     return best;
   }

@@ -87,8 +87,8 @@ RankDuty ZorseModel::Duty(const ZorseChoice& choice, size_t stage, int kind, dou
   duty.zero_stage = 2;
   duty.share = share;
   duty.recompute = choice.loads[stage]->recompute ? OpSet::All() : OpSet::None();
-  duty.offload_parameters = host && choice.offload.parameters;
-  duty.offload_activations = host && choice.offload.activations;
+  duty.offload.parameters = host && choice.offload.parameters;
+  duty.offload.activations = host && choice.offload.activations;
   duty.group_size = static_cast<int64_t>(choice.groups[stage]->devices.size());
   return duty;
 }

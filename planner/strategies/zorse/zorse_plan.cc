@@ -29,8 +29,8 @@ Plan ToPlan(const Setting& setting, const ZorseModel& model, const ZorseChoice& 
       rank.device_model = setting.cluster.kinds[device.kind].name;
       rank.recompute = choice.loads[s]->recompute ? OpSet::All() : OpSet::None();
       rank.shard_ratio = shares[i];
-      rank.offload_parameters = group.host_known && choice.offload.parameters;
-      rank.offload_activations = group.host_known && choice.offload.activations;
+      rank.offload.parameters = group.host_known && choice.offload.parameters;
+      rank.offload.activations = group.host_known && choice.offload.activations;
       UnitPlan unit;
       unit.ranks.push_back(std::move(rank));
       unit.microbatches.assign(static_cast<size_t>(member.count), member.size);
@@ -60,15 +60,15 @@ absl::StatusOr<Plan> WithSplitGroups(const Setting& setting, const ZorseModel& m
     question.largest_microbatch = choice.microbatch;
     question.allow_keep = recompute != RecomputePolicy::kFull;
     question.allow_recompute = recompute != RecomputePolicy::kNone;
-    question.offload_parameters = group.host_known && choice.offload.parameters;
-    question.offload_activations = group.host_known && choice.offload.activations;
+    question.offload.parameters = group.host_known && choice.offload.parameters;
+    question.offload.activations = group.host_known && choice.offload.activations;
     MOTLEY_ASSIGN_OR_RETURN(const GroupAnswer answer, SplitGroup(setting, question));
     StagePlan stage = ToStage(setting, answer, 2);
     stage.ministages = plan.pipelines[0].stages[s].ministages;
     for (UnitPlan& unit : stage.units) {
       for (RankPlan& rank : unit.ranks) {
-        rank.offload_parameters = question.offload_parameters;
-        rank.offload_activations = question.offload_activations;
+        rank.offload.parameters = question.offload.parameters;
+        rank.offload.activations = question.offload.activations;
       }
     }
     plan.pipelines[0].stages[s] = std::move(stage);

@@ -10,11 +10,12 @@ namespace {
 
 // Ranks 0 and 1 share out both units; rank 2 is another pipeline, which has what rank 0 keeps.
 constexpr char kSharded[] =
-    "program 4 training rank 0 of 3 units 2 microbatches 1@0\n"
+    "program 5 training rank 0 of 3 units 2 microbatches 1@0\n"
     "holds 0,1\n"
     "groups 0,1 0,2\n"
     "parameters 50/0/0,30/1/0,100,60\n"
     "gradients 50/0/0,30/1/0,100,60\n"
+    "offloads -\n"
     "slots -\n"
     "0 gather block=0 elements=50@0 buffer=0 group=1\n"
     "1 gather block=0 buffer=2 group=0\n"
@@ -43,11 +44,12 @@ TEST(ShardTest, AProgramWithShardsIsValidAndComesBackFromItsText) {
 // Of the embedding the rank keeps nothing, so no other pipeline comes to it. Its stage gathers and sums it all the same.
 TEST(ShardTest, ARankMayKeepNothing) {
   const auto program = ParseProgram(
-      "program 4 training rank 0 of 3 units 2 microbatches 1@0\n"
+      "program 5 training rank 0 of 3 units 2 microbatches 1@0\n"
       "holds 0,1\n"
       "groups 0,1 0,2\n"
       "parameters 0/0/0,30/1/0,100,60\n"
       "gradients 0/0/0,30/1/0,100,60\n"
+      "offloads -\n"
       "slots -\n"
       "0 gather block=0 buffer=2 group=0\n"
       "1 gather block=1 elements=30@0 buffer=1 group=1\n"

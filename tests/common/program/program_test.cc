@@ -26,8 +26,10 @@ TEST(ProgramTest, OnlyWhatNeedsOtherRanksOrTheHostRunsOutsideTheComputeLane) {
       {"broadcast_activation", Lane::kCollective},
       {"offload_activation", Lane::kCopy},
       {"prefetch_activation", Lane::kCopy},
-      {"prefetch_state", Lane::kCopy},
-      {"offload_state", Lane::kCopy},
+      {"prefetch_parameters", Lane::kCopy},
+      {"offload_gradients", Lane::kCopy},
+      {"prefetch_optimizer", Lane::kCopy},
+      {"offload_optimizer", Lane::kCopy},
   };
   for (const Operation& op : kEveryOperation) {
     const auto lane = lanes.find(OperationName(op));

@@ -22,11 +22,12 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr char kHeader[] =
-    "program 4 training rank 0 of 5 units 8 microbatches 4@0,4@4,3@8\n"
+    "program 5 training rank 0 of 5 units 8 microbatches 4@0,4@4,3@8\n"
     "holds 0,1,7\n"
     "groups 0,1 4,2,3\n"
     "parameters 65536,65536:1\n"
     "gradients 65536\n"
+    "offloads -\n"
     "slots -\n";
 
 TEST(ProgramTextTest, ReadsWhatThePageShows) {
@@ -121,7 +122,6 @@ class GrammarPrinter {
   void Word(const char* key, Keep) { absl::StrAppend(&text_, Quote(), " ", key, "=\" keep"); }
   void Word(const char* key, UnitSegment) { Maybe(key, "segment"); }
   void Word(const char* key, Exchanged) { absl::StrAppend(&text_, Quote(), " ", key, "=\" exchanged"); }
-  void Word(const char* key, State) { absl::StrAppend(&text_, Quote(), " ", key, "=\" state"); }
   std::string Text() { return absl::StrCat(text_, open_ ? "\"" : "", "\n"); }
 
  private:
@@ -157,13 +157,12 @@ TEST(ProgramTextTest, ThePageHasTheGrammarAndTheMeaningOfEveryOperation) {
   has_words("keep", WordsOf(Keep()));
   has_words("segment", WordsOf(UnitSegment()));
   has_words("exchanged", WordsOf(Exchanged()));
-  has_words("state", WordsOf(State()));
 }
 
 TEST(ProgramTextTest, CommentsBlanksAndEmptyListsAreRead) {
   const auto program = ParseProgram(
-      "# a rank that only stores\n\n  program 4 evaluation rank 1 of 2 units 3 microbatches -  # none\r\n"
-      "holds -\ngroups   0  1 # one each\nparameters 10\ngradients -\nslots -\n\n0   reduce_scalars   # the end\n");
+      "# a rank that only stores\n\n  program 5 evaluation rank 1 of 2 units 3 microbatches -  # none\r\n"
+      "holds -\ngroups   0  1 # one each\nparameters 10\ngradients -\noffloads -\nslots -\n\n0   reduce_scalars   # the end\n");
   ASSERT_TRUE(program.ok()) << program.status();
   EXPECT_EQ(program->kind, ProgramKind::kEvaluation);
   EXPECT_TRUE(program->microbatches.empty());
@@ -181,23 +180,23 @@ struct BadText {
 
 TEST(ProgramTextTest, ErrorsNameTheLine) {
   const std::string h = kHeader;
-  const std::string p = "program 4 training rank 0 of 1 units 3 microbatches -\n";
+  const std::string p = "program 5 training rank 0 of 1 units 3 microbatches -\n";
   const BadText cases[] = {
-      {"empty", "", "line 1: it ends before its six header lines"},
-      {"header cut", "program 4 training rank 0 of 5 units 8 microbatches 1@0\nholds -\ngroups -\nparameters 1\n", "ends before"},
+      {"empty", "", "line 1: it ends before its seven header lines"},
+      {"header cut", "program 5 training rank 0 of 5 units 8 microbatches 1@0\nholds -\ngroups -\nparameters 1\n", "ends before"},
       {"other text", "plan 1\n", "line 1: expected 'program', got 'plan'"},
       {"older version", "program 2 training rank 0 of 1 units 3 microbatches -\n",
-       "line 1: version 2 is not known, this build reads 4; the program comes from an older coordinator: update the coordinator"},
-      {"newer version", "program 5 training rank 0 of 1 units 3 microbatches -\n", "from a newer coordinator: update this node"},
-      {"kind", "program 4 dreaming rank 0 of 1 units 3 microbatches -\n", "got 'dreaming'"},
-      {"header's rest", "program 4 training rank 0 of 1 units 3 microbatches - x\n", "line 1: unexpected 'x'"},
-      {"number", "program 4 training rank zero of 1 units 3 microbatches -\n", "rank must be an integer, got 'zero'"},
-      {"overflow", "program 4 training rank 99999999999 of 1 units 3 microbatches -\n", "must be an integer"},
-      {"list", "program 4 training rank 0 of 1 units 3 microbatches 1@0,,2@1\n", "microbatches must be 'samples@first', got ''"},
-      {"first sample missing", "program 4 training rank 0 of 1 units 3 microbatches 4\n", "must be 'samples@first', got '4'"},
-      {"first sample empty", "program 4 training rank 0 of 1 units 3 microbatches 4@\n",
+       "line 1: version 2 is not known, this build reads 5; the program comes from an older coordinator: update the coordinator"},
+      {"newer version", "program 6 training rank 0 of 1 units 3 microbatches -\n", "from a newer coordinator: update this node"},
+      {"kind", "program 5 dreaming rank 0 of 1 units 3 microbatches -\n", "got 'dreaming'"},
+      {"header's rest", "program 5 training rank 0 of 1 units 3 microbatches - x\n", "line 1: unexpected 'x'"},
+      {"number", "program 5 training rank zero of 1 units 3 microbatches -\n", "rank must be an integer, got 'zero'"},
+      {"overflow", "program 5 training rank 99999999999 of 1 units 3 microbatches -\n", "must be an integer"},
+      {"list", "program 5 training rank 0 of 1 units 3 microbatches 1@0,,2@1\n", "microbatches must be 'samples@first', got ''"},
+      {"first sample missing", "program 5 training rank 0 of 1 units 3 microbatches 4\n", "must be 'samples@first', got '4'"},
+      {"first sample empty", "program 5 training rank 0 of 1 units 3 microbatches 4@\n",
        "microbatches must be an integer, got ''"},
-      {"first sample twice", "program 4 training rank 0 of 1 units 3 microbatches 4@0@1\n", "'samples@first', got '4@0@1'"},
+      {"first sample twice", "program 5 training rank 0 of 1 units 3 microbatches 4@0@1\n", "'samples@first', got '4@0@1'"},
       {"holds", p + "parameters 1\n", "line 2: expected 'holds', got 'parameters'"},
       {"holds' rest", p + "holds 0 1\n", "line 2: unexpected '1'"},
       {"groups", p + "holds 0\nparameters 1\n", "line 3: expected 'groups', got 'parameters'"},
@@ -207,33 +206,40 @@ TEST(ProgramTextTest, ErrorsNameTheLine) {
       {"group's rank", p + "holds 0\ngroups 0, 1\n", "line 3: group must be an integer, got ''"},
       {"home", p + "holds 0\ngroups -\nparameters 1:\n", "line 4: parameters must be an integer, got ''"},
       {"two homes", p + "holds 0\ngroups -\nparameters 1\ngradients 1:0:1\n", "line 5: gradients must be an integer, got '0:1'"},
-      {"slots", p + "holds 0\ngroups -\nparameters 1\ngradients 1\n0 reduce_scalars\n", "line 6: expected 'slots', got '0'"},
-      {"slot's bytes", p + "holds 0\ngroups -\nparameters 1\ngradients 1\nslots 4@0\n",
-       "line 6: slots must be an integer, got '4@0'"},
-      {"index", h + "1 reduce_scalars\n", "line 7: expected instruction 0, got 1"},
-      {"operation", h + "0 think block=1\n", "line 7: 'think' is no operation"},
-      {"missing field", h + "0 gather block=1\n", "line 7: expected 'buffer=...', got ''"},
-      {"wrong field", h + "0 gather block=1 grad=2\n", "line 7: expected 'buffer=...', got 'grad=2'"},
-      {"no group", h + "0 gather block=1 buffer=2\n", "line 7: expected 'group=...', got ''"},
-      {"no peer", h + "0 send_gradient block=1 mb=0 first=0 samples=1 after=0\n", "line 7: expected 'peer=...', got 'after=0'"},
-      {"field's value", h + "0 gather block=x buffer=2\n", "line 7: block must be an integer, got 'x'"},
-      {"keep", h + "0 forward block=1 mb=0 buffer=0 keep=some\n", "line 7: expected keep=all"},
-      {"range", h + "0 gather block=3-1 buffer=0 group=0\n", "line 7: block must be an integer or a range that ascends"},
+      {"slots", p + "holds 0\ngroups -\nparameters 1\ngradients 1\noffloads -\n0 reduce_scalars\n", "line 7: expected 'slots', got '0'"},
+      {"slot's bytes", p + "holds 0\ngroups -\nparameters 1\ngradients 1\noffloads -\nslots 4@0\n",
+       "line 7: slots must be an integer, got '4@0'"},
+      {"index", h + "1 reduce_scalars\n", "line 8: expected instruction 0, got 1"},
+      {"operation", h + "0 think block=1\n", "line 8: 'think' is no operation"},
+      {"missing field", h + "0 gather block=1\n", "line 8: expected 'buffer=...', got ''"},
+      {"wrong field", h + "0 gather block=1 grad=2\n", "line 8: expected 'buffer=...', got 'grad=2'"},
+      {"no group", h + "0 gather block=1 buffer=2\n", "line 8: expected 'group=...', got ''"},
+      {"no peer", h + "0 send_gradient block=1 mb=0 first=0 samples=1 after=0\n", "line 8: expected 'peer=...', got 'after=0'"},
+      {"field's value", h + "0 gather block=x buffer=2\n", "line 8: block must be an integer, got 'x'"},
+      {"keep", h + "0 forward block=1 mb=0 buffer=0 keep=some\n", "line 8: expected keep=all"},
+      {"range", h + "0 gather block=3-1 buffer=0 group=0\n", "line 8: block must be an integer or a range that ascends"},
       {"range of one", h + "0 zero_grad block=3-3 grad=0\n", "a range that ascends from 0 or more, got '3-3'"},
-      {"range's end", h + "0 zero_grad block=3- grad=0\n", "line 7: block must be an integer, got ''"},
-      {"elements", h + "0 gather block=3 elements=0@4 buffer=0 group=0\n", "line 7: elements must be at least 1, from 0 on"},
+      {"range's end", h + "0 zero_grad block=3- grad=0\n", "line 8: block must be an integer, got ''"},
+      {"elements", h + "0 gather block=3 elements=0@4 buffer=0 group=0\n", "line 8: elements must be at least 1, from 0 on"},
       {"elements' first", h + "0 gather block=3 elements=4@-1 buffer=0 group=0\n", "elements must be at least 1, from 0 on"},
       {"segment", h + "0 recompute block=3 mb=0 segment=half buffer=0\n",
-       "line 7: expected segment=attention, segment=mlp, segment=logits, segment=loss, got 'segment=half'"},
-      {"of", h + "0 offload_state block=3 of=rows\n", "line 7: expected of=parameters, of=moments, got 'of=rows'"},
+       "line 8: expected segment=attention, segment=mlp, segment=logits, segment=loss, got 'segment=half'"},
+      {"of", h + "0 all_reduce_activation block=3 mb=0 of=moments group=0\n",
+       "line 8: expected of=activation, of=gradient, of=rows, got 'of=moments'"},
+      {"offloads", p + "holds 0\ngroups -\nparameters 1\ngradients 1\nslots -\n", "line 6: expected 'offloads', got 'slots'"},
+      {"offloads' words", p + "holds 0\ngroups -\nparameters 1\ngradients 1\noffloads weights\n",
+       "line 6: expected '-' or of activations,parameters,gradients,optimizer some in this order, got 'weights'"},
+      {"offloads' order", p + "holds 0\ngroups -\nparameters 1\ngradients 1\noffloads optimizer,parameters\n",
+       "some in this order, got 'optimizer,parameters'"},
+      {"all offloads", p + "holds 0\ngroups -\nparameters 1\ngradients 1\noffloads auto\n", "some in this order, got 'auto'"},
       {"operators", h + "0 recompute block=3 mb=0 buffer=0 ops=attention,qkv\n", "ops must name operators in their order"},
       {"operator", h + "0 recompute block=3 mb=0 buffer=0 ops=magic\n", "must name operators in their order, got 'magic'"},
       {"room", p + "holds 0\ngroups -\nparameters 1x\n", "line 4: parameters must be an integer, got ''"},
       {"room of one", p + "holds 0\ngroups -\nparameters 4x1\n", "line 4: parameters must not say x1"},
       {"homes", p + "holds 0\ngroups -\nparameters 4:2-1\n", "a range that ascends"},
-      {"extra", h + "0 release buffer=0 block=1\n", "line 7: unexpected 'block=1'"},
-      {"after", h + "0 release buffer=0 after=a\n", "line 7: after must be an integer, got 'a'"},
-      {"after's rest", h + "0 release buffer=0 after=1 after=2\n", "line 7: unexpected 'after=2'"},
+      {"extra", h + "0 release buffer=0 block=1\n", "line 8: unexpected 'block=1'"},
+      {"after", h + "0 release buffer=0 after=a\n", "line 8: after must be an integer, got 'a'"},
+      {"after's rest", h + "0 release buffer=0 after=1 after=2\n", "line 8: unexpected 'after=2'"},
   };
   for (const BadText& bad : cases) {
     const auto program = ParseProgram(bad.text);

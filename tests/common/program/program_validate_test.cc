@@ -55,8 +55,8 @@ TEST(ProgramValidateTest, TheDocumentedExampleIsThisOne) {
   bool inside = false;
   while (std::getline(page, line)) {
     const std::string text = line.starts_with("    ") ? line.substr(4) : "";
-    if (text.starts_with("program 4 ")) examples.emplace_back();
-    inside = !text.empty() && (inside || text.starts_with("program 4 "));
+    if (text.starts_with("program 5 ")) examples.emplace_back();
+    inside = !text.empty() && (inside || text.starts_with("program 5 "));
     if (inside) absl::StrAppend(&examples.back(), text, "\n");
   }
   EXPECT_THAT(examples, ElementsAre(kTraining, kFirstStage));

@@ -6,11 +6,12 @@ namespace motley {
 // Instructions of ranges: three layers in one buffer, recomputed by operator, two microbatches at once; the head's array in two
 // ranges of elements; gradients that every rank owns; steps by name, the layers' before the scalars.
 inline constexpr char kWide[] =
-    "program 4 training rank 0 of 2 units 5 microbatches 2@0,2@2\n"
+    "program 5 training rank 0 of 2 units 5 microbatches 2@0,2@2\n"
     "holds 0,1,2,3,4\n"
     "groups 0,1\n"
     "parameters 16448,147840x3\n"
     "gradients 16448,147840x3\n"
+    "offloads -\n"
     "slots -\n"
     "0 gather block=0 buffer=0 group=0\n"
     "1 gather block=1-3 buffer=1 group=0\n"
@@ -39,11 +40,12 @@ inline constexpr char kWide[] =
 
 // The two parts of the backward apart, the layer and the head in one home.
 inline constexpr char kSplitBackward[] =
-    "program 4 training rank 0 of 1 units 3 microbatches 2@0,2@2\n"
+    "program 5 training rank 0 of 1 units 3 microbatches 2@0,2@2\n"
     "holds 0,1,2\n"
     "groups 0\n"
     "parameters 16448:0,98560:1-2\n"
     "gradients 16448:0,98560:1-2\n"
+    "offloads -\n"
     "slots -\n"
     "0 gather block=0 buffer=0 group=0\n"
     "1 gather block=1-2 buffer=1 group=0\n"
@@ -65,11 +67,12 @@ inline constexpr char kSplitBackward[] =
 // A middle stage of two layers on a tensor-parallel group: the first layer's sums inside its instructions, the second's between
 // its segments. This rank leads the group, kFollower is the other one.
 inline constexpr char kLeader[] =
-    "program 4 training rank 1 of 4 units 4 microbatches 2@0\n"
+    "program 5 training rank 1 of 4 units 4 microbatches 2@0\n"
     "holds 1,2\n"
     "groups 0 1 2 3 1,2\n"
     "parameters 49280:1,49280:2\n"
     "gradients 49280:1,49280:2\n"
+    "offloads -\n"
     "slots -\n"
     "0 gather block=1 buffer=0 group=1\n"
     "1 gather block=2 buffer=1 group=1\n"
@@ -95,11 +98,12 @@ inline constexpr char kLeader[] =
     "21 optimizer_step after=20\n";
 
 inline constexpr char kFollower[] =
-    "program 4 training rank 2 of 4 units 4 microbatches 2@0\n"
+    "program 5 training rank 2 of 4 units 4 microbatches 2@0\n"
     "holds 1,2\n"
     "groups 0 1 2 3 1,2\n"
     "parameters 49280:1,49280:2\n"
     "gradients 49280:1,49280:2\n"
+    "offloads -\n"
     "slots -\n"
     "0 gather block=1 buffer=0 group=2\n"
     "1 gather block=2 buffer=1 group=2\n"
@@ -122,11 +126,12 @@ inline constexpr char kFollower[] =
 
 // The ranks before and behind the group of kLeader and kFollower: the embedding and the head.
 inline constexpr char kBeforeTheGroup[] =
-    "program 4 training rank 0 of 4 units 4 microbatches 2@0\n"
+    "program 5 training rank 0 of 4 units 4 microbatches 2@0\n"
     "holds 0\n"
     "groups 0 1 2 3 1,2\n"
     "parameters 16448:0\n"
     "gradients 16448:0\n"
+    "offloads -\n"
     "slots -\n"
     "0 gather block=0 buffer=0 group=0\n"
     "1 forward block=0 mb=0 buffer=0 keep=all after=0\n"
@@ -138,11 +143,12 @@ inline constexpr char kBeforeTheGroup[] =
     "7 optimizer_step after=6\n";
 
 inline constexpr char kBehindTheGroup[] =
-    "program 4 training rank 3 of 4 units 4 microbatches 2@0\n"
+    "program 5 training rank 3 of 4 units 4 microbatches 2@0\n"
     "holds 3\n"
     "groups 0 1 2 3 1,2\n"
     "parameters 16448:3\n"
     "gradients 16448:3\n"
+    "offloads -\n"
     "slots -\n"
     "0 gather block=3 buffer=0 group=3\n"
     "1 receive_activation block=3 mb=0 first=0 samples=2 peer=1\n"
@@ -156,11 +162,12 @@ inline constexpr char kBehindTheGroup[] =
 // The validation pass of a tensor-parallel group of the whole model, with a vocabulary-parallel embedding and head. The
 // embedding's array comes from the group's other rank.
 inline constexpr char kRows[] =
-    "program 4 evaluation rank 0 of 2 units 2 microbatches 2@0\n"
+    "program 5 evaluation rank 0 of 2 units 2 microbatches 2@0\n"
     "holds 0,1\n"
     "groups 0,1 0\n"
     "parameters 16384,64\n"
     "gradients -\n"
+    "offloads -\n"
     "slots -\n"
     "0 broadcast block=0 buffer=0 group=0 root=1\n"
     "1 gather block=1 buffer=1 group=1\n"
@@ -173,48 +180,111 @@ inline constexpr char kRows[] =
 
 // Parameters and moments in host memory, and a layer's input while it is not needed; steps by name.
 inline constexpr char kCopies[] =
-    "program 4 training rank 0 of 1 units 3 microbatches 2@0\n"
+    "program 5 training rank 0 of 1 units 3 microbatches 2@0\n"
     "holds 0,1,2\n"
     "groups 0\n"
     "parameters 49280,49280\n"
     "gradients 49280,49280\n"
-    "slots 1024\n"
-    "0 prefetch_state block=0 of=parameters\n"
+    "offloads activations,parameters,optimizer\n"
+    "slots 1024,2048\n"
+    "0 prefetch_parameters block=0 buffer=0\n"
     "1 gather block=0 buffer=0 group=0 after=0\n"
-    "2 prefetch_state block=1-2 of=parameters\n"
+    "2 prefetch_parameters block=1 buffer=1\n"
     "3 gather block=1 buffer=1 group=0 after=2\n"
     "4 forward block=0 mb=0 buffer=0 keep=all after=1\n"
     "5 release buffer=0\n"
     "6 forward block=1 mb=0 buffer=1 keep=boundary after=3\n"
     "7 offload_activation block=1 mb=0 after=6\n"
-    "8 gather block=2 buffer=0 group=0 after=5\n"
+    "8 prefetch_parameters block=2 buffer=0 after=5\n"
+    "9 gather block=2 buffer=0 group=0 after=8\n"
+    "10 forward block=2 mb=0 buffer=0 keep=all after=9\n"
+    "11 backward block=2 mb=0 buffer=0 grad=0\n"
+    "12 release buffer=0\n"
+    "13 reduce_scatter block=2 grad=0 group=0 after=11\n"
+    "14 prefetch_activation block=1 mb=0 slot=0\n"
+    "15 recompute block=1 mb=0 buffer=1 after=14\n"
+    "16 backward block=1 mb=0 buffer=1 grad=1\n"
+    "17 prefetch_optimizer block=1-2 slot=1\n"
+    "18 prefetch_parameters block=0 buffer=0 after=12\n"
+    "19 gather block=0 buffer=0 group=0 after=18\n"
+    "20 reduce_scatter block=1 grad=1 group=0 after=16\n"
+    "21 backward block=0 mb=0 buffer=0 grad=0 after=13,19\n"
+    "22 reduce_scatter block=0 grad=0 group=0 after=21\n"
+    "23 optimizer_step block=1-2 slot=1 after=17,20\n"
+    "24 offload_optimizer block=1-2 slot=1 after=23\n"
+    "25 reduce_scalars\n"
+    "26 prefetch_optimizer block=0 slot=1\n"
+    "27 optimizer_step block=0 slot=1 after=25,26\n"
+    "28 offload_optimizer block=0 slot=1 after=27\n";
+
+// All state in host memory: sums leave their buffers, and wait for the step.
+inline constexpr char kOnHost[] =
+    "program 5 training rank 0 of 1 units 3 microbatches 2@0\n"
+    "holds 0,1,2\n"
+    "groups 0\n"
+    "parameters 49280,49280\n"
+    "gradients 49280,49280\n"
+    "offloads parameters,gradients,optimizer\n"
+    "slots 1024\n"
+    "0 prefetch_parameters block=0 buffer=0\n"
+    "1 gather block=0 buffer=0 group=0 after=0\n"
+    "2 prefetch_parameters block=1 buffer=1\n"
+    "3 gather block=1 buffer=1 group=0 after=2\n"
+    "4 forward block=0 mb=0 buffer=0 keep=all after=1\n"
+    "5 release buffer=0\n"
+    "6 forward block=1 mb=0 buffer=1 keep=all after=3\n"
+    "7 prefetch_parameters block=2 buffer=0 after=5\n"
+    "8 gather block=2 buffer=0 group=0 after=7\n"
     "9 forward block=2 mb=0 buffer=0 keep=all after=8\n"
     "10 backward block=2 mb=0 buffer=0 grad=0\n"
     "11 release buffer=0\n"
     "12 reduce_scatter block=2 grad=0 group=0 after=10\n"
-    "13 prefetch_activation block=1 mb=0 slot=0\n"
-    "14 recompute block=1 mb=0 buffer=1 after=13\n"
-    "15 backward block=1 mb=0 buffer=1 grad=1\n"
-    "16 prefetch_state block=0-2 of=moments\n"
-    "17 gather block=0 buffer=0 group=0 after=11\n"
-    "18 reduce_scatter block=1 grad=1 group=0 after=15\n"
-    "19 backward block=0 mb=0 buffer=0 grad=0 after=12,17\n"
+    "13 offload_gradients block=2 grad=0 after=12\n"
+    "14 backward block=1 mb=0 buffer=1 grad=1\n"
+    "15 reduce_scatter block=1 grad=1 group=0 after=14\n"
+    "16 offload_gradients block=1 grad=1 after=15\n"
+    "17 prefetch_parameters block=0 buffer=0 after=11\n"
+    "18 gather block=0 buffer=0 group=0 after=17\n"
+    "19 backward block=0 mb=0 buffer=0 grad=0 after=18\n"
     "20 reduce_scatter block=0 grad=0 group=0 after=19\n"
-    "21 optimizer_step block=1-2 after=16,18\n"
-    "22 offload_state block=1-2 of=moments after=21\n"
-    "23 offload_state block=1-2 of=parameters\n"
-    "24 reduce_scalars\n"
-    "25 optimizer_step block=0 after=24\n"
-    "26 offload_state block=0 of=moments after=25\n"
-    "27 offload_state block=0 of=parameters\n";
+    "21 offload_gradients block=0 grad=0 after=20\n"
+    "22 reduce_scalars\n"
+    "23 prefetch_optimizer block=0 slot=0\n"
+    "24 optimizer_step block=0 slot=0 after=22,23\n"
+    "25 offload_optimizer block=0 slot=0 after=24\n"
+    "26 prefetch_optimizer block=1-2 slot=0\n"
+    "27 optimizer_step block=1-2 slot=0 after=26\n"
+    "28 offload_optimizer block=1-2 slot=0 after=27\n";
+
+// Units are stepped in turn, straight from the buffer in which they were summed.
+inline constexpr char kInTurn[] =
+    "program 5 training rank 0 of 1 units 2 microbatches 2@0\n"
+    "holds 0,1\n"
+    "groups 0\n"
+    "parameters 10:0,10:1\n"
+    "gradients 10\n"
+    "offloads -\n"
+    "slots -\n"
+    "0 gather block=0 buffer=0 group=0\n"
+    "1 gather block=1 buffer=1 group=0\n"
+    "2 forward block=0 mb=0 buffer=0 keep=all after=0\n"
+    "3 forward block=1 mb=0 buffer=1 keep=all after=1\n"
+    "4 backward block=1 mb=0 buffer=1 grad=0\n"
+    "5 reduce_scatter block=1 grad=0 group=0 after=4\n"
+    "6 optimizer_step block=1 grad=0 after=5\n"
+    "7 backward block=0 mb=0 buffer=0 grad=0\n"
+    "8 reduce_scatter block=0 grad=0 group=0 after=7\n"
+    "9 optimizer_step block=0 grad=0 after=8\n"
+    "10 reduce_scalars\n";
 
 // Two layers' inputs, which come back into one slot.
 inline constexpr char kSlots[] =
-    "program 4 training rank 0 of 1 units 4 microbatches 2@0,2@2\n"
+    "program 5 training rank 0 of 1 units 4 microbatches 2@0,2@2\n"
     "holds 0,1,2,3\n"
     "groups 0\n"
     "parameters 10:0,20:1,20:2,10:3\n"
     "gradients 10:0,20:1,20:2,10:3\n"
+    "offloads activations\n"
     "slots 2048\n"
     "0 gather block=0 buffer=0 group=0\n"
     "1 gather block=1 buffer=1 group=0\n"
@@ -240,8 +310,9 @@ inline constexpr char kSlots[] =
     "21 optimizer_step after=20\n";
 
 // Those of which every instruction is needed by itself, and all.
-inline constexpr const char* kWideTexts[] = {kWide, kSplitBackward, kFollower, kCopies};
+inline constexpr const char* kWideTexts[] = {kWide, kSplitBackward, kFollower, kCopies, kOnHost, kInTurn};
 inline constexpr const char* kAllWideTexts[] = {kWide,           kSplitBackward, kLeader, kFollower, kBeforeTheGroup,
-                                                kBehindTheGroup, kRows,          kCopies, kSlots};
+                                                kBehindTheGroup, kRows,          kCopies, kOnHost,   kInTurn,
+                                                kSlots};
 
 }  // namespace motley

@@ -152,7 +152,7 @@ TEST(NodeWorthTest, TheBestThatRunsHereIsThatOfRunnable) {
   PlanRequest request;
   const auto setting = SettingOf(kLab, request);
   Plan best = Answered(*setting);
-  best.pipelines[0].stages[0].units[0].ranks[0].offload_optimizer = true;
+  best.pipelines[0].stages[0].units[0].ranks[0].offload.optimizer = true;
   ASSERT_FALSE(FindRunsHere(*setting, best).status.ok());
   const Worth worth = FindWorth(*setting, best, nullptr);
   ASSERT_TRUE(worth.runnable);

@@ -194,7 +194,7 @@ TEST(OnePriceTest, WhatDoesNotRunIsPricedAsItWould) {
   const auto open = SettingFor(kClusters[1], "llama-1.1b", DType::kFloat16, false);
   auto plan = PlanAndEvaluate(*open, *FindInCatalog("megatron"));
   ASSERT_TRUE(plan.ok()) << plan.status();
-  plan->plan.pipelines[0].stages[0].units[0].ranks[0].offload_optimizer = true;
+  plan->plan.pipelines[0].stages[0].units[0].ranks[0].offload.optimizer = true;
   const auto priced = Price(open->AsRun(), plan->plan);
   ASSERT_TRUE(priced.ok()) << priced.status();
   EXPECT_TRUE(priced->plan.predicted.as_run);

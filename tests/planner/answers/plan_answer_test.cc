@@ -305,7 +305,7 @@ TEST(GivenPlanTest, APlanMadeOfflineRunsOnALiveCluster) {
   EXPECT_EQ(live->programs.size(), live->plan.pipelines[0].stages[0].units.size());
   // One that the engine cannot run is refused by name.
   Plan offloads = result->evaluation.plan;
-  offloads.pipelines[0].stages[0].units[0].ranks[0].offload_optimizer = true;
+  offloads.pipelines[0].stages[0].units[0].ranks[0].offload.optimizer = true;
   input.config.planner.plan_json = ToJson(offloads);
   EXPECT_THAT(std::string(MakePlan(input).status().message()), HasSubstr("it offloads optimizer, the engine runs"));
 }

@@ -67,7 +67,7 @@ TEST(PlanDiffTest, WhatWasNotPredictedIsNotCompared) {
 
 TEST(PlanDiffTest, DevicesThatChangeAlikeAreOneLine) {
   Plan before = Sharded({{"a/gpu0", 0.25}, {"a/gpu1", 0.25}, {"a/gpu2", 0.25}, {"b/gpu0", 0.25}}), after = before;
-  for (UnitPlan& unit : after.pipelines[0].stages[0].units) unit.ranks[0].offload_optimizer = true;
+  for (UnitPlan& unit : after.pipelines[0].stages[0].units) unit.ranks[0].offload.optimizer = true;
   EXPECT_EQ(ToText(Diff(before, after)), "a/gpu0..2,b/gpu0: offload nothing -> optimizer\n");
 }
 

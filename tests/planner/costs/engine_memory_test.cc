@@ -158,7 +158,7 @@ TEST_P(EngineMemoryTest, InputsOfLayersWaitInHostMemory) {
   duty.recompute = OpSet::All();
   const std::vector<int64_t> microbatches(8, 2);
   const MemoryByPurpose kept = MemoryOf(costs(), duty, microbatches);
-  duty.offload_activations = true;
+  duty.offload.activations = true;
   const MemoryByPurpose away = MemoryOf(costs(), duty, microbatches);
   const int64_t input = costs().BoundaryBytes(2);
   EXPECT_EQ(kept.host, 0);
@@ -170,7 +170,7 @@ TEST_P(EngineMemoryTest, InputsOfLayersWaitInHostMemory) {
 TEST_P(EngineMemoryTest, OffloadOfStateIsThePublishedLedgers) {
   RankDuty duty = Middle(ScheduleFamily::kLayered, 3);
   EXPECT_TRUE(IsEngines(costs(), duty));
-  duty.offload_optimizer = true;
+  duty.offload.optimizer = true;
   EXPECT_FALSE(IsEngines(costs(), duty));
   EXPECT_FALSE(IsEngines(MakePublishedSetting(Nodes({{"T4", "T4"}}), Work(false))->costs, Middle(ScheduleFamily::kLayered, 3)));
 }

@@ -121,7 +121,7 @@ TEST_F(MemoryModelTest, OffloadMovesBytesToTheHost) {
   duty.largest_ministage = 1;
   const std::vector<int64_t> microbatches(8, 2);
   const MemoryByPurpose stays = MemoryOf(costs(), duty, microbatches);
-  duty.offload_parameters = true;
+  duty.offload.parameters = true;
   const MemoryByPurpose parameters = MemoryOf(costs(), duty, microbatches);
   EXPECT_EQ(parameters.parameters, stays.parameters / 2);  // Zorse table 1: two of four ministages
   EXPECT_EQ(parameters.host, 2 * Layer());                 // its quarter of four layers
@@ -129,12 +129,12 @@ TEST_F(MemoryModelTest, OffloadMovesBytesToTheHost) {
   duty.sums_across = true;
   EXPECT_EQ(MemoryOf(costs(), duty, microbatches).gradients, stays.gradients) << "all wait for the other pipelines";
   duty.sums_across = false;
-  duty.offload_activations = true;
+  duty.offload.activations = true;
   duty.recompute = OpSet::All();
   const MemoryByPurpose activations = MemoryOf(costs(), duty, microbatches);
   EXPECT_EQ(activations.host - parameters.host, costs().BoundaryBytes(4 * 16));
   EXPECT_EQ(activations.boundaries, costs().BoundaryBytes(2 * 2) + costs().BoundaryBytes(2 * 2) + costs().BoundaryBytes(2));
-  duty.offload_optimizer = true;
+  duty.offload.optimizer = true;
   const MemoryByPurpose optimizer = MemoryOf(costs(), duty, microbatches);
   EXPECT_EQ(optimizer.host - activations.host, stays.optimizer);
   EXPECT_EQ(optimizer.optimizer, stays.optimizer / 2);  // two layers of four stream through
@@ -179,7 +179,7 @@ TEST_F(MemoryModelTest, BothFormsAgreeAndMoreNeverNeedsLess) {
     duty.ministages = duty.schedule == ScheduleFamily::kInterleaved ? 2 : 1;
     duty.largest_ministage = 4 / duty.ministages;
     duty.recompute = random.Below(2) == 0 ? OpSet::All() : OpSet::None();
-    duty.offload_activations = random.Below(4) == 0;
+    duty.offload.activations = random.Below(4) == 0;
     const int64_t count = 1 + random.Below(9), size = 1 + random.Below(6), last = random.Below(size);
     std::vector<int64_t> microbatches(static_cast<size_t>(count), size);
     if (last > 0) microbatches.push_back(last);

@@ -64,9 +64,9 @@ class ClassesTest : public testing::Test {
     }
     for (size_t c = 0; c < texts.size(); ++c) {
       const auto& [microbatches, holds, instructions] = texts[c];
-      auto program = ParseProgram(absl::StrCat("program 4 training rank ", c, " of ", texts.size(), " units 4 microbatches ",
+      auto program = ParseProgram(absl::StrCat("program 5 training rank ", c, " of ", texts.size(), " units 4 microbatches ",
                                                microbatches, "\nholds ", holds, "\ngroups 0 1", groups,
-                                               "\nparameters 1,1\ngradients 1,1\nslots -\n", instructions));
+                                               "\nparameters 1,1\ngradients 1,1\noffloads parameters,optimizer\nslots -\n", instructions));
       ASSERT_TRUE(program.ok()) << program.status();
       classes_.programs.push_back(*std::move(program));
     }
@@ -242,17 +242,17 @@ TEST_F(ClassesTest, CopiesAreOfEachRank) {
   EXPECT_DOUBLE_EQ(Alone(rates_->Copy(0, PrefetchActivation{0, 0, 0, 1, 1})),
                    both(static_cast<double>(costs.BoundaryBytes(2 * 4 * 2))))
       << "inputs of layers";
-  EXPECT_DOUBLE_EQ(Alone(rates_->Copy(0, PrefetchState{0, State::kParameters, 1})),
+  EXPECT_DOUBLE_EQ(Alone(rates_->Copy(0, PrefetchParameters{0, 0, 1})),
                    both((embedding + layers) / 2 * static_cast<double>(costs.element_bytes())));
-  EXPECT_DOUBLE_EQ(Alone(rates_->Copy(0, PrefetchState{1, State::kMoments})),
-                   both(layers / 2 * static_cast<double>(costs.optimizer_bytes_per_element())));
+  const auto stepped = static_cast<double>(costs.element_bytes() + costs.optimizer_bytes_per_element());
+  EXPECT_DOUBLE_EQ(Alone(rates_->Copy(0, PrefetchOptimizer{1, 0})), both(layers / 2 * stepped));
+  EXPECT_DOUBLE_EQ(Alone(rates_->Copy(0, OffloadGradients{1, 0})),
+                   Alone({setting_->links.ToHost(0, layers / 2 * costs.gradient_bytes()),
+                          setting_->links.ToHost(1, layers / 2 * costs.gradient_bytes())}));
   const double head = static_cast<double>(costs.UnitElements(UnitKind::kHead));
   const auto out = [&](double bytes) { return Alone({setting_->links.ToHost(2, bytes)}); };
-  EXPECT_DOUBLE_EQ(Alone(rates_->Copy(1, OffloadState{3, State::kParameters})),
-                   out(head * static_cast<double>(costs.element_bytes())))
-      << "a tied head's copy of the embedding goes as block 0";
-  EXPECT_DOUBLE_EQ(Alone(rates_->Copy(1, OffloadState{3, State::kMoments})),
-                   out((head + embedding) * static_cast<double>(costs.optimizer_bytes_per_element())));
+  EXPECT_DOUBLE_EQ(Alone(rates_->Copy(1, OffloadOptimizer{3, 0})), out((head + embedding) * stepped))
+      << "a tied head's copy of the embedding is stepped with it";
 }
 
 TEST_F(ClassesTest, ARankStepsItsPart) {

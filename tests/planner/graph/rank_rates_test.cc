@@ -28,6 +28,7 @@ class RankRatesTest : public testing::Test {
     for (const char* text : {kBeforeTheGroup, kLeader, kFollower, kBehindTheGroup}) {
       auto program = ParseProgram(text);
       EXPECT_TRUE(program.ok()) << program.status();
+      program->offloads.optimizer = true;
       programs_.push_back(*std::move(program));
     }
     view_ = ViewOf(*setting_, plan_, {.merge = false, .assign_samples = false}).value();
@@ -123,9 +124,9 @@ TEST_F(RankRatesTest, StateIsWhatTheRankOwns) {
   const auto in = [this](int device, double bytes) {
     return setting_->links.SecondsAlone(setting_->links.FromHost(device, bytes));
   };
-  EXPECT_DOUBLE_EQ(Alone(rates_->Copy(2, PrefetchState{1, State::kParameters})),
+  EXPECT_DOUBLE_EQ(Alone(rates_->Copy(2, PrefetchParameters{1, 0})),
                    in(2, owned(2, 1) * static_cast<double>(costs().element_bytes())));
-  EXPECT_DOUBLE_EQ(Alone(rates_->Copy(2, PrefetchState{1, State::kMoments, 1})),
+  EXPECT_DOUBLE_EQ(Alone(rates_->Copy(2, PrefetchOptimizer{1, 0, 1})),
                    in(2, (owned(2, 1) + owned(2, 2)) * static_cast<double>(costs().optimizer_bytes_per_element())));
   EXPECT_DOUBLE_EQ(Alone(rates_->Copy(2, PrefetchActivation{1, 0, 0, 1})),
                    in(2, static_cast<double>(2 * costs().BoundaryBytes(2))));

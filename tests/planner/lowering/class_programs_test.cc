@@ -61,7 +61,7 @@ struct Distance {
 
 std::string KindOf(const Plan& plan) {
   bool offloads = false, shares = false;
-  ForEachRank(plan, [&](const RankPlan& rank) { offloads |= rank.Offloads(), shares |= rank.tp_share < 1; });
+  ForEachRank(plan, [&](const RankPlan& rank) { offloads |= rank.offload.any(), shares |= rank.tp_share < 1; });
   const std::string kind = plan.pipelines.size() > 1 ? "several pipelines" : std::string(ScheduleName(plan.schedule));
   return absl::StrCat(kind, offloads ? ", offloading" : shares ? ", tensor-parallel" : "");
 }

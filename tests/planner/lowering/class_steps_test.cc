@@ -201,7 +201,7 @@ TEST(ClassStepsTest, OffloadedMinistagesAreFetchedTwiceAndSteppedInTurn) {
   const auto dealt = DealLayers(8, 2, 4);
   for (int s = 0; s < 2; ++s) {
     StagePlan stage = StageOf(*setting, 2 * s, {{2, 2}, {2, 2}}, dealt[s], 2, OpSet::All());
-    for (UnitPlan& unit : stage.units) unit.ranks[0].offload_parameters = unit.ranks[0].offload_activations = true;
+    for (UnitPlan& unit : stage.units) unit.ranks[0].offload.parameters = unit.ranks[0].offload.activations = true;
     stages.push_back(stage);
   }
   const Lowered lowered = LowerAndRun(*setting, PlanOf(*setting, ScheduleFamily::kLayered, {{stages}}));

@@ -208,7 +208,7 @@ class RandomPlans {
         rank.tp_share = width == 1 ? 1 : r == 0 ? 0.75 : 0.25;
         rank.shard_ratio = units == 1 ? rank.tp_share : 1.0 / static_cast<double>(units * width);  // alone: what it computes
         rank.recompute = recompute;
-        rank.offload_activations = rank.offload_parameters = offload;
+        rank.offload.activations = rank.offload.parameters = offload;
         unit.ranks.push_back(rank);
       }
       const int64_t own = strict ? (u == 0 ? batch : 0) : batch * (u + 1) / units - batch * u / units;
@@ -235,7 +235,7 @@ inline void MakeRunnable(Plan* plan) {
     for (StagePlan& stage : pipeline.stages) {
       for (UnitPlan& unit : stage.units) {
         for (RankPlan& rank : unit.ranks) {
-          rank.offload_activations = rank.offload_parameters = rank.offload_optimizer = false;
+          rank.offload.activations = rank.offload.parameters = rank.offload.optimizer = false;
           if (!rank.recompute.all()) rank.recompute = OpSet::None();
         }
       }

@@ -224,7 +224,7 @@ TEST(CopyPassTest, InputsWaitInHostMemory) {
   StageMember own;
   for (size_t i = 0; i < 10; ++i) own.steps.push_back({i, static_cast<int64_t>(i % 5)});
   CopyTraits copies;
-  copies.activations = true;
+  copies.offloads.activations = true;
   copies.head = 2;
   EXPECT_EQ(InstructionsText(WithDependencies({WithCopies(OperationsOf(stage, own, {.head = 2}).operations, copies)})),
             "0 gather block=1 buffer=0 group=0\n"
@@ -254,27 +254,25 @@ TEST(CopyPassTest, InputsWaitInHostMemory) {
 
 TEST(CopyPassTest, MomentsComeAndGoAroundTheOptimizer) {
   CopyTraits copies;
-  copies.moments = copies.parameters = true;
+  copies.offloads = {.parameters = true, .optimizer = true};
   copies.units = {0, 1};
   EXPECT_EQ(InstructionsText(WithDependencies({WithCopies({Gather{0, 0, 0}, ReduceScalars{}, OptimizerStep{}}, copies)})),
-            "0 prefetch_state block=0 of=parameters\n"
+            "0 prefetch_parameters block=0 buffer=0\n"
             "1 gather block=0 buffer=0 group=0 after=0\n"
             "2 reduce_scalars\n"
-            "3 prefetch_state block=0 of=moments\n"
-            "4 optimizer_step block=0 after=2,3\n"
-            "5 offload_state block=0 of=moments after=4\n"
-            "6 offload_state block=0 of=parameters\n"
-            "7 prefetch_state block=1 of=moments\n"
-            "8 optimizer_step block=1 after=7\n"
-            "9 offload_state block=1 of=moments after=8\n"
-            "10 offload_state block=1 of=parameters\n");
+            "3 prefetch_optimizer block=0 slot=0\n"
+            "4 optimizer_step block=0 slot=0 after=2,3\n"
+            "5 offload_optimizer block=0 slot=0 after=4\n"
+            "6 prefetch_optimizer block=1 slot=1\n"
+            "7 optimizer_step block=1 slot=1 after=6\n"
+            "8 offload_optimizer block=1 slot=1 after=7\n");
 }
 
 // Tokens stay, and so do the head's input and that of a layer whose backward follows soon. A layer of a tensor-parallel unit is
 // forward in two halves, the second of which needs the input, and comes back with the first of its backward's.
 TEST(CopyPassTest, OnlyInputsOfWholeLayersMove) {
   CopyTraits copies;
-  copies.activations = true;
+  copies.offloads.activations = true;
   copies.head = 3;
   const std::vector<Operation> operations = {Forward{.unit = 0},
                                              Forward{.unit = 1, .segment = UnitSegment::kAttention},
@@ -295,7 +293,7 @@ TEST(CopyPassTest, OnlyInputsOfWholeLayersMove) {
 // Where forwards and backwards alternate, what comes back next may not be away yet.
 TEST(CopyPassTest, NothingComesBackBeforeItLeft) {
   CopyTraits copies;
-  copies.activations = true;
+  copies.offloads.activations = true;
   copies.head = 2;
   std::vector<Operation> operations;
   for (int32_t m = 0; m < 2; ++m) {
@@ -313,7 +311,7 @@ TEST(CopyPassTest, NothingComesBackBeforeItLeft) {
 // A tied table is summed at both its ends, a tensor-parallel rank's array in ranges; the rank's units need not be neighbours.
 TEST(CopyPassTest, AUnitIsFetchedAndSteppedOnce) {
   CopyTraits copies;
-  copies.parameters = copies.steps_in_turn = true;
+  copies.offloads.parameters = copies.steps_in_turn = true;
   copies.units = {0, 1};
   const std::vector<Operation> sums = {ReduceScatter{0, 0, 0},
                                        ReduceScatter{1, 1, 0, 0, {0, 4}},
@@ -330,32 +328,39 @@ TEST(CopyPassTest, AUnitIsFetchedAndSteppedOnce) {
   copies.units = {0, 1, 4};
   const std::vector<Operation> apart = {Gather{1, 0, 0, 0, {0, 4}}, Gather{1, 0, 1, 0, {4, 2}}, ReduceScalars{}, OptimizerStep{}};
   EXPECT_EQ(OperationsText(WithCopies(apart, copies)),
-            "0 prefetch_state block=1 of=parameters\n"
+            "0 prefetch_parameters block=1 buffer=0\n"
             "1 gather block=1 elements=4@0 buffer=0 group=0\n"
             "2 gather block=1 elements=2@4 buffer=0 group=1\n"
             "3 reduce_scalars\n"
-            "4 optimizer_step block=0-1\n"
-            "5 offload_state block=0-1 of=parameters\n"
-            "6 optimizer_step block=4\n"
-            "7 offload_state block=4 of=parameters\n");
+            "4 prefetch_optimizer block=0 slot=0\n"
+            "5 optimizer_step block=0 slot=0\n"
+            "6 offload_optimizer block=0 slot=0\n"
+            "7 prefetch_optimizer block=1 slot=1\n"
+            "8 optimizer_step block=1 slot=1\n"
+            "9 offload_optimizer block=1 slot=1\n"
+            "10 prefetch_optimizer block=4 slot=0\n"
+            "11 optimizer_step block=4 slot=0\n"
+            "12 offload_optimizer block=4 slot=0\n");
 }
 
 // Zorse: a ministage's optimizer follows its own sum, once the device has gone on with the one before.
 TEST(CopyPassTest, UnitsAreSteppedInTurn) {
   CopyTraits copies;
-  copies.parameters = copies.steps_in_turn = true;
+  copies.offloads.parameters = copies.steps_in_turn = true;
   copies.units = {0, 1};
   const std::vector<Operation> operations = {ReduceScatter{1, 1, 0}, Backward{0, 0, 0, -1, 0, -1}, ReduceScatter{0, 0, 0},
                                              ReduceScalars{}, OptimizerStep{}};
   EXPECT_EQ(OperationsText(WithCopies(operations, copies)),
             "0 reduce_scatter block=1 grad=1 group=0\n"
             "1 backward block=0 mb=0 buffer=0 grad=0\n"
-            "2 optimizer_step block=1\n"
-            "3 offload_state block=1 of=parameters\n"
-            "4 reduce_scatter block=0 grad=0 group=0\n"
-            "5 optimizer_step block=0\n"
-            "6 offload_state block=0 of=parameters\n"
-            "7 reduce_scalars\n");
+            "2 prefetch_optimizer block=1 slot=0\n"
+            "3 optimizer_step block=1 slot=0\n"
+            "4 offload_optimizer block=1 slot=0\n"
+            "5 reduce_scatter block=0 grad=0 group=0\n"
+            "6 prefetch_optimizer block=0 slot=1\n"
+            "7 optimizer_step block=0 slot=1\n"
+            "8 offload_optimizer block=0 slot=1\n"
+            "9 reduce_scalars\n");
 }
 
 }  // namespace

@@ -152,11 +152,12 @@ TEST(TensorParallelProgramsTest, StepGraphsNameTheUnitsOfTheirRanks) {
 // The second unit's rank of three heads, in two microbatches; the ranks that have its slice are group 3.
 TEST(TensorParallelProgramsTest, SlicesInHomes) {
   EXPECT_EQ(ToText(TwoUnits(1)[2]),
-            "program 4 training rank 2 of 4 units 3 microbatches 1@0,1@3\n"
+            "program 5 training rank 2 of 4 units 3 microbatches 1@0,1@3\n"
             "holds 0,1,2\n"
             "groups 0,1,2,3 0,1 2,3 0,2 1,3\n"
             "parameters 28672:0,37584:1,128:2\n"
             "gradients 28672:0,37584:1,128:2\n"
+            "offloads -\n"
             "slots -\n"
             "0 gather block=0 elements=12288@0 buffer=0 group=3\n"
             "1 gather block=0 elements=16384@12288 buffer=0 group=0\n"
@@ -208,11 +209,12 @@ TEST(TensorParallelProgramsTest, SlicesInHomes) {
 // microbatch.
 TEST(TensorParallelProgramsTest, SlicesInTurn) {
   EXPECT_EQ(ToText(TwoUnits(3)[1]),
-            "program 4 training rank 1 of 4 units 3 microbatches 2@1\n"
+            "program 5 training rank 1 of 4 units 3 microbatches 2@1\n"
             "holds 0,1,2\n"
             "groups 0,1,2,3 0,1 2,3 0,2 1,3\n"
             "parameters 20480,12784,128\n"
             "gradients 20480,128,12784\n"
+            "offloads -\n"
             "slots -\n"
             "0 gather block=0 elements=4096@0 buffer=0 group=4\n"
             "1 gather block=0 elements=16384@4096 buffer=0 group=0\n"

@@ -62,7 +62,7 @@ TEST(ProgramMemoryTest, InputsThatWaitOnTheHostAreNotThere) {
                          {{{StageOf(*setting, 0, {{2, 2, 2, 2, 2, 2}}, {{0, 0}, {1, 1}, {2, 2}, {3, 3}})}}});
       RankPlan& rank = plan.pipelines[0].stages[0].units[0].ranks[0];
       rank.recompute = OpSet::All();
-      rank.offload_activations = offload;
+      rank.offload.activations = offload;
       const auto priced = Price(*setting, std::move(plan));
       EXPECT_TRUE(priced.ok()) << priced.status();
       return priced->programs[0];

@@ -49,9 +49,9 @@ TEST(LayoutDigestTest, WhateverARankDoesCounts) {
       [&](Plan& plan) { rank(plan).recompute = OpSet::All(); },
       [&](Plan& plan) { rank(plan).shard_ratio = 0.5 + 1e-16 * 4; },
       [&](Plan& plan) { rank(plan).tp_share = 0.5; },
-      [&](Plan& plan) { rank(plan).offload_activations = true; },
-      [&](Plan& plan) { rank(plan).offload_parameters = true; },
-      [&](Plan& plan) { rank(plan).offload_optimizer = true; },
+      [&](Plan& plan) { rank(plan).offload.activations = true; },
+      [&](Plan& plan) { rank(plan).offload.parameters = true; },
+      [&](Plan& plan) { rank(plan).offload.optimizer = true; },
   };
   std::vector<LayoutDigest> digests = {DigestOf(TwoRanks())};
   for (size_t i = 0; i < changes.size(); ++i) {

@@ -24,8 +24,8 @@ TEST(PlanJsonTest, RoundTripsExactly) {
   EXPECT_EQ(parsed.pipelines[0].stages[0].units[0].ranks[0].predicted.memory,
             plan.pipelines[0].stages[0].units[0].ranks[0].predicted.memory);
   EXPECT_EQ(parsed.pipelines[0].stages[0].units[0].ranks[1].tp_share, 0.25);
-  EXPECT_TRUE(parsed.pipelines[0].stages[1].units[0].ranks[0].offload_optimizer);
-  EXPECT_FALSE(parsed.pipelines[0].stages[1].units[0].ranks[0].offload_activations);
+  EXPECT_TRUE(parsed.pipelines[0].stages[1].units[0].ranks[0].offload.optimizer);
+  EXPECT_FALSE(parsed.pipelines[0].stages[1].units[0].ranks[0].offload.activations);
   EXPECT_EQ(parsed.pipelines[1].stages[0].zero_stage, 1);
   EXPECT_EQ(parsed.unused[1].because, "excluded\nby the user");
   EXPECT_EQ(parsed.predicted.notes, plan.predicted.notes);

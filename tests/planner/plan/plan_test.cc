@@ -259,22 +259,22 @@ TEST(PlanTest, RefusesWhatTheEngineCannotRun) {
     return std::string(ValidateForEngine(plan, model).message());
   };
   EXPECT_EQ(refused([](Plan&, StagePlan&) {}), "");
-  EXPECT_THAT(refused([](Plan&, StagePlan& s) { s.units[1].ranks[0].offload_optimizer = true; }),
+  EXPECT_THAT(refused([](Plan&, StagePlan& s) { s.units[1].ranks[0].offload.optimizer = true; }),
               HasSubstr("rank 1 (n1/gpu1): it offloads optimizer, the engine runs plans that keep optimizer on the device"));
 }
 
 TEST(PlanTest, LimitsAreByKindOfWhatWaitsOnTheHost) {
   Plan plan = OneStagePlan(SmallModel());
   RankPlan& rank = plan.pipelines[0].stages[0].units[1].ranks[0];
-  rank.offload_activations = rank.offload_parameters = true;
-  EXPECT_EQ(OffloadsOf(rank), (OffloadKinds{.activations = true, .parameters = true}));
+  rank.offload.activations = rank.offload.parameters = true;
+  EXPECT_EQ(rank.offload, (OffloadKinds{.activations = true, .parameters = true}));
   EXPECT_EQ(ValidateWithin(kWholeLanguage, plan), absl::OkStatus());
   PlanLimits limits{.offload = {.activations = true, .optimizer = true}, .who = "somebody takes"};
   EXPECT_EQ(ValidateWithin(limits, plan).message(),
             "plan: rank 1 (n1/gpu1): it offloads parameters, somebody takes plans that keep parameters on the device");
   limits.offload = OffloadKinds::None();
   EXPECT_THAT(std::string(ValidateWithin(limits, plan).message()), HasSubstr("it offloads activations and parameters, somebody"));
-  rank.offload_parameters = false;
+  rank.offload.parameters = false;
   limits.offload.activations = true;
   EXPECT_EQ(ValidateWithin(limits, plan), absl::OkStatus());
 }
@@ -284,7 +284,7 @@ TEST(PlanTest, TheEngineRunsPipelinesInEveryZeroStage) {
   for (const int zero_stage : {0, 1, 2, 3}) {
     Plan plan = FullPlan();
     ForEachRank(plan,
-                [](RankPlan& rank) { rank.offload_activations = rank.offload_parameters = rank.offload_optimizer = false; });
+                [](RankPlan& rank) { rank.offload.activations = rank.offload.parameters = rank.offload.optimizer = false; });
     for (PipelinePlan& pipeline : plan.pipelines) {
       for (StagePlan& stage : pipeline.stages) {
         stage.zero_stage = zero_stage;

@@ -122,7 +122,7 @@ TEST(EstimateTest, KnowsWhatOffloadedActivationsCost) {
     if (!alone)
       pipeline.stages = {StageOf(*setting, 0, {microbatches}, {{0, 3}}, 0), StageOf(*setting, 1, {microbatches}, {{4, 7}}, 0)};
     Plan plan = PlanOf(*setting, ScheduleFamily::kLayered, {pipeline});
-    for (StagePlan& stage : plan.pipelines[0].stages) stage.units[0].ranks[0].offload_activations = true;
+    for (StagePlan& stage : plan.pipelines[0].stages) stage.units[0].ranks[0].offload.activations = true;
     ExpectWithin(0.06, *setting, plan);
   }
 }

@@ -124,7 +124,7 @@ TEST_F(EvaluateTest, SaysWhoLacksHowMuchAndPricesAllTheSame) {
 
 TEST_F(EvaluateTest, HostMemoryIsCountedByNode) {
   Plan plan = Small();
-  for (UnitPlan& unit : plan.pipelines[0].stages[0].units) unit.ranks[0].offload_optimizer = true;
+  for (UnitPlan& unit : plan.pipelines[0].stages[0].units) unit.ranks[0].offload.optimizer = true;
   EXPECT_THAT(Evaluate(*setting_, plan)->does_not_fit, IsEmpty());
   Cluster cluster = setting_->cluster;
   cluster.nodes[1].host_memory_bytes = 0;

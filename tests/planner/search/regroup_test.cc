@@ -35,7 +35,7 @@ bool Has(const std::vector<TurnChoice>& choices, const Groups& groups) {
 
 bool Same(const TurnChoice& a, const TurnChoice& b) {
   return a.groups == b.groups && a.tp == b.tp && a.rounds == b.rounds && a.in_flight_factor == b.in_flight_factor &&
-         a.schedule == b.schedule && a.zero_stage == b.zero_stage && a.offload_optimizer == b.offload_optimizer;
+         a.schedule == b.schedule && a.zero_stage == b.zero_stage && a.offload.optimizer == b.offload.optimizer;
 }
 
 TEST(RegroupTest, EveryNeighbourIsADivisionAndAnotherOne) {

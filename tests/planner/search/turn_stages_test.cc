@@ -220,13 +220,13 @@ TEST(TurnStagesTest, DegreesByGroupAndOffload) {
   const auto setting = Mixed(32, "gpt2-774m");
   TurnChoice choice = Choice({{0, 1}, {2, 3, 4, 5}, {6, 7}}, 1, 8);
   choice.tp = {1, 4, 2};
-  choice.offload_optimizer = true;
+  choice.offload.optimizer = true;
   const auto plan = PlanTurns(*setting, choice);
   ASSERT_TRUE(plan.ok()) << plan.status();
   std::vector<size_t> units;
   for (StagePlan stage : plan->pipelines[0].stages) {
     units.push_back(stage.units.size());
-    ForEachRank(&stage, [](RankPlan& rank) { EXPECT_TRUE(rank.offload_optimizer); });
+    ForEachRank(&stage, [](RankPlan& rank) { EXPECT_TRUE(rank.offload.optimizer); });
   }
   EXPECT_THAT(units, testing::ElementsAre(2, 1, 1));
 }

@@ -139,7 +139,7 @@ TEST(GroupSplitTest, RefusesQuestionsWithoutAnswer) {
   question.least_batch = 1;
   EXPECT_EQ(SplitGroup(*setting, question).status().code(), absl::StatusCode::kResourceExhausted);
   question = WholeModel(*setting);
-  question.offload_activations = true;
+  question.offload.activations = true;
   const absl::Status no_host = SplitGroup(*setting, question).status();
   EXPECT_EQ(no_host.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(no_host.message()), HasSubstr("node n1"));

@@ -96,7 +96,7 @@ TEST(CephaloStrategyTest, PublishedGivesEveryDeviceSamplesAndRecomputesAll) {
   for (const UnitPlan& unit : UnitsOf(plan)) {
     EXPECT_GE(unit.batch(), 1);
     EXPECT_EQ(unit.ranks[0].recompute, OpSet::All());
-    EXPECT_FALSE(unit.ranks[0].offload_activations);  // the cluster does not describe its hosts
+    EXPECT_FALSE(unit.ranks[0].offload.activations);  // the cluster does not describe its hosts
   }
 }
 
@@ -113,7 +113,7 @@ name = "n1"
 gpus = ["A6000", "L4"]
 )");
   const Plan plan = Evaluated(*setting, PlanCephalo(*setting));
-  for (const UnitPlan& unit : UnitsOf(plan)) EXPECT_TRUE(unit.ranks[0].offload_activations);
+  for (const UnitPlan& unit : UnitsOf(plan)) EXPECT_TRUE(unit.ranks[0].offload.activations);
 }
 
 // Two cards of one memory and unlike speed. Where a batch is small all fits on the cards, and offload gains nothing. A large one
@@ -141,7 +141,7 @@ name = "n1"
 gpus = ["small", "slow"]
 )");
     const Plan plan = Evaluated(*setting, PlanCephalo(*setting));
-    *offloads = UnitsOf(plan)[0].ranks[0].offload_activations;
+    *offloads = UnitsOf(plan)[0].ranks[0].offload.activations;
     return plan.predicted.step_seconds;
   };
   bool offloads = true;

@@ -154,7 +154,7 @@ TEST(RunnablePlansTest, WhatWaitsOnTheHostIsWhatTheRequestAllows) {
       const auto found = PlanAndEvaluate(**setting, strategy);
       if (!found.ok()) continue;
       ForEachRank(found->plan, [&](const RankPlan& rank) {
-        const OffloadKinds kinds = OffloadsOf(rank);
+        const OffloadKinds kinds = rank.offload;
         EXPECT_FALSE(kinds.Without(request.offload).any()) << strategy.name << " offloads " << InWords(kinds);
         seen.activations |= kinds.activations, seen.parameters |= kinds.parameters, seen.optimizer |= kinds.optimizer;
       });

@@ -37,7 +37,7 @@ class EngineOffloadTest : public EngineTest {
     rank.device = DeviceId("n0/gpu0");
     rank.shard_ratio = 1;
     rank.recompute = planner::OpSet::All();
-    rank.offload_activations = true;
+    rank.offload.activations = true;
     stage.units = {{{rank}, {2, 2, 2, 2}}};
     plan.pipelines = {{{stage}}};
     return AssignPlan(Gpt2(), plan, FourSamples(plan))[0];

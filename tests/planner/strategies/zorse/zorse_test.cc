@@ -98,13 +98,13 @@ TEST(Zorse, OffloadsOnlyToKnownHostMemory) {
     const Plan plan = PlanZorse(*setting).value();
     for (const StagePlan& stage : plan.pipelines[0].stages) {
       for (const UnitPlan& unit : stage.units)
-        EXPECT_FALSE(unit.ranks[0].offload_parameters || unit.ranks[0].offload_activations);
+        EXPECT_FALSE(unit.ranks[0].offload.parameters || unit.ranks[0].offload.activations);
     }
   }
   const auto known = PresetSetting("zorse-b", "llama-33b", 512, 512, Published());
   const Plan plan = PlanZorse(*known).value();
   ExpectZorse(*known, plan);
-  EXPECT_TRUE(plan.pipelines[0].stages[0].units[0].ranks[0].offload_parameters);
+  EXPECT_TRUE(plan.pipelines[0].stages[0].units[0].ranks[0].offload.parameters);
 }
 
 TEST(Zorse, PinsDecideStages) {

@@ -101,7 +101,7 @@ namespace {
 absl::StatusOr<std::vector<Program>> ProgramsOf(const planner::Setting& setting, const ModelShape& model,
                                                 const planner::Plan& plan) {
   bool offloads = false;
-  planner::ForEachRank(plan, [&](const planner::RankPlan& rank) { offloads |= rank.Offloads(); });
+  planner::ForEachRank(plan, [&](const planner::RankPlan& rank) { offloads |= rank.offload.any(); });
   if (!offloads) return planner::ScheduleAndLower(setting, plan);
   MOTLEY_ASSIGN_OR_RETURN(const planner::Plan scheduled, ScheduledOnThreads(model, plan));
   MOTLEY_ASSIGN_OR_RETURN(const auto of_type, SettingOfThreads(model, plan, plan.dtype));

@@ -22,7 +22,7 @@ planner::Plan OneDevicePlan(const TinyJob& job) {
 }
 
 PlannedJob Offloading(PlannedJob planned) {
-  planner::ForEachRank(planned.plan, [](planner::RankPlan& rank) { rank.offload_activations = true; });
+  planner::ForEachRank(planned.plan, [](planner::RankPlan& rank) { rank.offload.activations = true; });
   return planned;
 }
 

@@ -1,4 +1,4 @@
-#include "common/job/offload_kinds.h"
+#include "common/program/offload_kinds.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,14 +15,13 @@ TEST(OffloadKinds, AreAllNoneOrAList) {
   EXPECT_EQ(*ParseOffload("never"), OffloadKinds::None());
   EXPECT_EQ(*ParseOffload("activations"), (OffloadKinds{.activations = true}));
   EXPECT_EQ(*ParseOffload("optimizer, parameters"), (OffloadKinds{.parameters = true, .optimizer = true}));
-  EXPECT_EQ(*ParseOffload("activations,parameters,optimizer"), OffloadKinds::All());
+  EXPECT_EQ(*ParseOffload("activations,parameters,gradients,optimizer"), OffloadKinds::All());
 }
 
 TEST(OffloadKinds, AnUnknownWordIsRefusedWithThoseThereAre) {
   EXPECT_EQ(Complaint("weights"),
-            "'weights' is not known; it is auto, never, or a list such as activations,parameters,optimizer");
+            "'weights' is not known; it is auto, never, or a list such as activations,parameters,gradients,optimizer");
   EXPECT_THAT(Complaint("activation"), HasSubstr("did you mean 'activations'?"));
-  EXPECT_THAT(Complaint("optimizer,gradients"), HasSubstr("gradients are not offloaded yet; it is auto, never, or a list"));
   EXPECT_THAT(Complaint("auto,optimizer"), HasSubstr("'auto' stands alone"));
   EXPECT_THAT(Complaint("activations,never"), HasSubstr("'never' stands alone"));
   EXPECT_THAT(Complaint(" , "), HasSubstr("nothing is said; it is auto, never"));
@@ -32,13 +31,14 @@ TEST(OffloadKinds, AreSaidInWords) {
   EXPECT_EQ(InWords(OffloadKinds::None()), "nothing");
   EXPECT_EQ(InWords({.parameters = true}), "parameters");
   EXPECT_EQ(InWords({.activations = true, .optimizer = true}), "activations and optimizer");
-  EXPECT_EQ(InWords(OffloadKinds::All()), "activations, parameters and optimizer");
+  EXPECT_EQ(InWords(OffloadKinds::All()), "activations, parameters, gradients and optimizer");
 }
 
 TEST(OffloadKinds, AreSets) {
   constexpr OffloadKinds all = OffloadKinds::All(), activations = {.activations = true};
   EXPECT_EQ(all.And(activations), activations);
-  EXPECT_EQ(all.Without(activations), (OffloadKinds{.parameters = true, .optimizer = true}));
+  EXPECT_EQ(activations.Or({.gradients = true}), (OffloadKinds{.activations = true, .gradients = true}));
+  EXPECT_EQ(all.Without(activations), (OffloadKinds{.parameters = true, .gradients = true, .optimizer = true}));
   EXPECT_FALSE(activations.Without(all).any());
   EXPECT_FALSE(activations.takes_state());
   EXPECT_TRUE((OffloadKinds{.optimizer = true}).takes_state());
