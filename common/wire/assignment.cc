@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/job_uid.h"
 #include "common/base/status_macros.h"
+#include "common/wire/both_ways.h"
 #include "common/wire/device.h"
 #include "common/wire/job.h"
 #include "common/wire/step_spans.h"
@@ -46,6 +47,12 @@ absl::Status CheckShape(const v1::RankAssignment& proto) {
   return absl::OkStatus();
 }
 
+WIRE_MESSAGE(v1::OwnedRange, OwnedRange) {
+  WIRE_FIELD(rank, plain.rank);
+  WIRE_FIELD(begin, plain.begin);
+  WIRE_FIELD(end, plain.end);
+}
+
 v1::OwnedAlike AlikeToProto(const Ownership::Alike& alike) {
   v1::OwnedAlike proto;
   for (const BlockSpan& span : alike.blocks) {
@@ -53,12 +60,7 @@ v1::OwnedAlike AlikeToProto(const Ownership::Alike& alike) {
     out->set_first(span.first);
     out->set_last(span.last);
   }
-  for (const OwnedRange& range : *alike.ranges) {
-    v1::OwnedRange* out = proto.add_ranges();
-    out->set_rank(range.rank);
-    out->set_begin(range.begin);
-    out->set_end(range.end);
-  }
+  for (const OwnedRange& range : *alike.ranges) *proto.add_ranges() = ToProto(range);
   return proto;
 }
 
@@ -84,7 +86,7 @@ absl::StatusOr<Ownership> OwnershipFromProto(const v1::RankAssignment& proto) {
       return absl::InvalidArgumentError(absl::StrCat("ownership: block ", ownership.num_blocks(), " is missing"));
     }
     OwnedRanges ranges;
-    for (const v1::OwnedRange& range : alike->ranges()) ranges.push_back({range.rank(), range.begin(), range.end()});
+    for (const v1::OwnedRange& range : alike->ranges()) ranges.push_back(FromProto(range));
     ownership.Add(ranges);
   }
   return ownership;
@@ -100,44 +102,48 @@ absl::StatusOr<ModelSlice> SliceFromProto(const v1::ModelSlice& proto, const Mod
 
 }  // namespace
 
+WIRE_FIELDS(v1::RankAssignment, RankAssignment) {
+  WIRE_STAMP();
+  WIRE_FIELD(job_uid, plain.job_uid);
+  WIRE_FIELD(owns_unnamed_checkpoints, plain.owns_unnamed_checkpoints);
+  WIRE_FIELD(rank, plain.rank);
+  WIRE_LIST(device_ids, plain.devices);
+  WIRE_LIST(data_addresses, plain.data_addresses);
+  WIRE_FIELD(programs_digest, plain.programs_digest);
+  WIRE_FIELD(predicted_step_seconds, plain.predicted_step_seconds);
+  WIRE_PART(predicted_lanes, plain.predicted_lanes);
+  WIRE_FIELD(pipeline, plain.pipeline);
+  WIRE_FIELD(stage, plain.stage);
+  WIRE_LIST(spared_checkpoints, plain.spared_checkpoints);
+  WIRE_FIELD(start_step, plain.start_step);
+  WIRE_FIELD(resume_from, plain.resume_from);
+  WIRE_PART(spec, plain.config);
+  WIRE_FIELD(data_digest, plain.data_digest);
+  WIRE_FIELD(validation_digest, plain.validation_digest);
+  WIRE_PART(device, plain.device);
+  WIRE_FIELD(planned_context_bytes, plain.planned_context_bytes);
+  WIRE_FIELD(planned_host_bytes, plain.planned_host_bytes);
+  WIRE_FIELD(first_progress_seconds, plain.first_progress_seconds);
+}
+
 v1::RankAssignment ToProto(const RankAssignment& a) {
   v1::RankAssignment proto;
-  proto.set_job_id(a.job.value());
-  proto.set_job_uid(a.job_uid.value());
-  proto.set_owns_unnamed_checkpoints(a.owns_unnamed_checkpoints);
-  proto.set_epoch(a.epoch.value());
-  proto.set_rank(a.rank);
-  for (const DeviceId& device : a.devices) proto.add_device_ids(device.value());
-  for (const std::string& address : a.data_addresses) proto.add_data_addresses(address);
+  ToWire way;
+  Fields(way, proto, a);
   for (const Ownership::Alike& alike : a.ownership.AlikeBlocks()) *proto.add_ownership() = AlikeToProto(alike);
   proto.set_program(ProgramText(a.program));
   proto.set_evaluation_program(ProgramText(a.evaluation));
-  proto.set_programs_digest(a.programs_digest);
-  proto.set_predicted_step_seconds(a.predicted_step_seconds);
-  *proto.mutable_predicted_lanes() = ToProto(a.predicted_lanes);
-  proto.set_pipeline(a.pipeline);
-  proto.set_stage(a.stage);
   for (const auto& [one, other] : a.link_pairs) {
     v1::RankPair* out = proto.add_link_pairs();
     out->set_a(one);
     out->set_b(other);
   }
-  for (const std::string& folder : a.spared_checkpoints) proto.add_spared_checkpoints(folder);
-  proto.set_start_step(a.start_step);
-  proto.set_resume_from(a.resume_from);
   proto.set_model_config_json(ToHfConfig(a.model));
   if (!a.slice.whole()) {
     proto.mutable_slice()->set_first(static_cast<int32_t>(a.slice.first));
     proto.mutable_slice()->set_end(static_cast<int32_t>(a.slice.end));
     proto.mutable_slice()->set_parts(static_cast<int32_t>(a.slice.parts));
   }
-  *proto.mutable_spec() = ToProto(a.config);
-  proto.set_data_digest(a.data_digest);
-  proto.set_validation_digest(a.validation_digest);
-  *proto.mutable_device() = ToProto(a.device);
-  proto.set_planned_context_bytes(a.planned_context_bytes);
-  proto.set_planned_host_bytes(a.planned_host_bytes);
-  proto.set_first_progress_seconds(a.first_progress_seconds);
   return proto;
 }
 
@@ -147,36 +153,17 @@ absl::StatusOr<RankAssignment> FromProto(const v1::RankAssignment& proto) {
     return absl::InvalidArgumentError(absl::StrCat("planned_host_bytes must be at least 0, got ", proto.planned_host_bytes()));
   }
   RankAssignment a;
-  a.job = JobId(proto.job_id());
-  a.job_uid = JobUid(proto.job_uid());
-  a.owns_unnamed_checkpoints = proto.owns_unnamed_checkpoints();
-  a.epoch = Epoch(proto.epoch());
-  a.rank = proto.rank();
-  for (const std::string& device : proto.device_ids()) a.devices.emplace_back(device);
-  a.data_addresses.assign(proto.data_addresses().begin(), proto.data_addresses().end());
+  FromWire way;
+  Fields(way, proto, a);
   MOTLEY_ASSIGN_OR_RETURN(a.ownership, OwnershipFromProto(proto));
   MOTLEY_ASSIGN_OR_RETURN(a.program, ParseField("program", proto.program()));
   MOTLEY_ASSIGN_OR_RETURN(a.evaluation, ParseField("evaluation_program", proto.evaluation_program()));
-  a.programs_digest = proto.programs_digest();
-  a.predicted_step_seconds = proto.predicted_step_seconds();
-  a.predicted_lanes = FromProto(proto.predicted_lanes());
-  a.pipeline = proto.pipeline();
-  a.stage = proto.stage();
   for (const v1::RankPair& pair : proto.link_pairs()) a.link_pairs.emplace_back(pair.a(), pair.b());
-  a.spared_checkpoints.assign(proto.spared_checkpoints().begin(), proto.spared_checkpoints().end());
-  a.start_step = proto.start_step();
-  a.resume_from = proto.resume_from();
   MOTLEY_ASSIGN_OR_RETURN(a.model, ParseHfConfig(proto.model_config_json(), "model_config_json"));
   if (proto.has_slice()) {
     MOTLEY_ASSIGN_OR_RETURN(a.slice, SliceFromProto(proto.slice(), a.model));
   }
-  a.config = FromProto(proto.spec());
-  a.data_digest = proto.data_digest();
-  a.validation_digest = proto.validation_digest();
-  a.planned_context_bytes = proto.planned_context_bytes();
-  a.planned_host_bytes = proto.planned_host_bytes();
-  MOTLEY_ASSIGN_OR_RETURN(a.device, FromProto(proto.device()));
-  a.first_progress_seconds = proto.first_progress_seconds();
+  MOTLEY_RETURN_IF_ERROR(way.status);
   return a;
 }
 

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/device/device_kinds.h"
+#include "common/wire/both_ways.h"
 
 namespace motley::wire {
 namespace {
@@ -18,65 +19,49 @@ absl::Status CheckNumber(const v1::DeviceDescription& proto, std::string_view fi
       absl::StrCat("device '", proto.id(), "': ", std::string(field), " must be a finite number of at least 0, got ", value));
 }
 
-v1::CardDescription CardToProto(const CardDescription& card) {
-  v1::CardDescription proto;
-  proto.set_uuid(card.uuid);
-  proto.set_bus(card.bus);
-  proto.set_driver(card.driver);
-  proto.set_driver_cuda(card.driver_cuda);
-  proto.set_compute_capability(card.compute_capability);
-  proto.set_pcie_generation(card.pcie_generation);
-  proto.set_pcie_lanes(card.pcie_lanes);
-  proto.set_used_by_others_bytes(card.used_by_others_bytes);
-  proto.set_name(card.name);
-  for (const std::string& peer : card.nvlink_peers) proto.add_nvlink_peers(peer);
-  for (const std::string& peer : card.p2p_peers) proto.add_p2p_peers(peer);
-  proto.set_power_limit_watts(card.power_limit_watts);
-  proto.set_note(card.note);
-  proto.set_health(card.health);
-  proto.set_lost(card.lost);
-  proto.set_nccl_version(card.nccl_version);
-  return proto;
+WIRE_MESSAGE(v1::CardDescription, CardDescription) {
+  WIRE_FIELD(uuid, plain.uuid);
+  WIRE_FIELD(bus, plain.bus);
+  WIRE_FIELD(driver, plain.driver);
+  WIRE_FIELD(driver_cuda, plain.driver_cuda);
+  WIRE_FIELD(compute_capability, plain.compute_capability);
+  WIRE_FIELD(pcie_generation, plain.pcie_generation);
+  WIRE_FIELD(pcie_lanes, plain.pcie_lanes);
+  WIRE_FIELD(used_by_others_bytes, plain.used_by_others_bytes);
+  WIRE_FIELD(name, plain.name);
+  WIRE_LIST(nvlink_peers, plain.nvlink_peers);
+  WIRE_LIST(p2p_peers, plain.p2p_peers);
+  WIRE_FIELD(power_limit_watts, plain.power_limit_watts);
+  WIRE_COUNT(nccl_version, plain.nccl_version);
+  WIRE_FIELD(note, plain.note);
+  WIRE_FIELD(health, plain.health);
+  WIRE_FIELD(lost, plain.lost);
 }
 
-CardDescription CardFromProto(const v1::CardDescription& proto) {
-  return {.uuid = proto.uuid(),
-          .bus = proto.bus(),
-          .driver = proto.driver(),
-          .driver_cuda = proto.driver_cuda(),
-          .compute_capability = proto.compute_capability(),
-          .pcie_generation = proto.pcie_generation(),
-          .pcie_lanes = proto.pcie_lanes(),
-          .used_by_others_bytes = proto.used_by_others_bytes(),
-          .name = proto.name(),
-          .nvlink_peers = {proto.nvlink_peers().begin(), proto.nvlink_peers().end()},
-          .p2p_peers = {proto.p2p_peers().begin(), proto.p2p_peers().end()},
-          .power_limit_watts = proto.power_limit_watts(),
-          .nccl_version = std::max(proto.nccl_version(), 0),
-          .note = proto.note(),
-          .health = proto.health(),
-          .lost = proto.lost()};
+WIRE_FIELDS(v1::DeviceDescription, DeviceDescription) {
+  WIRE_FIELD(id, plain.id);
+  WIRE_FIELD(model, plain.model);
+  WIRE_FIELD(memory_bytes, plain.memory_bytes);
+  WIRE_FIELD(flops_per_second, plain.flops_per_second);
+  WIRE_FIELD(launch_seconds, plain.launch);
+  WIRE_FIELD(link_bytes_per_second, plain.link_bytes_per_second);
+  WIRE_FIELD(node_link_bytes_per_second, plain.node_link_bytes_per_second);
+  WIRE_FIELD(link_latency_seconds, plain.link_latency);
+  WIRE_FIELD(host_link_bytes_per_second, plain.host_link_bytes_per_second);
+  WIRE_FIELD(node_host_memory_bytes, plain.node_host_memory_bytes);
+  WIRE_FIELD(threads, plain.threads);
+  WIRE_FIELD(libtorch, plain.libtorch);
+  if (!Way::kWrites || plain.card != CardDescription()) WIRE_PART(card, plain.card);
 }
 
 }  // namespace
 
 v1::DeviceDescription ToProto(const DeviceDescription& device) {
   v1::DeviceDescription proto;
-  proto.set_id(device.id.value());
-  proto.set_model(device.model);
+  ToWire way;
+  Fields(way, proto, device);
   proto.set_kind(RowOf(device.kind).name);
-  proto.set_memory_bytes(device.memory_bytes);
-  proto.set_flops_per_second(device.flops_per_second);
-  proto.set_launch_seconds(absl::ToDoubleSeconds(device.launch));
-  proto.set_link_bytes_per_second(device.link_bytes_per_second);
-  proto.set_node_link_bytes_per_second(device.node_link_bytes_per_second);
-  proto.set_link_latency_seconds(absl::ToDoubleSeconds(device.link_latency));
-  proto.set_host_link_bytes_per_second(device.host_link_bytes_per_second);
   if (device.host_root >= 0) proto.set_host_root(device.host_root);
-  proto.set_node_host_memory_bytes(device.node_host_memory_bytes);
-  proto.set_threads(device.threads);
-  proto.set_libtorch(device.libtorch);
-  if (device.card != CardDescription()) *proto.mutable_card() = CardToProto(device.card);
   return proto;
 }
 
@@ -102,20 +87,10 @@ absl::StatusOr<DeviceDescription> FromProto(const v1::DeviceDescription& proto) 
   for (const auto& [field, value] : numbers) {
     if (absl::Status status = CheckNumber(proto, field, value); !status.ok()) return status;
   }
-  device.id = DeviceId(proto.id());
-  device.model = proto.model();
-  device.memory_bytes = proto.memory_bytes();
-  device.flops_per_second = proto.flops_per_second();
-  device.launch = absl::Seconds(proto.launch_seconds());
-  device.link_bytes_per_second = proto.link_bytes_per_second();
-  device.node_link_bytes_per_second = proto.node_link_bytes_per_second();
-  device.link_latency = absl::Seconds(proto.link_latency_seconds());
-  device.host_link_bytes_per_second = proto.host_link_bytes_per_second();
+  FromWire way;
+  Fields(way, proto, device);
   if (proto.has_host_root()) device.host_root = proto.host_root();
-  device.node_host_memory_bytes = proto.node_host_memory_bytes();
-  device.threads = std::clamp(proto.threads(), 1, kMostThreads);
-  device.libtorch = proto.libtorch();
-  device.card = CardFromProto(proto.card());
+  device.threads = std::clamp(device.threads, 1, kMostThreads);
   return device;
 }
 

@@ -1,169 +1,115 @@
 // The socket's messages are made of the session's: both conversions go through it.
 #include "common/wire/rank.h"
 
-#include <utility>
+#include <tuple>
+#include <type_traits>
 
 #include "common/base/status_macros.h"
 #include "common/wire/assignment.h"
+#include "common/wire/both_ways.h"
 #include "common/wire/session.h"
 
 namespace motley::wire {
+namespace {
+
+// A message that the socket has as one field and the session as another.
+template <typename Socket, typename Session, typename Part>
+struct SharedPart {
+  bool (Socket::*in_socket)() const;
+  bool (Session::*in_session)() const;
+  Part* (Socket::*of_socket)();
+  Part* (Session::*of_session)();
+};
+
+#define SHARED_PART(Socket, name, Session, session_name) \
+  SharedPart { &Socket::has_##name, &Session::has_##session_name, &Socket::mutable_##name, &Session::mutable_##session_name }
+#define TO_RANK(name, session_name) SHARED_PART(v1::ToRank, name, v1::CoordinatorMessage, session_name)
+#define FROM_RANK(name, session_name) SHARED_PART(v1::FromRank, name, v1::WorkerMessage, session_name)
+
+constexpr std::tuple kToRank = {
+    TO_RANK(profile, profile_request),       TO_RANK(stop, stop_epoch),     TO_RANK(kv_value, kv_value),
+    TO_RANK(publish_answer, publish_answer), TO_RANK(trace, trace_request),
+};
+
+constexpr std::tuple kFromRank = {
+    FROM_RANK(event, rank_event),
+    FROM_RANK(step, step_report),
+    FROM_RANK(kv_set, kv_set),
+    FROM_RANK(kv_get, kv_get),
+    FROM_RANK(publish_request, publish_request),
+    FROM_RANK(checkpoint_published, checkpoint_published),
+    FROM_RANK(checkpoint_failed, checkpoint_failed),
+    FROM_RANK(profile_result, profile_result),
+    FROM_RANK(log, log),
+    FROM_RANK(trace_result, trace_result),
+};
+
+// What only the session has stays behind.
+template <typename Parts, typename Socket, typename Session>
+void ToSocket(const Parts& parts, Session session, Socket* socket) {
+  const auto take = [&](const auto& part) {
+    if ((session.*part.in_session)()) (socket->*part.of_socket)()->Swap((session.*part.of_session)());
+  };
+  std::apply([&](const auto&... part) { (take(part), ...); }, parts);
+}
+template <typename Parts, typename Socket, typename Session>
+void ToSession(const Parts& parts, Socket socket, Session* session) {
+  const auto take = [&](const auto& part) {
+    if ((socket.*part.in_socket)()) (session->*part.of_session)()->Swap((socket.*part.of_socket)());
+  };
+  std::apply([&](const auto&... part) { (take(part), ...); }, parts);
+}
+
+}  // namespace
 
 v1::ToRank ToProto(const RankCommand& command) {
   v1::ToRank out;
   if (const auto* start = std::get_if<StartCommand>(&command)) {
     *out.mutable_load() = ToProto(start->ranks.at(0));
-    return out;
-  }
-  v1::CoordinatorMessage in = std::visit([](const auto& c) { return ToProto(CoordinatorCommand(c)); }, command);
-  switch (in.message_case()) {
-    case v1::CoordinatorMessage::kProfileRequest:
-      out.mutable_profile()->Swap(in.mutable_profile_request());
-      break;
-    case v1::CoordinatorMessage::kStopEpoch:
-      out.mutable_stop()->Swap(in.mutable_stop_epoch());
-      break;
-    case v1::CoordinatorMessage::kKvValue:
-      out.mutable_kv_value()->Swap(in.mutable_kv_value());
-      break;
-    case v1::CoordinatorMessage::kPublishAnswer:
-      out.mutable_publish_answer()->Swap(in.mutable_publish_answer());
-      break;
-    case v1::CoordinatorMessage::kTraceRequest:
-      out.mutable_trace()->Swap(in.mutable_trace_request());
-      break;
-    default:
-      break;
+  } else {
+    ToSocket(kToRank, std::visit([](const auto& each) { return ToProto(CoordinatorCommand(each)); }, command), &out);
   }
   return out;
 }
 
 absl::StatusOr<RankCommand> FromProto(const v1::ToRank& message) {
-  v1::CoordinatorMessage in;
-  switch (message.message_case()) {
-    case v1::ToRank::kLoad:
-      *in.mutable_start_epoch()->add_ranks() = message.load();
-      break;
-    case v1::ToRank::kProfile:
-      *in.mutable_profile_request() = message.profile();
-      break;
-    case v1::ToRank::kStop:
-      *in.mutable_stop_epoch() = message.stop();
-      break;
-    case v1::ToRank::kKvValue:
-      *in.mutable_kv_value() = message.kv_value();
-      break;
-    case v1::ToRank::kPublishAnswer:
-      *in.mutable_publish_answer() = message.publish_answer();
-      break;
-    case v1::ToRank::kTrace:
-      *in.mutable_trace_request() = message.trace();
-      break;
-    case v1::ToRank::MESSAGE_NOT_SET:
-      return absl::InvalidArgumentError("a message for the rank of a kind that it does not know");
-  }
   if (message.has_profile() && message.profile().ranks_size() != 1) {
     return absl::InvalidArgumentError("a rank's profile request must hold exactly its own assignment");
   }
+  v1::CoordinatorMessage in;
+  if (message.has_load()) *in.mutable_start_epoch()->add_ranks() = message.load();
+  ToSession(kToRank, message, &in);
   MOTLEY_ASSIGN_OR_RETURN(const std::optional<CoordinatorCommand> command, FromProto(in));
-  if (const auto* start = std::get_if<StartCommand>(&*command)) return RankCommand(*start);
-  if (const auto* profile = std::get_if<ProfileCommand>(&*command)) return RankCommand(*profile);
-  if (const auto* stop = std::get_if<StopCommand>(&*command)) return RankCommand(*stop);
-  if (const auto* value = std::get_if<KvValueCommand>(&*command)) return RankCommand(*value);
-  if (const auto* trace = std::get_if<TraceCommand>(&*command)) return RankCommand(*trace);
-  return RankCommand(std::get<PublishAnswerCommand>(*command));
+  absl::StatusOr<RankCommand> out = absl::InvalidArgumentError("a message for the rank of a kind that it does not know");
+  const auto take = [&](const auto& each) {
+    if constexpr (std::is_constructible_v<RankCommand, decltype(each)>) out = RankCommand(each);
+  };
+  if (command) std::visit(take, *command);
+  return out;
+}
+
+WIRE_MESSAGE(v1::Progress, ProgressReport) {
+  WIRE_FIELD(epoch, plain.epoch);
+  WIRE_FIELD(step, plain.step);
+  WIRE_FIELD(instruction, plain.instruction);
+  WIRE_FIELD(doing, plain.doing);
 }
 
 v1::FromRank ToProto(const RankMessage& message) {
   v1::FromRank out;
   if (const auto* progress = std::get_if<ProgressReport>(&message)) {
-    out.mutable_progress()->set_epoch(progress->epoch.value());
-    out.mutable_progress()->set_step(progress->step);
-    out.mutable_progress()->set_instruction(progress->instruction);
-    out.mutable_progress()->set_doing(progress->doing);
-    return out;
-  }
-  v1::WorkerMessage in = ToProto(std::get<WorkerReport>(message));
-  switch (in.message_case()) {
-    case v1::WorkerMessage::kRankEvent:
-      out.mutable_event()->Swap(in.mutable_rank_event());
-      break;
-    case v1::WorkerMessage::kStepReport:
-      out.mutable_step()->Swap(in.mutable_step_report());
-      break;
-    case v1::WorkerMessage::kKvSet:
-      out.mutable_kv_set()->Swap(in.mutable_kv_set());
-      break;
-    case v1::WorkerMessage::kKvGet:
-      out.mutable_kv_get()->Swap(in.mutable_kv_get());
-      break;
-    case v1::WorkerMessage::kPublishRequest:
-      out.mutable_publish_request()->Swap(in.mutable_publish_request());
-      break;
-    case v1::WorkerMessage::kCheckpointPublished:
-      out.mutable_checkpoint_published()->Swap(in.mutable_checkpoint_published());
-      break;
-    case v1::WorkerMessage::kCheckpointFailed:
-      out.mutable_checkpoint_failed()->Swap(in.mutable_checkpoint_failed());
-      break;
-    case v1::WorkerMessage::kProfileResult:
-      out.mutable_profile_result()->Swap(in.mutable_profile_result());
-      break;
-    case v1::WorkerMessage::kLog:
-      out.mutable_log()->Swap(in.mutable_log());
-      break;
-    case v1::WorkerMessage::kTraceResult:
-      out.mutable_trace_result()->Swap(in.mutable_trace_result());
-      break;
-    default:
-      break;  // what a rank never says
+    *out.mutable_progress() = ToProto(*progress);
+  } else {
+    ToSocket(kFromRank, ToProto(std::get<WorkerReport>(message)), &out);
   }
   return out;
 }
 
 std::optional<RankMessage> FromProto(const v1::FromRank& message) {
+  if (message.has_progress()) return FromProto(message.progress());
   v1::WorkerMessage in;
-  switch (message.message_case()) {
-    case v1::FromRank::kProgress: {
-      const v1::Progress& progress = message.progress();
-      return ProgressReport{Epoch(progress.epoch()), progress.step(), progress.instruction(), progress.doing()};
-    }
-    case v1::FromRank::kEvent:
-      *in.mutable_rank_event() = message.event();
-      break;
-    case v1::FromRank::kStep:
-      *in.mutable_step_report() = message.step();
-      break;
-    case v1::FromRank::kKvSet:
-      *in.mutable_kv_set() = message.kv_set();
-      break;
-    case v1::FromRank::kKvGet:
-      *in.mutable_kv_get() = message.kv_get();
-      break;
-    case v1::FromRank::kPublishRequest:
-      *in.mutable_publish_request() = message.publish_request();
-      break;
-    case v1::FromRank::kCheckpointPublished:
-      *in.mutable_checkpoint_published() = message.checkpoint_published();
-      break;
-    case v1::FromRank::kCheckpointFailed:
-      *in.mutable_checkpoint_failed() = message.checkpoint_failed();
-      break;
-    case v1::FromRank::kProfileResult:
-      *in.mutable_profile_result() = message.profile_result();
-      break;
-    case v1::FromRank::kLog:
-      *in.mutable_log() = message.log();
-      break;
-    case v1::FromRank::kTraceResult:
-      *in.mutable_trace_result() = message.trace_result();
-      break;
-    case v1::FromRank::MESSAGE_NOT_SET:
-      return std::nullopt;
-  }
-  std::optional<WorkerReport> report = FromProto(in);
-  if (!report) return std::nullopt;
-  return RankMessage(*std::move(report));
+  ToSession(kFromRank, message, &in);
+  return FromProto(in);
 }
 
 }  // namespace motley::wire

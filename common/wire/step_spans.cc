@@ -3,42 +3,21 @@
 #include <cstdint>
 #include <utility>
 
+#include "common/wire/both_ways.h"
+
 namespace motley::wire {
-namespace {
-
-double& Busy(LaneSeconds& seconds, Lane lane) { return seconds.busy[static_cast<size_t>(lane)]; }
-double Busy(const LaneSeconds& seconds, Lane lane) { return seconds.busy[static_cast<size_t>(lane)]; }
-
-}  // namespace
-
-v1::LaneSeconds ToProto(const LaneSeconds& seconds) {
-  v1::LaneSeconds proto;
-  proto.set_compute(Busy(seconds, Lane::kCompute));
-  proto.set_collective(Busy(seconds, Lane::kCollective));
-  proto.set_send(Busy(seconds, Lane::kSend));
-  proto.set_receive(Busy(seconds, Lane::kReceive));
-  proto.set_waits_for_collective(seconds.collective);
-  proto.set_waits_for_hand_over(seconds.hand_over);
-  proto.set_waits_in_bubble(seconds.bubble);
-  proto.set_waits_for_host(seconds.host);
-  proto.set_copy(Busy(seconds, Lane::kCopy));
-  proto.set_waits_for_copies(seconds.copy);
-  return proto;
-}
-
-LaneSeconds FromProto(const v1::LaneSeconds& proto) {
-  LaneSeconds seconds;
-  Busy(seconds, Lane::kCompute) = proto.compute();
-  Busy(seconds, Lane::kCollective) = proto.collective();
-  Busy(seconds, Lane::kSend) = proto.send();
-  Busy(seconds, Lane::kReceive) = proto.receive();
-  seconds.collective = proto.waits_for_collective();
-  seconds.hand_over = proto.waits_for_hand_over();
-  seconds.bubble = proto.waits_in_bubble();
-  seconds.host = proto.waits_for_host();
-  Busy(seconds, Lane::kCopy) = proto.copy();
-  seconds.copy = proto.waits_for_copies();
-  return seconds;
+WIRE_MESSAGE(v1::LaneSeconds, LaneSeconds) {
+  const auto busy = [&plain](Lane lane) -> auto& { return plain.busy[static_cast<size_t>(lane)]; };
+  WIRE_FIELD(compute, busy(Lane::kCompute));
+  WIRE_FIELD(collective, busy(Lane::kCollective));
+  WIRE_FIELD(send, busy(Lane::kSend));
+  WIRE_FIELD(receive, busy(Lane::kReceive));
+  WIRE_FIELD(copy, busy(Lane::kCopy));
+  WIRE_FIELD(waits_for_collective, plain.collective);
+  WIRE_FIELD(waits_for_hand_over, plain.hand_over);
+  WIRE_FIELD(waits_in_bubble, plain.bubble);
+  WIRE_FIELD(waits_for_host, plain.host);
+  WIRE_FIELD(waits_for_copies, plain.copy);
 }
 
 // Lanes run side by side, so an instruction may begin before the one above it: signed differences, which are small.
@@ -65,28 +44,19 @@ std::optional<std::vector<InstructionSpan>> FromProto(const v1::InstructionSpans
   return spans;
 }
 
-v1::TraceResult ToProto(const TraceReport& report) {
-  v1::TraceResult proto;
-  proto.set_job_id(report.job.value());
-  proto.set_epoch(report.epoch.value());
-  proto.set_rank(report.rank);
-  proto.set_step(report.step);
-  proto.set_error(report.error);
-  proto.set_step_seconds(report.step_seconds);
-  *proto.mutable_spans() = ToProto(report.spans);
-  return proto;
-}
-
-TraceReport FromProto(const v1::TraceResult& proto) {
-  TraceReport report{
-      JobId(proto.job_id()), Epoch(proto.epoch()), proto.rank(), proto.step(), proto.error(), proto.step_seconds(), {}};
-  std::optional<std::vector<InstructionSpan>> spans = FromProto(proto.spans());
-  if (spans) {
-    report.spans = *std::move(spans);
+WIRE_MESSAGE(v1::TraceResult, TraceReport) {
+  WIRE_STAMP();
+  WIRE_FIELD(rank, plain.rank);
+  WIRE_FIELD(step, plain.step);
+  WIRE_FIELD(error, plain.error);
+  WIRE_FIELD(step_seconds, plain.step_seconds);
+  if constexpr (Way::kWrites) {
+    *proto.mutable_spans() = ToProto(plain.spans);
+  } else if (std::optional<std::vector<InstructionSpan>> spans = FromProto(proto.spans())) {
+    plain.spans = *std::move(spans);
   } else {
-    report.error = "its begins and durations are not equally many";
+    plain.error = "its begins and durations are not equally many";
   }
-  return report;
 }
 
 }  // namespace motley::wire

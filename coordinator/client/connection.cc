@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -13,7 +12,7 @@
 #include "absl/time/clock.h"
 #include "common/base/duration_text.h"
 #include "common/rpc/channel.h"
-#include "coordinator/client/refusal.h"
+#include "coordinator/client/first_connection.h"
 
 namespace motley::client {
 namespace {
@@ -25,24 +24,7 @@ constexpr absl::Duration kKeepalive = absl::Seconds(20);
 constexpr absl::Duration kKeepaliveAnswer = absl::Seconds(10);
 constexpr absl::Duration kFirstPause = absl::Milliseconds(50);
 constexpr absl::Duration kLongestPause = absl::Seconds(2);
-// It is said at once, before a coordinator that takes a connection would wait for ours.
-constexpr absl::Duration kRefusalComes = absl::Seconds(1);
 constexpr std::string_view kHttpStatus = "Received http2 header with status: ";
-
-absl::Status Unreachable(const std::string& address, const std::string& why) {
-  return absl::UnavailableError(
-      absl::StrCat("no coordinator answers at ", address, " (", why,
-                   "); start motley-coordinator, or say where it listens with --coordinator HOST:PORT (or unix:PATH) or "
-                   "the environment variable MOTLEY_COORDINATOR"));
-}
-
-// RESOURCE_EXHAUSTED with its words where a coordinator listens that has no room, else as Unreachable.
-absl::Status NotTaken(const std::string& address, const std::string& why) {
-  if (std::optional<std::string> refusal = AskRefusal(address, kRefusalComes)) {
-    return absl::ResourceExhaustedError(*std::move(refusal));
-  }
-  return Unreachable(address, why);
-}
 
 // gRPC would try again for as long as it is let, and say nothing of the reason.
 absl::Status CheckSocket(const std::string& address) {
@@ -53,8 +35,6 @@ absl::Status CheckSocket(const std::string& address) {
       absl::StrCat("this user may not open the coordinator's socket ", path,
                    "; it is for its user and group (the service's is motley: usermod -aG motley USER)"));
 }
-
-std::string Waited(absl::Duration time) { return absl::StrCat("waited ", DurationText(time)); }
 
 // Of a channel that failed to connect; empty where the attempt found silence, which may end. Only a call is told the reason,
 // behind the steps that led to it: "failed to connect to all addresses; last error: ... Failed to connect to remote host:
@@ -68,26 +48,6 @@ std::string WhyNotConnected(const std::shared_ptr<grpc::Channel>& channel, absl:
   if (status.error_code() != grpc::StatusCode::UNAVAILABLE || absl::StrContains(message, "timed out")) return "";
   const size_t colon = message.rfind(": ");
   return colon == std::string::npos ? message : message.substr(colon + 2);
-}
-
-// Ready, or UNAVAILABLE as soon as an attempt has failed; `say` is told of silence.
-absl::Status AwaitFirst(const std::shared_ptr<grpc::Channel>& channel, const std::string& address,
-                        const ConnectionOptions& options, const std::function<void(const std::string&)>& say) {
-  const absl::Time begin = absl::Now(), end = begin + options.connect;
-  bool said = options.silence >= options.connect;
-  for (;;) {
-    const grpc_connectivity_state state = channel->GetState(true);
-    if (state == GRPC_CHANNEL_READY) return absl::OkStatus();
-    if (state == GRPC_CHANNEL_TRANSIENT_FAILURE) {
-      const std::string why = WhyNotConnected(channel, end);
-      if (!why.empty()) return NotTaken(address, why);
-    }
-    const absl::Time until = said ? end : begin + options.silence;
-    if (channel->WaitForStateChange(state, absl::ToChronoTime(until))) continue;
-    if (said) return Unreachable(address, Waited(options.connect));
-    said = true;
-    say(absl::StrCat("no answer from ", address, " yet; waiting ", DurationText(end - until), " more"));
-  }
 }
 
 }  // namespace
@@ -127,7 +87,14 @@ absl::StatusOr<Connection> Connection::Open(const std::string& address, const Co
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, static_cast<int>(absl::ToInt64Milliseconds(kKeepalive)));
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, static_cast<int>(absl::ToInt64Milliseconds(kKeepaliveAnswer)));
   auto channel = OpenChannel(address, arguments);
-  if (absl::Status status = AwaitFirst(channel, address, options, say); !status.ok()) return status;
+  const Dial dial = {
+      .state = [&] { return channel->GetState(true); },
+      .why_not = [&](absl::Time end) { return WhyNotConnected(channel, end); },
+      .changes = [&](grpc_connectivity_state state,
+                     absl::Time until) { return channel->WaitForStateChange(state, absl::ToChronoTime(until)); },
+  };
+  const FirstWait wait = {address, options.connect, options.silence};
+  if (absl::Status status = AwaitFirst(dial, wait, say); !status.ok()) return status;
   return Connection(address, options, std::move(channel));
 }
 
@@ -145,7 +112,7 @@ absl::Status Connection::AwaitCoordinator(bool answered) {
   absl::SleepFor(pause_);
   const absl::Time until = lost_ + options_.patience;
   if (absl::Now() < until && channel_->WaitForConnected(absl::ToChronoTime(until))) return absl::OkStatus();
-  return NotTaken(address_, Waited(options_.patience));
+  return NotTaken(address_, absl::StrCat("waited ", DurationText(options_.patience)));
 }
 
 }  // namespace motley::client
