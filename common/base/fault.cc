@@ -11,7 +11,7 @@ namespace {
 constexpr char kPayload[] = "motley/fault";
 constexpr char kFolderPayload[] = "motley/damaged_checkpoint";
 constexpr char kDevicePayload[] = "motley/blamed_device";
-constexpr std::array<std::string_view, 5> kNames = {"ours", "peer", "storage", "damage", "node"};
+constexpr std::array<std::string_view, 6> kNames = {"ours", "peer", "storage", "damage", "node", "memory"};
 
 }  // namespace
 

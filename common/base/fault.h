@@ -11,11 +11,12 @@
 namespace motley {
 
 enum class Fault {
-  kOurs,     // a bug, a wrong configuration, a full card: it repeats by itself, so the job ends
+  kOurs,     // a bug, a wrong configuration: it repeats by itself, so the job ends
   kPeer,     // a connection between ranks broke: a consequence, or the network; tried again when the peers reach each other
   kStorage,  // a file cannot be read or written now (EIO, EACCES, a full disk): tried again with growing pauses
   kDamage,   // a file is not what was written: what is damaged is left out, the one before is used
   kNode,  // this machine refuses what others grant (EINVAL of a mount's fsync): it is left out; the job ends when another says so
+  kMemory,  // a device's memory is full (memory_shortage.h): its limit is corrected, and the job is planned again
 };
 
 // The same status with its fault; OK stays OK.
@@ -31,7 +32,7 @@ std::string DamagedCheckpointOf(const absl::Status& status);  // empty: none
 absl::Status WithBlamedDevice(absl::Status status, const std::string& device);
 std::string BlamedDeviceOf(const absl::Status& status);  // empty: nobody, or not known
 
-std::string_view FaultName(Fault fault);                 // "ours", "peer", "storage", "damage", "node"
+std::string_view FaultName(Fault fault);                 // "ours", "peer", "storage", "damage", "node", "memory"
 std::optional<Fault> ParseFault(std::string_view name);  // null: no such name
 
 }  // namespace motley

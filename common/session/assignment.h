@@ -47,6 +47,7 @@ struct RankAssignment {
   DeviceDescription device;
   int64_t planned_context_bytes = 0;  // of the device, beside tensors: of the plan's memory; 0: not known
   int64_t planned_host_bytes = 0;     // of the host's memory, for what waits there; 0: nothing does
+  int64_t planned_bytes = 0;          // of the device, the plan's peak for the rank; 0: not known
   double first_progress_seconds = kFirstProgressSeconds;
   std::vector<std::string> spared_checkpoints;  // folders of later steps that one reader alone found damaged: not to be deleted
   bool owns_unnamed_checkpoints = false;        // what has no uid in the job's folder is its own (CheckpointOwner)

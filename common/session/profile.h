@@ -46,6 +46,8 @@ struct ComputeProfile {
   double step_overhead_seconds = 0;  // per step, beyond instructions
   // What it holds before a plan's first tensor: tables; on a card also what the driver and libraries have beside the allocator.
   int64_t context_bytes = 0;
+  // Of its memory, what plans may count on since a rank on it ran out (coordinator/epoch/memory_limits.h); 0: all of it.
+  int64_t usable_bytes = 0;
   double profile_seconds = 0;  // what measuring it took
   CardLoad load;               // of a card
   bool cut_short = false;      // the time that a card has for it was over before all was measured (docs/inside/profiles.md)

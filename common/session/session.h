@@ -3,12 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "common/base/fault.h"
 #include "common/base/ids.h"
+#include "common/base/memory_shortage.h"
 #include "common/data/data_summary.h"
 #include "common/device/device.h"
 #include "common/program/step_spans.h"
@@ -197,6 +199,7 @@ struct RankReport {
   std::vector<TransportUse> transports;
   // With kReady: what the device holds beside tensors, where that is more than the plan counted; 0: it is not, or not known.
   int64_t context_bytes = 0;
+  std::optional<MemoryShortage> shortage = {};  // with Fault::kMemory
 };
 struct StepReport {
   JobId job;

@@ -123,6 +123,7 @@ WIRE_FIELDS(v1::RankAssignment, RankAssignment) {
   WIRE_PART(device, plain.device);
   WIRE_FIELD(planned_context_bytes, plain.planned_context_bytes);
   WIRE_FIELD(planned_host_bytes, plain.planned_host_bytes);
+  WIRE_FIELD(planned_bytes, plain.planned_bytes);
   WIRE_FIELD(first_progress_seconds, plain.first_progress_seconds);
 }
 

@@ -25,7 +25,8 @@ constexpr EnumRow<Fault, v1::Fault> kFaults[] = {{Fault::kOurs, v1::FAULT_OURS},
                                                  {Fault::kPeer, v1::FAULT_PEER},
                                                  {Fault::kStorage, v1::FAULT_STORAGE},
                                                  {Fault::kDamage, v1::FAULT_DAMAGE},
-                                                 {Fault::kNode, v1::FAULT_NODE}};
+                                                 {Fault::kNode, v1::FAULT_NODE},
+                                                 {Fault::kMemory, v1::FAULT_MEMORY}};
 
 v1::Fault WireFault(Fault fault) { return WireOf(kFaults, fault).value_or(v1::FAULT_UNSPECIFIED); }
 Fault PlainFault(v1::Fault fault) { return PlainOf(kFaults, fault).value_or(Fault::kOurs); }
@@ -79,6 +80,18 @@ WIRE_MESSAGE(v1::ProfileResult, ProfileReport) {
   }
 }
 
+WIRE_MESSAGE(v1::MemoryShortage, MemoryShortage) {
+  if constexpr (Way::kWrites) {
+    proto.set_tier(plain.tier == MemoryTier::kHost ? v1::MemoryShortage::TIER_HOST : v1::MemoryShortage::TIER_DEVICE);
+  } else {
+    plain.tier = proto.tier() == v1::MemoryShortage::TIER_HOST ? MemoryTier::kHost : MemoryTier::kDevice;
+  }
+  WIRE_COUNT(held_bytes, plain.held_bytes);
+  WIRE_COUNT(asked_bytes, plain.asked_bytes);
+  WIRE_COUNT(planned_bytes, plain.planned_bytes);
+  WIRE_FIELD(where, plain.where);
+}
+
 // UNIMPLEMENTED: of a kind that this version does not know.
 WIRE_CHECKED_MESSAGE(v1::RankEvent, RankReport) {
   WIRE_STAMP();
@@ -89,6 +102,7 @@ WIRE_CHECKED_MESSAGE(v1::RankEvent, RankReport) {
     if (const auto kind = WireOf(kKinds, plain.kind)) proto.set_kind(*kind);
     proto.set_fault(WireFault(plain.fault));
     for (const TransportUse& use : plain.transports) *proto.add_transports() = ToProto(use);
+    if (plain.shortage) *proto.mutable_shortage() = ToProto(*plain.shortage);
   } else {
     if (const auto kind = PlainOf(kKinds, proto.kind())) {
       plain.kind = *kind;
@@ -97,6 +111,7 @@ WIRE_CHECKED_MESSAGE(v1::RankEvent, RankReport) {
     }
     plain.fault = PlainFault(proto.fault());
     plain.transports = FromProto(proto.transports());
+    if (proto.has_shortage()) plain.shortage = FromProto(proto.shortage());
   }
   WIRE_FIELD(damaged_checkpoint, plain.damaged_checkpoint);
   WIRE_FIELD(context_bytes, plain.context_bytes);

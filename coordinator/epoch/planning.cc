@@ -14,7 +14,9 @@
 #include "coordinator/epoch/setup.h"
 #include "coordinator/state/awaited.h"
 #include "coordinator/state/decide.h"
+#include "planner/live/memory_limits.h"
 #include "planner/live/planner.h"
+#include "planner/live/ran_out.h"
 
 namespace motley::coordinator {
 namespace {
@@ -38,20 +40,22 @@ absl::StatusOr<planner::PlannerInput> MakeInput(Core& core, const JobRun& run, c
 // their collectives are as good as those that were measured with them.
 std::vector<DeviceId> TooSmall(planner::PlannerInput input) {
   constexpr int kMostSizes = 8;  // each is a whole search
+  std::vector<int64_t> memory = planner::MemoryLimits(input);
   std::vector<DeviceId> small;
   if (!input.collectives.points.empty()) input.measured = std::exchange(input.collectives, CollectiveProfile());
   input.predicts_links = true;
   for (int size = 0; size < kMostSizes; ++size) {
     int64_t least = 0;  // those without a limit have none
-    for (const DeviceDescription& device : input.devices) {
-      if (device.memory_bytes > 0 && (least == 0 || device.memory_bytes < least)) least = device.memory_bytes;
+    for (const int64_t bytes : memory) {
+      if (bytes > 0 && (least == 0 || bytes < least)) least = bytes;
     }
     if (least == 0) return {};
     for (size_t d = input.devices.size(); d-- > 0;) {
-      if (input.devices[d].memory_bytes != least) continue;
+      if (memory[d] != least) continue;
       small.push_back(input.devices[d].id);
       input.devices.erase(input.devices.begin() + static_cast<std::ptrdiff_t>(d));
       input.compute.erase(input.compute.begin() + static_cast<std::ptrdiff_t>(d));
+      memory.erase(memory.begin() + static_cast<std::ptrdiff_t>(d));
     }
     if (input.devices.empty()) return {};
     if (planner::MakePlan(input).ok()) return small;
@@ -65,6 +69,9 @@ void PlanFrom(planner::PlannerInput input, bool tries_without_small, Prepared* p
   absl::StatusOr<planner::PlanResult> result = planner::MakePlan(input);
   prepared->status = OnOneLine(result.status());
   prepared->of_planner = true;
+  const std::string limits = planner::MemoryLimitsText(input);
+  if (absl::IsResourceExhausted(prepared->status) && !limits.empty())
+    prepared->status = absl::ResourceExhaustedError(absl::StrCat(prepared->status.message(), "; ", limits));
   if (absl::IsResourceExhausted(result.status()) && tries_without_small) prepared->too_small = TooSmall(std::move(input));
   if (result.ok()) prepared->plan = *std::move(result);
 }
@@ -94,6 +101,7 @@ void ForgetPlanning(Core& core, const JobId& id) {
 
 struct PlanningTask : LookTask {
   int64_t ticket = 0;
+  std::string memory_end;            // JobRun::memory_end: there is no plan to look for, but ways out
   bool tries_without_small = false;  // where no plan fits
 };
 
@@ -110,8 +118,12 @@ void Answer(Core& core, PlanningTask& task) {
 }
 
 void BeginPlan(Core& core, const std::shared_ptr<PlanningTask>& task) {
-  core.executor.Run([task] { PlanFrom(std::move(task->input), task->tries_without_small, &task->prepared); },
-                    [&core, task] { Answer(core, *task); });
+  core.executor.Run(
+      [task] {
+        if (task->memory_end.empty()) return PlanFrom(std::move(task->input), task->tries_without_small, &task->prepared);
+        task->prepared.status = OnOneLine(planner::RanOut(std::move(task->input), task->memory_end));
+      },
+      [&core, task] { Answer(core, *task); });
 }
 
 void LookAndPlan(Core& core, const std::shared_ptr<PlanningTask>& task) {
@@ -171,6 +183,7 @@ absl::Status BeginPlanning(Core& core) {
   const auto task = std::make_shared<PlanningTask>();
   task->job = job.id;
   task->ticket = run.planning_ticket;
+  task->memory_end = run.memory_end;
   task->tries_without_small = MayLeaveOutSmall(core.state, run, job);
   task->wish = WishOf(run, job);
   task->input = *std::move(input);

@@ -42,8 +42,7 @@ absl::StatusOr<PlanRow> RowOf(const JobRecord& job, const planner::PlanResult& r
 struct Place {
   DeviceDescription device;
   int pipeline = 0, stage = 0;
-  int64_t context_bytes = 0;  // of its memory
-  int64_t host_bytes = 0;     // of the host's
+  planner::MemoryByPurpose memory;  // of its peak
 };
 
 // By rank: pipelines, stages, units and ranks in the plan's order.
@@ -60,8 +59,7 @@ absl::StatusOr<std::vector<Place>> PlacesOf(const planner::Plan& plan, const std
           if (device == offered.end()) {
             return absl::InternalError(absl::StrCat("the plan uses device ", rank.device.value(), ", which is not there"));
           }
-          const planner::MemoryByPurpose& memory = rank.predicted.memory;
-          places.push_back({*device->second, static_cast<int>(p), static_cast<int>(s), memory.context, memory.host});
+          places.push_back({*device->second, static_cast<int>(p), static_cast<int>(s), rank.predicted.memory});
         }
       }
     }
@@ -131,8 +129,9 @@ absl::StatusOr<std::vector<RankAssignment>> MakeAssignments(const ClusterState& 
     ranks[r].device = places[r].device;
     ranks[r].pipeline = places[r].pipeline;
     ranks[r].stage = places[r].stage;
-    ranks[r].planned_context_bytes = places[r].context_bytes;
-    ranks[r].planned_host_bytes = places[r].host_bytes;
+    ranks[r].planned_context_bytes = places[r].memory.context;
+    ranks[r].planned_host_bytes = places[r].memory.host;
+    ranks[r].planned_bytes = places[r].memory.total();
     ranks[r].slice = slices[r];
     ranks[r].program = result.programs[r];
     ranks[r].evaluation = result.evaluations[r];
@@ -166,12 +165,14 @@ absl::Status StartEpoch(Core& core, const std::string& reason) {
   batch.plans.push_back(std::move(plan_row));
   EpochRow row{next.id, next.epoch, core.journal.UnixMs(), {}};
   std::vector<RankRun> runs;
+  MOTLEY_ASSIGN_OR_RETURN(const std::vector<Place> places, PlacesOf(prepared.plan.plan, run.considered));
   for (const RankAssignment& rank : ranks) {
     const int64_t incarnation = core.state.nodes.at(NodeOf(rank.device.id)).description.incarnation;
     row.ranks.push_back({rank.device.id, incarnation});
     RankRun& of_rank = runs.emplace_back(RankRun{rank.device.id, incarnation, rank.device.memory_bytes});
     of_rank.planned_context_bytes = rank.planned_context_bytes;
     of_rank.planned_host_bytes = rank.planned_host_bytes;
+    of_rank.planned = places[rank.rank].memory;
     of_rank.card_context_bytes = prepared.plan.card_contexts[rank.rank];
   }
   if (new_number) batch.epochs.push_back(std::move(row));

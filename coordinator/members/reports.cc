@@ -7,6 +7,7 @@
 #include "common/base/logging.h"
 #include "coordinator/epoch/contexts.h"
 #include "coordinator/epoch/epoch_driver.h"
+#include "coordinator/epoch/memory_limits.h"
 #include "coordinator/epoch/prober.h"
 #include "coordinator/epoch/rendezvous.h"
 #include "coordinator/epoch/second_opinion.h"
@@ -155,6 +156,7 @@ struct Handler {
         if (!rank->ended && !killed && !HasFailed(report.device)) fail(FailureKind::kDied);
         break;
       case RankEventKind::kFailed:
+        if (report.fault == Fault::kMemory) OnOutOfMemory(core, *rank, report);
         if (!killed) fail(report.fault == Fault::kPeer ? FailureKind::kPeerLost : FailureKind::kFailed);
         break;
       case RankEventKind::kPeerLost:

@@ -66,6 +66,9 @@ std::string Describe(const Failure& failure) {
         return absl::StrCat("the rank on ", failure.device.value(), " found checkpoint ", failure.damaged_checkpoint, " damaged",
                             tail);
       }
+      if (RemedyFor(failure) == Remedy::kLessMemory) {
+        return absl::StrCat("the rank on ", failure.device.value(), " ran out of memory", tail);
+      }
       return absl::StrCat("the rank on ", failure.device.value(), " failed", tail);
     case FailureKind::kNonFinite:
       return absl::StrCat("training diverged", tail);  // which says where it was first; whoever is heard first found it later
@@ -104,6 +107,8 @@ Remedy RemedyFor(const Failure& failure) {
       return failure.damaged_checkpoint.empty() ? Remedy::kEnd : Remedy::kSecondReader;
     case Fault::kNode:
       return Remedy::kWithoutNode;
+    case Fault::kMemory:
+      return Remedy::kLessMemory;
     case Fault::kOurs:
       break;
   }
@@ -124,7 +129,8 @@ absl::Duration PauseAfter(Remedy remedy, int times) {
   static constexpr std::array<double, 5> kSeconds = {0.5, 1, 2, 4, 5};
   // A disk or a mount that somebody has to mend.
   static constexpr std::array<double, 6> kStorageSeconds = {1, 2, 4, 8, 15, 30};
-  if (times <= 0 || remedy == Remedy::kSecondReader || remedy == Remedy::kWithoutNode) return absl::ZeroDuration();
+  const bool at_once = remedy == Remedy::kSecondReader || remedy == Remedy::kWithoutNode || remedy == Remedy::kLessMemory;
+  if (times <= 0 || at_once) return absl::ZeroDuration();
   const auto turn = static_cast<size_t>(times - 1);
   return absl::Seconds(remedy == Remedy::kWaitForStorage ? kStorageSeconds[std::min(turn, kStorageSeconds.size() - 1)]
                                                          : kSeconds[std::min(turn, kSeconds.size() - 1)]);
@@ -140,6 +146,7 @@ std::string CauseLabel(const Failure& failure) {
       return "rank_hung";
     case FailureKind::kFailed:
       if (RemedyFor(failure) == Remedy::kWaitForStorage) return "storage";
+      if (RemedyFor(failure) == Remedy::kLessMemory) return "out_of_memory";
       return RemedyFor(failure) == Remedy::kSecondReader ? "checkpoint_damaged" : "rank_failed";
     case FailureKind::kNonFinite:
       return "nonfinite";

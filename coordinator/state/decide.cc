@@ -232,6 +232,7 @@ Decision DecidePlanning(const DecideView& v) {
   }
   const std::string text(status.message());
   if (MayBeBackLater(status)) return {RetryLater{true}, WhyNoLook(status)};
+  if (!v.run.memory_end.empty() && absl::IsResourceExhausted(status)) return {Finish{JobPhase::kFailed, status.code()}, text};
   if (swap && !HadNoPlanBefore(v)) return {RefuseNewcomers{}, text};
   // Once there was a plan.
   const bool had_plan = v.run.has_run || v.job.started_unix_ms > 0;

@@ -36,6 +36,7 @@ inline constexpr char kProbePassed[] = "probe_passed";
 inline constexpr char kProfile[] = "profile";
 inline constexpr char kPredictionOff[] = "prediction_off";
 inline constexpr char kContextAbovePlan[] = "context_above_plan";
+inline constexpr char kMemoryLimit[] = "memory_limit";
 inline constexpr char kSlowRank[] = "slow_rank";
 inline constexpr char kPlan[] = "plan";
 inline constexpr char kPinsDropped[] = "pins_dropped";

@@ -50,6 +50,7 @@ struct RankRun {
   double lateness_seconds = 0;
   // What the plan counts of the device beside tensors, and how much of it is from the device's profile.
   int64_t planned_context_bytes = 0, card_context_bytes = 0;
+  planner::MemoryByPurpose planned;  // of the plan's peak
 };
 
 enum class FailureKind { kNodeLost, kDied, kHung, kFailed, kNonFinite, kProfile, kPeerLost };
@@ -70,6 +71,7 @@ enum class Remedy {
   kWaitForStorage,  // the next epoch begins when the file may be there again
   kSecondReader,    // another node reads the checkpoint that is said to be damaged; it or its accuser is left out
   kWithoutNode,     // the node is left out; when another says the same the job is FAILED
+  kLessMemory,      // the device's limit was corrected (epoch/memory_limits.h), and the job is planned again at once
   kEnd,             // it repeats by itself: the job is FAILED
 };
 
@@ -199,7 +201,9 @@ struct JobRun {
   PredictionWatch prediction;
   SlowRankWatch slow_rank;
   ContextWatch context;
-  std::string measure_again;  // why the epoch ends, so that a node is measured; empty: it need not
+  std::map<DeviceId, int> memory_corrections;  // of a device's limit, each for a rank that ran out of its memory
+  std::string memory_end;                      // why there is no other: the job ends with the next planning, which adds ways out
+  std::string measure_again;                   // why the epoch ends, so that a node is measured; empty: it need not
   // kPlanning
   int64_t planning_ticket = 0;    // the task whose answer counts
   bool looking = false;           // for the newest checkpoint; the planner comes behind it

@@ -22,6 +22,7 @@
 #include "planner/live/measured_cards.h"
 #include "planner/live/measured_links.h"
 #include "planner/live/measured_series.h"
+#include "planner/live/memory_limits.h"
 #include "planner/live/overlap_efficiency.h"
 #include "planner/util/quantity_text.h"
 
@@ -104,13 +105,13 @@ double DataSheetFlops(const DeviceDescription& device, DType dtype) {
   return half > 0 ? half : gpu->fp32_flops;
 }
 
-CardKind KindOf(const PlannerInput& input, const DeviceDescription& device, const MeasuredCard& card) {
+CardKind KindOf(const PlannerInput& input, const DeviceDescription& device, int64_t memory_bytes, const MeasuredCard& card) {
   CardKind kind;
   kind.peak_flops = DataSheetFlops(device, card.dtype);
   kind.peak_known = kind.peak_flops > 0 || device.flops_per_second > 0;
   const double flops = device.flops_per_second > 0 ? device.flops_per_second : MeasuredFlops(input, card.layer);
   kind.fp32_flops = std::clamp(flops, kLeastFlops, kMostFlops);
-  kind.memory_bytes = device.memory_bytes > 0 ? device.memory_bytes : static_cast<int64_t>(kMostDeviceBytes);
+  kind.memory_bytes = memory_bytes > 0 ? memory_bytes : static_cast<int64_t>(kMostDeviceBytes);
   kind.launches_ahead = device.kind == DeviceKind::kCuda;
   const double step = card.optimizer->seconds_per_element;
   const double traffic = device.kind == DeviceKind::kCuda ? kCardsTrafficBytes : kAdamWTrafficBytes;
@@ -349,11 +350,12 @@ absl::StatusOr<LiveInputs> DescribeLive(const PlannerInput& input) {
   live.cluster.regions = {"default"};
   live.cluster.usable_memory = 1 - input.config.planner.memory_reserve;
   MeasuredCards cards(&live.cluster, &live.profile);
+  const std::vector<int64_t> memory = MemoryLimits(input);
   std::vector<int> kinds;
   for (size_t d = 0; d < input.devices.size(); ++d) {
     MOTLEY_ASSIGN_OR_RETURN(MeasuredCard card,
                             MeasuredOf(input, input.devices[d], input.compute[d], live.model_name, precision.compute));
-    const CardKind kind = KindOf(input, input.devices[d], card);
+    const CardKind kind = KindOf(input, input.devices[d], memory[d], card);
     kinds.push_back(cards.Add(input.devices[d], kind, std::move(card)));
     NcclPath& path = live.cluster.kinds[kinds.back()].nccl;  // the best of its devices
     path = std::max(path, PathOf(input.devices, input.devices[d]));
@@ -362,6 +364,7 @@ absl::StatusOr<LiveInputs> DescribeLive(const PlannerInput& input) {
   AddNodes(input, kinds, declared, &live.cluster);
   MOTLEY_ASSIGN_OR_RETURN(const std::vector<bool> measured, ApplyLinks(input, declared, &live.cluster));
   MOTLEY_RETURN_IF_ERROR(FitToCollectives(input, declared, measured, &live.cluster));
+  if (std::string note = MemoryLimitsText(input); !note.empty()) live.cluster.notes.push_back(std::move(note));
   if (std::string note = HostNote(live.cluster); !note.empty()) live.cluster.notes.push_back(std::move(note));
   if (std::string slow = SlowInHalf(input.devices, precision.compute); !slow.empty())
     live.cluster.notes.push_back(std::move(slow));

@@ -20,6 +20,7 @@ from faults_hanging import hanging
 from faults_kills import kills
 from faults_lending import a_waiting_job_lends
 from faults_members import membership
+from faults_memory import memory_runs_out
 from faults_newcomers import newcomers, silent_in_swap
 from faults_one_folder import one_folder
 from faults_partitions import BOTH, FROM, partitions
@@ -79,6 +80,7 @@ def daily(results):
         results.run("full disk", full_disk, cluster)
         results.run("nothing is left", nothing_left, cluster)
     lost_pipeline(results)
+    results.run("memory that runs out", memory_runs_out)
     results.run("lost share", lost_share)
     results.run("a node that misreads checkpoints", misreading_node)
     results.run("a node whose mask is all zeros", lambda: mounts.why_not() or zeroed_mask())

@@ -183,6 +183,15 @@ absl::Status CheckPositive(const std::string& key, double value, double lowest, 
   return absl::InvalidArgumentError(absl::StrCat(key, " must be from ", lowest, " to ", highest, ", got ", value));
 }
 
+absl::Status CheckTrueMemory(const WorkerConfig& config) {
+  const double part = config.emulation.true_memory;
+  if (!(part > 0 && part <= 1))
+    return absl::InvalidArgumentError(absl::StrCat("emulation.true_memory must be above 0 and at most 1, got ", part));
+  const bool any = std::ranges::count(config.devices, DeviceKind::kEmulated, &DeviceConfig::kind) > 0;
+  if (part == 1 || any) return absl::OkStatus();
+  return absl::InvalidArgumentError("emulation.true_memory is of emulated devices, and this node has none; leave it out");
+}
+
 absl::Status CheckHostLink(const DeviceConfig& device) {
   if (device.host_link_bytes_per_second == 0 && !device.host_root) return absl::OkStatus();
   const std::string where = absl::StrCat("device ", device.name, ": ");
@@ -290,6 +299,7 @@ absl::StatusOr<WorkerConfig> ParseWorkerConfig(std::string_view text, const std:
                        {"cores", Whole("a whole number", config.cores)}};
   const Keys emulation = {{"time_dilation", Number(config.emulation.time_dilation)},
                           {"memory_scale", Number(config.emulation.memory_scale)},
+                          {"true_memory", Number(config.emulation.true_memory)},
                           {"precision", Text(config.emulation.precision)},
                           {"launch_seconds", Number(config.emulation.launch_seconds)},
                           {"link_latency_seconds", Number(config.emulation.link_latency_seconds)}};
@@ -365,6 +375,7 @@ absl::Status Validate(const WorkerConfig& config) {
   const EmulationConfig& e = config.emulation;
   MOTLEY_RETURN_IF_ERROR(CheckPositive("emulation.time_dilation", e.time_dilation, 1e-3, 1e9));
   MOTLEY_RETURN_IF_ERROR(CheckPositive("emulation.memory_scale", e.memory_scale, 1e-9, 1));
+  MOTLEY_RETURN_IF_ERROR(CheckTrueMemory(config));
   MOTLEY_RETURN_IF_ERROR(CheckPositive("emulation.launch_seconds", e.launch_seconds, 0, kMostLatencySeconds));
   MOTLEY_RETURN_IF_ERROR(CheckPositive("emulation.link_latency_seconds", e.link_latency_seconds, 0, kMostLatencySeconds));
   MOTLEY_RETURN_IF_ERROR(CheckPositive("network.node_link_bytes_per_second", config.network.node_link_bytes_per_second, 0, 1e15));

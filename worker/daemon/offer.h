@@ -19,6 +19,7 @@ struct OfferedDevice {
   DeviceDescription description;
   std::string rank_binary;  // the build that its ranks are
   int card_index = -1;      // NVML's, of kind cuda
+  double true_memory = 1;   // emulated: EmulationConfig::true_memory
 };
 
 struct Offer {

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/clean_text.h"
 #include "common/base/fault.h"
+#include "common/base/memory_shortage.h"
 #include "common/base/status_macros.h"
 #include "common/wire/rank.h"
 #include "worker/daemon/frame.h"
@@ -173,8 +174,7 @@ void RankSession::RunTraining(const RankAssignment& assignment) {
     const bool all = end.ok() && *end == engine::RunEnd::kAllSteps;
     SendEvent(RankEventKind::kFinished, all ? "all steps done" : "stopped as asked");
   } else {
-    SendEvent(KindOf(end.status()), std::string(end.status().message()), FaultOf(end.status()),
-              DamagedCheckpointOf(end.status()));
+    SendFailure(end.status());
   }
 }
 
@@ -216,9 +216,17 @@ absl::Status RankSession::Send(const RankMessage& message) {
   return WriteAll(fd_, frame);
 }
 
-void RankSession::SendEvent(RankEventKind kind, const std::string& text, Fault fault, const std::string& damaged_checkpoint) {
-  // A closed socket ends Serve by itself.
-  (void)Send(WorkerReport(RankReport{job_, epoch_, rank_, device_, kind, CleanLine(text), fault, damaged_checkpoint}));
+// A closed socket ends Serve by itself.
+void RankSession::SendEvent(RankEventKind kind, const std::string& text) {
+  (void)Send(WorkerReport(RankReport{job_, epoch_, rank_, device_, kind, CleanLine(text)}));
+}
+
+void RankSession::SendFailure(const absl::Status& status) {
+  RankReport report{job_, epoch_, rank_, device_, KindOf(status), CleanLine(std::string(status.message())), FaultOf(status)};
+  report.damaged_checkpoint = DamagedCheckpointOf(status);
+  report.shortage = MemoryShortageOf(status);
+  if (report.shortage) report.shortage->where = CleanLine(report.shortage->where);
+  (void)Send(WorkerReport(std::move(report)));
 }
 
 absl::Status RankSession::KvSet(const std::string& key, const std::string& value) {

@@ -62,8 +62,8 @@ class RankSession : public engine::RankHost {
   void RunTraining(const RankAssignment& assignment);
   void RunProfile(const ProfileCommand& command);
   absl::Status Profile(const ProfileCommand& command, ProfileReport* report);
-  void SendEvent(RankEventKind kind, const std::string& message, Fault fault = Fault::kOurs,
-                 const std::string& damaged_checkpoint = "");
+  void SendEvent(RankEventKind kind, const std::string& message);
+  void SendFailure(const absl::Status& status);
   absl::Status Send(const RankMessage& message);
   void SetAssignment(const RankAssignment& assignment);
   // Now, or when the step is done.

@@ -61,7 +61,7 @@ void Supervisor::Start(StartCommand command) {
   Post([this, command = std::move(command)] { StartOnLoop(command); });
 }
 void Supervisor::Profile(ProfileCommand command) {
-  Post([this, command = std::move(command)] { ProfileOnLoop(command); });
+  Post([this, command = std::move(command)]() mutable { ProfileOnLoop(std::move(command)); });
 }
 void Supervisor::Stop(StopCommand command) {
   Post([this, command = std::move(command)] { StopOnLoop(command); });

@@ -25,12 +25,15 @@ void Supervisor::StartOnLoop(const StartCommand& command) {
   RankRun& run = *runs_.back();
   for (size_t i = 0; i < run.ranks.size(); ++i) {
     metrics_.Assigned(command.ranks[i]);
-    (void)run.ranks[i].process->Send(StartCommand{{command.ranks[i]}});  // a rank that is gone already is reported by its exit
+    RankAssignment rank = command.ranks[i];
+    SetTrueMemory(rank);
+    (void)run.ranks[i].process->Send(StartCommand{{std::move(rank)}});  // a rank that is gone already is reported by its exit
   }
 }
 
-void Supervisor::ProfileOnLoop(const ProfileCommand& command) {
+void Supervisor::ProfileOnLoop(ProfileCommand command) {
   if (command.ranks.empty()) return;
+  for (RankAssignment& rank : command.ranks) SetTrueMemory(rank);
   const bool probe = !command.check_id.empty();
   absl::Status status;
   if (!probe) {
@@ -53,6 +56,14 @@ void Supervisor::ProfileOnLoop(const ProfileCommand& command) {
                              {},
                              {},
                              command.check_id});
+}
+
+// What the coordinator knows is what the device declares.
+void Supervisor::SetTrueMemory(RankAssignment& rank) const {
+  for (const OfferedDevice& device : config_.devices) {
+    if (device.description.id != rank.device.id) continue;
+    rank.device.memory_bytes = static_cast<int64_t>(static_cast<double>(rank.device.memory_bytes) * device.true_memory);
+  }
 }
 
 bool Supervisor::IsStale(const JobId& job, Epoch epoch) const {

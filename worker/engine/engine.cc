@@ -5,15 +5,19 @@
 #include <algorithm>
 #include <exception>
 #include <set>
+#include <utility>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/fault.h"
+#include "common/base/memory_shortage.h"
 #include "common/base/status_macros.h"
 #include "common/device/transport_choice.h"
 #include "common/program/hand_over_peers.h"
 #include "worker/engine/base/heartbeat.h"
 #include "worker/engine/base/memory.h"
 #include "worker/engine/base/monotonic.h"
+#include "worker/engine/base/out_of_memory.h"
 #include "worker/engine/base/threads.h"
 #include "worker/engine/device/card_trial.h"
 #include "worker/engine/device/cuda_libraries.h"
@@ -33,16 +37,27 @@ namespace {
 // Turns what torch throws outside of instructions into a Status.
 template <typename Call>
 auto Guarded(const char* what, const RankAssignment& assignment, Call call) -> decltype(call()) {
-  const std::string where = absl::StrCat(what, " on ", assignment.devices[assignment.rank].value(), ": ");
+  const std::string where = absl::StrCat(what, " on ", assignment.devices[assignment.rank].value());
   try {
     return call();
   } catch (const c10::OutOfMemoryError& error) {
-    return absl::ResourceExhaustedError(absl::StrCat(where, error.what_without_backtrace()));
+    return OutOfMemory(where, error);
   } catch (const c10::Error& error) {
-    return absl::InternalError(absl::StrCat(where, error.what_without_backtrace()));
+    return absl::InternalError(absl::StrCat(where, ": ", error.what_without_backtrace()));
   } catch (const std::exception& error) {
-    return absl::InternalError(absl::StrCat(where, error.what()));
+    return absl::InternalError(absl::StrCat(where, ": ", error.what()));
   }
+}
+
+// What only the rank as a whole knows.
+absl::Status WithBytes(absl::Status status, const RankAssignment& assignment, const DeviceBackend& backend) {
+  if (FaultOf(status) != Fault::kMemory) return status;
+  MemoryShortage shortage = MemoryShortageOf(status).value_or(MemoryShortage());
+  const MemoryRefusal refusal = backend.LastRefusal();
+  shortage.held_bytes = refusal.held_bytes;
+  shortage.asked_bytes = refusal.asked_bytes;
+  shortage.planned_bytes = assignment.planned_bytes;
+  return WithMemoryShortage(std::move(status), shortage);
 }
 
 absl::Status CheckAssignment(const RankAssignment& assignment) {
@@ -92,10 +107,11 @@ class EngineImpl : public Engine {
       const CountingIn counting(backend->host_account());
       MOTLEY_ASSIGN_OR_RETURN(const std::unique_ptr<Communicator> communicator, Connect(assignment, *backend, "train/"));
       Trainer trainer(assignment, options_, *backend, host_, *communicator, *links_, stop_);
-      absl::StatusOr<RunEnd> end = trainer.Run();
+      absl::StatusOr<RunEnd> end = Guarded("training", assignment, [&] { return trainer.Run(); });
+      if (end.ok()) return end;
       // Peers that still wait for this rank must not wait for their deadline.
-      if (!end.ok()) communicator->Abort(std::string(end.status().message()));
-      return end;
+      communicator->Abort(std::string(end.status().message()));
+      return WithBytes(end.status(), assignment, *backend);
     });
   }
 

@@ -29,7 +29,8 @@ class Engine {
  public:
   virtual ~Engine() = default;
   // Connects, restores or initialises, trains until config.training.steps or a stop. Non-finite loss or gradient:
-  // ABORTED, naming the first unit, the step not applied. A lost peer: UNAVAILABLE. FaultOf tells what else helps.
+  // ABORTED, naming the first unit, the step not applied. A lost peer: UNAVAILABLE. Its device is
+  // full: RESOURCE_EXHAUSTED, Fault::kMemory, with what it held (MemoryShortageOf). FaultOf tells what else helps.
   virtual absl::StatusOr<RunEnd> Run(const RankAssignment& assignment) = 0;
   // Finish the step under way, together with all ranks; save if asked; Run returns kStopped.
   virtual void RequestStop(bool save) = 0;

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "absl/strings/str_cat.h"
+#include "worker/engine/base/out_of_memory.h"
 #include "worker/engine/device/nvtx_range.h"
 #include "worker/engine/executor_pass.h"
 
@@ -30,9 +31,8 @@ absl::StatusOr<StepOutcome> Executor::Run(const Program& program, const StepInpu
     MakeSlots(program.slots);
   } catch (const c10::Error& error) {
     communicator_.Abort("a rank had no memory for its buffers");
-    return absl::ResourceExhaustedError(
-        absl::StrCat(assignment_.devices[assignment_.rank].value(),
-                     ": parameter and gradient buffers and slots: ", error.what_without_backtrace()));
+    return OutOfMemory(absl::StrCat(assignment_.devices[assignment_.rank].value(), ": parameter and gradient buffers and slots"),
+                       error);
   }
   return Pass(*this, program, input).Run();
 }

@@ -8,7 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/fault.h"
+#include "common/base/memory_shortage.h"
 #include "common/base/status_macros.h"
+#include "worker/engine/base/out_of_memory.h"
 #include "worker/engine/base/scalar_type.h"
 #include "worker/engine/device/nvtx_range.h"
 
@@ -52,7 +54,7 @@ absl::Status Executor::Pass::Do(size_t instruction, const Operation& op) {
   if (e_.progress_) e_.progress_(static_cast<int64_t>(instruction), op);
   const auto where = [&] {
     return absl::StrCat(assignment().devices[assignment().rank].value(), ", step ", input_.step + 1, ", instruction ",
-                        instruction, " (", std::string(OperationName(op)), "): ");
+                        instruction, " (", std::string(OperationName(op)), ")");
   };
   try {
     // On the lane's thread: a guard is of one. Nobody asks for a graph, and each operator would look for one.
@@ -60,13 +62,15 @@ absl::Status Executor::Pass::Do(size_t instruction, const Operation& op) {
     const absl::Status status = std::visit([&](const auto& o) { return Do(o); }, op);
     // A verdict on the numbers stands by itself.
     if (status.ok() || absl::IsAborted(status)) return status;
-    return WithFault(absl::Status(status.code(), absl::StrCat(where(), status.message())), FaultOf(status));
+    const absl::Status named(status.code(), absl::StrCat(where(), ": ", status.message()));
+    if (FaultOf(status) == Fault::kMemory) return WithMemoryShortage(named, {.where = where()});
+    return WithFault(named, FaultOf(status));
   } catch (const c10::OutOfMemoryError& error) {
-    return absl::ResourceExhaustedError(absl::StrCat(where(), error.what_without_backtrace()));
+    return OutOfMemory(where(), error);
   } catch (const c10::Error& error) {
-    return absl::InternalError(absl::StrCat(where(), error.what_without_backtrace()));
+    return absl::InternalError(absl::StrCat(where(), ": ", error.what_without_backtrace()));
   } catch (const std::exception& error) {
-    return absl::InternalError(absl::StrCat(where(), error.what()));
+    return absl::InternalError(absl::StrCat(where(), ": ", error.what()));
   }
 }
 

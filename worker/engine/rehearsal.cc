@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/model/parameters.h"
+#include "worker/engine/base/out_of_memory.h"
 #include "worker/engine/base/scalar_type.h"
 #include "worker/engine/base/torch_pch.h"
 #include "worker/engine/model/optimizer.h"
@@ -97,17 +98,17 @@ void RehearseCollective(Precision precision, c10::Device device) {
 // As work of a lane, which throws nothing.
 LaneWork Rehearsed(const RankAssignment& assignment, std::function<void()> work, bool reads_back) {
   const auto run = [work = std::move(work), device = assignment.devices[assignment.rank]]() -> absl::Status {
-    const auto where = [&] { return absl::StrCat(device.value(), ": a unit of the model, before the first step: "); };
+    const auto where = [&] { return absl::StrCat(device.value(), ": a unit of the model, before the first step"); };
     try {
       const at::AutoDispatchBelowADInplaceOrView below_autograd;  // as steps are
       work();
       return absl::OkStatus();
     } catch (const c10::OutOfMemoryError& error) {
-      return absl::ResourceExhaustedError(absl::StrCat(where(), error.what_without_backtrace()));
+      return OutOfMemory(where(), error);
     } catch (const c10::Error& error) {
-      return absl::InternalError(absl::StrCat(where(), error.what_without_backtrace()));
+      return absl::InternalError(absl::StrCat(where(), ": ", error.what_without_backtrace()));
     } catch (const std::exception& error) {
-      return absl::InternalError(absl::StrCat(where(), error.what()));
+      return absl::InternalError(absl::StrCat(where(), ": ", error.what()));
     }
   };
   return {run, std::nullopt, nullptr, reads_back};

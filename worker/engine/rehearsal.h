@@ -16,7 +16,7 @@ namespace motley::engine {
 
 // Blocks until it is over; a device without streams has nothing to load. Its memory stays with the allocator: steps need it
 // again. `rows`: whether the data has rows, whose documents have kernels of their own. `lanes`: by Lane, those of the steps.
-// RESOURCE_EXHAUSTED: a unit does not fit, names the device; errors of the device.
+// RESOURCE_EXHAUSTED (Fault::kMemory): a unit does not fit, names the device; errors of the device.
 absl::Status Rehearse(const RankAssignment& assignment, Precision precision, bool rows, DeviceBackend& backend,
                       const std::array<DeviceLane*, kNumLanes>& lanes);
 

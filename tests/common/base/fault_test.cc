@@ -6,7 +6,7 @@ namespace motley {
 namespace {
 
 TEST(FaultTest, IsKeptByTheStatus) {
-  for (const Fault fault : {Fault::kOurs, Fault::kPeer, Fault::kStorage, Fault::kDamage, Fault::kNode}) {
+  for (const Fault fault : {Fault::kOurs, Fault::kPeer, Fault::kStorage, Fault::kDamage, Fault::kNode, Fault::kMemory}) {
     const absl::Status status = WithFault(absl::UnavailableError("why"), fault);
     EXPECT_EQ(FaultOf(status), fault);
     EXPECT_EQ(status.message(), "why");

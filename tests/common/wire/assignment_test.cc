@@ -57,6 +57,7 @@ RankAssignment Sample() {
   a.device.model = "L4";
   a.device.kind = DeviceKind::kEmulated;
   a.planned_context_bytes = int64_t{3} << 30;
+  a.planned_bytes = int64_t{9} << 30;
   a.planned_host_bytes = int64_t{5} << 30;
   a.first_progress_seconds = 12;
   a.link_pairs = {{0, 1}};
@@ -93,6 +94,7 @@ TEST(WireAssignmentTest, RoundTrips) {
   EXPECT_EQ(back->validation_digest, a.validation_digest);
   EXPECT_EQ(back->device, a.device);
   EXPECT_EQ(back->planned_context_bytes, a.planned_context_bytes);
+  EXPECT_EQ(back->planned_bytes, a.planned_bytes);
   EXPECT_EQ(back->planned_host_bytes, a.planned_host_bytes);
   EXPECT_EQ(back->first_progress_seconds, a.first_progress_seconds);
   EXPECT_EQ(back->link_pairs, a.link_pairs);

@@ -103,6 +103,13 @@ TEST(SessionTest, ReportsComeBackAsTheyWere) {
   ready.context_bytes = int64_t{3} << 30;
   EXPECT_EQ(ThroughSession<RankReport>(WorkerReport(ready)).transports, ready.transports);
   EXPECT_EQ(ThroughSession<RankReport>(WorkerReport(ready)).context_bytes, ready.context_bytes);
+  EXPECT_EQ(ThroughSession<RankReport>(WorkerReport(ready)).shortage, std::nullopt);
+  RankReport full{JobId("j"), Epoch(2), 0, DeviceId("n/gpu0"), RankEventKind::kFailed, "full", Fault::kMemory};
+  for (const MemoryTier tier : {MemoryTier::kDevice, MemoryTier::kHost}) {
+    full.shortage = {tier, int64_t{7} << 30, 5, int64_t{6} << 30, "step 3, instruction 17 (forward)"};
+    EXPECT_EQ(ThroughSession<RankReport>(WorkerReport(full)).shortage, full.shortage);
+    EXPECT_EQ(ThroughSession<RankReport>(WorkerReport(full)).fault, Fault::kMemory);
+  }
   v1::WorkerMessage of_newer = wire::ToProto(WorkerReport(ready));
   of_newer.mutable_rank_event()->mutable_transports(0)->set_transport(static_cast<v1::Transport>(77));
   const std::optional<WorkerReport> understood = wire::FromProto(of_newer);

@@ -341,6 +341,12 @@ TEST_F(ErrorTable, WhatTheOnlyMachineRefusesEndsTheJob) {
   EXPECT_EQ(job().phase, JobPhase::kFailed);
 }
 
+TEST_F(ErrorTable, MemoryThatRunsOutIsPlannedAgainAtOnceHoweverOften) {
+  EXPECT_EQ(SecondsAfterEach(Of(FailureKind::kFailed, Fault::kMemory), 5), (std::vector<double>{0, 0, 0, 0, 0}));
+  EXPECT_EQ(SecondsAfter(Of(FailureKind::kFailed, Fault::kMemory), 3), 0);
+  EXPECT_TRUE(core_->state.run->left_out.empty());
+}
+
 TEST_F(ErrorTable, ADeviceWhoseRankDiesThreeTimesIsLeftOutAndWithoutDevicesTheJobWaits) {
   EXPECT_EQ(SecondsAfterEach(Of(FailureKind::kDied), 3), (std::vector<double>{0.5, 1, 2}));
   EXPECT_EQ(CountEvents("device_left_out"), 1);

@@ -15,6 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/fault.h"
+#include "common/base/memory_shortage.h"
 #include "worker/engine/engine.h"
 
 namespace motley::worker {
@@ -34,6 +35,10 @@ class FakeEngine : public engine::Engine {
     if (behaviour == "damage")
       return WithDamagedCheckpoint(absl::DataLossError("rank-0.bin was altered"), "/c/step-00000040-gen-3");
     if (behaviour == "fail") return absl::InternalError("matrix product of layer 1");
+    if (behaviour == "full") {
+      return WithMemoryShortage(absl::ResourceExhaustedError("full"),
+                                {.held_bytes = assignment.device.memory_bytes, .asked_bytes = 3});
+    }
     if (behaviour == "bytes") {
       fprintf(stderr, "printed \xff\xfe\n");
       host_.OnLog("logged \xff");

@@ -49,6 +49,7 @@ class SupervisorTest : public ::testing::Test {
     supervisor_.reset();
     SupervisorConfig config;
     for (const char* id : {"n1/gpu0", "n1/gpu1"}) config.devices.push_back(Offered(id, program));
+    config.devices[1].true_memory = 0.5;
     config.roots = FileRoots({"/data"});
     config.known_parts = known_parts_.get();
     config.watch = watch;

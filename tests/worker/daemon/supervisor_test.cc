@@ -39,6 +39,21 @@ TEST_F(SupervisorTest, WhatTheRankSaysOfItsEndIsTheKind) {
   WaitForNoRanks();
 }
 
+TEST_F(SupervisorTest, ARankGetsTheMemoryThatItsDeviceReallyHasAndSaysWhatItHeld) {
+  std::vector<RankAssignment> ranks = {TestAssignment("full"), TestAssignment("full", 1, 1)};
+  for (RankAssignment& rank : ranks) rank.device.memory_bytes = 1000;
+  Start(ranks);
+  std::map<int, MemoryShortage> said;  // by rank
+  const auto both = [&said](const WorkerReport& r) {
+    const auto* event = std::get_if<RankReport>(&r);
+    if (event != nullptr && event->fault == Fault::kMemory) said[event->rank] = event->shortage.value_or(MemoryShortage());
+    return said.size() == 2;
+  };
+  WaitFor(both);
+  EXPECT_EQ(said[0], (MemoryShortage{.held_bytes = 1000, .asked_bytes = 3}));
+  EXPECT_EQ(said[1], (MemoryShortage{.held_bytes = 500, .asked_bytes = 3}));
+}
+
 TEST_F(SupervisorTest, ARankWithFilesOutsideTheRootsIsNotStarted) {
   RankAssignment assignment = TestAssignment("train", 1);
   assignment.config.data.path = "/etc/passwd";

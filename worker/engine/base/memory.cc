@@ -67,6 +67,11 @@ void MemoryAccount::SetLimit(int64_t cap_bytes, std::string_view device) {
   cap_bytes_ = cap_bytes;
 }
 
+MemoryRefusal MemoryAccount::last_refusal() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return last_refusal_;
+}
+
 void MemoryAccount::Add(int64_t bytes) {
   const int64_t now = current_bytes_.fetch_add(bytes) + bytes;
   const int64_t cap = cap_bytes_;
@@ -84,6 +89,7 @@ void MemoryAccount::Refuse(int64_t asked_bytes, int64_t held_bytes, int64_t cap_
   {
     std::lock_guard<std::mutex> lock(mutex_);
     device = device_;
+    last_refusal_ = {held_bytes, asked_bytes};
   }
   const std::string limit = cap_bytes > 0 ? "its memory is " + std::to_string(cap_bytes) + " bytes" : "the host has no more";
   C10_THROW_ERROR(OutOfMemoryError,

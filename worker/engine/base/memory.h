@@ -16,6 +16,11 @@
 
 namespace motley::engine {
 
+// What an allocation found that did not fit; zeros: there was none.
+struct MemoryRefusal {
+  int64_t held_bytes = 0, asked_bytes = 0;
+};
+
 // Bytes of one device. Thread-safe.
 class MemoryAccount {
  public:
@@ -33,6 +38,7 @@ class MemoryAccount {
   // Of each block that it counts: once it is there, and before it is gone. On the thread that makes or frees it.
   virtual void Made(const void*, int64_t) {}
   virtual void Freed(const void*, int64_t) {}
+  MemoryRefusal last_refusal();
   // Throws: the host has no more.
   [[noreturn]] void Refuse(int64_t asked_bytes, int64_t held_bytes, int64_t cap_bytes);
 
@@ -40,6 +46,7 @@ class MemoryAccount {
   std::atomic<int64_t> cap_bytes_{0}, current_bytes_{0}, peak_bytes_{0};
   std::mutex mutex_;
   std::string device_ = "this device";  // guarded by mutex_
+  MemoryRefusal last_refusal_;          // the same
 };
 using MemoryAccountPtr = std::shared_ptr<MemoryAccount>;  // its tensors may outlive its device
 

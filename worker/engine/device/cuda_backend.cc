@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdlib>
 #include <string>
 #include <utility>
@@ -51,6 +52,12 @@ class CudaBackend : public DeviceBackend {
       // Transfers go first: what they bring is waited for, and they take little of the card.
       lanes_[lane] = streams_.Make(/*high_priority=*/lane != static_cast<size_t>(Lane::kCompute));
     }
+    // Before the exception, which frees what the failed instruction held. The allocator keeps its observers for ever.
+    c10::cuda::CUDACachingAllocator::attachOutOfMemoryObserver(
+        [refused = refused_, others = used_by_others_bytes_](int64_t, size_t asked, size_t, size_t) {
+          refused->held_bytes = Stats().allocated_bytes[kAllBlocks].current + BesideAllocator(others);
+          refused->asked_bytes = static_cast<int64_t>(asked);
+        });
   }
 
   c10::Device tensors() const override { return {c10::kCUDA, kOnlyCard}; }
@@ -84,15 +91,20 @@ class CudaBackend : public DeviceBackend {
   // What another stream has yet to use is not allocated any more, and nobody else's.
   int64_t PeakBytes() const override { return Stats().active_bytes[kAllBlocks].peak; }
   void ResetPeak() override { c10::cuda::CUDACachingAllocator::resetPeakStats(kOnlyCard); }
-  int64_t BytesBesideAllocator() const override {
-    size_t free = 0, total = 0;
-    if (!CudaStatus("asking for the card's memory", cudaMemGetInfo(&free, &total)).ok()) return 0;
-    const int64_t reserved = Stats().reserved_bytes[kAllBlocks].current;
-    return std::max<int64_t>(0, static_cast<int64_t>(total - free) - reserved - used_by_others_bytes_);
-  }
+  int64_t BytesBesideAllocator() const override { return BesideAllocator(used_by_others_bytes_); }
+  MemoryRefusal LastRefusal() const override { return {refused_->held_bytes, refused_->asked_bytes}; }
   int64_t AllocationRetries() const override { return Stats().num_alloc_retries; }
 
  private:
+  struct Refused {
+    std::atomic<int64_t> held_bytes{0}, asked_bytes{0};
+  };
+  static int64_t BesideAllocator(int64_t used_by_others_bytes) {
+    size_t free = 0, total = 0;
+    if (!CudaStatus("asking for the card's memory", cudaMemGetInfo(&free, &total)).ok()) return 0;
+    const int64_t reserved = Stats().reserved_bytes[kAllBlocks].current;
+    return std::max<int64_t>(0, static_cast<int64_t>(total - free) - reserved - used_by_others_bytes);
+  }
   static c10::CachingDeviceAllocator::DeviceStats Stats() { return c10::cuda::CUDACachingAllocator::getDeviceStats(kOnlyCard); }
 
   const int64_t card_bytes_;
@@ -100,6 +112,7 @@ class CudaBackend : public DeviceBackend {
   const int multiprocessors_;
   const absl::StatusOr<NcclLibrary> nccl_;
   const std::unique_ptr<NcclLogFile> nccl_log_;
+  const std::shared_ptr<Refused> refused_ = std::make_shared<Refused>();
   int64_t cap_bytes_ = 0;
   CudaMemory memory_;
   CudaStreams streams_;

@@ -3,8 +3,11 @@
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <cuda_runtime_api.h>
 
+#include <string>
+
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "worker/engine/base/out_of_memory.h"
 #include "worker/engine/device/cuda_status.h"
 
 namespace motley::engine {
@@ -13,7 +16,8 @@ absl::StatusOr<void*> CudaMemory::Allocate(int64_t bytes, void* stream) {
   try {
     return c10::cuda::CUDACachingAllocator::raw_alloc_with_stream(static_cast<size_t>(bytes), static_cast<cudaStream_t>(stream));
   } catch (const c10::Error& error) {
-    return absl::ResourceExhaustedError(absl::StrCat(bytes, " bytes for a collective: ", error.what_without_backtrace()));
+    const std::string where = absl::StrCat(bytes, " bytes for a collective");
+    return OutOfMemory(where, error);
   }
 }
 

@@ -61,6 +61,8 @@ class DeviceBackend {
   // or nobody can say.
   virtual int64_t BytesBesideAllocator() const { return 0; }
   virtual void ResetPeak() = 0;
+  // Of the newest allocation on the device that failed.
+  virtual MemoryRefusal LastRefusal() const = 0;
   // How often the allocator found the device full and gave it back what it kept for later, which waits for the device.
   virtual int64_t AllocationRetries() const { return 0; }
 };

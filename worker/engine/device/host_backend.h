@@ -25,6 +25,7 @@ class HostBackend : public DeviceBackend {
   int64_t CurrentBytes() const override { return account_->current_bytes(); }
   int64_t PeakBytes() const override { return account_->peak_bytes(); }
   void ResetPeak() override { account_->ResetPeak(); }
+  MemoryRefusal LastRefusal() const override { return account_->last_refusal(); }
 
  private:
   const MemoryAccountPtr account_;

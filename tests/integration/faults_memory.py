@@ -1,0 +1,91 @@
+"""A device that has less memory than it declares: its ranks run out of it, and the job is planned again with what it turned out to have."""
+import json
+
+from harness import TestCluster, expect, job_sections, published_checkpoints, state_of
+
+# A step of 16 samples at once is the fastest here, since each instruction takes long to launch, and fills most of the memory.
+SMALL = {"kind": "emulated", "model": "small", "flops_per_second": 3e9, "memory_bytes": 14_600_000, "link_bytes_per_second": 1e9}
+LAUNCH_SECONDS = 0.02
+MOST_CORRECTIONS = 3
+
+
+def worker(cluster, true_memory):
+    """The node's worker, with devices that really have this part of their memory."""
+    if "n1" in cluster.workers:
+        cluster.workers["n1"].stop()
+    cluster.start_worker("n1", [SMALL], {"launch_seconds": LAUNCH_SECONDS, "true_memory": true_memory})
+
+
+def sections(cluster, **changes):
+    return job_sections(cluster, **{"training__seq_len": 64, "training__global_batch_size": 16, "training__steps": 4,
+                                    "planner__strategy": "auto", "checkpoint__interval": 2, **changes})
+
+
+def planned_bytes(cluster, job_id):
+    """The peak of the job's only rank, by its newest plan."""
+    plan = json.loads(cluster.run_motley("-o", "json", "plan", job_id).stdout)
+    return plan["plan"]["pipelines"][0]["stages"][0]["units"][0]["ranks"][0]["predicted"]["peak_bytes"]
+
+
+def limits(cluster, job_id):
+    return cluster.event_messages("memory_limit", job_id)
+
+
+def planned_again(cluster):
+    """The job goes on from its checkpoint with a plan that fits; a later job, after a restart of the coordinator, has it at once."""
+    worker(cluster, 1)
+    cluster.wait_for_nodes(["n1"])
+    cluster.submit_job("short", sections(cluster))
+    cluster.wait_for_state("short", "SUCCEEDED")
+    before = planned_bytes(cluster, "short")
+    expect(before > 0.8 * SMALL["memory_bytes"], f"the plan fills {before} bytes only")
+    worker(cluster, 0.8)
+    done = cluster.run_motley("resume", "short", "--set", "training.steps=8")
+    expect(done.returncode == 0, done.stderr)
+    job = cluster.wait_for_state("short", "SUCCEEDED")
+    expect([record["step"] for record in cluster.steps("short")] == list(range(1, 9)), f"steps: {cluster.steps('short')}")
+    said = limits(cluster, "short")
+    expect(1 <= len(said) <= MOST_CORRECTIONS, f"corrections: {said}")
+    expect(said[0].startswith("n1/gpu0 ran out of memory with ") and "; the plan counted " in said[0] and "parameters" in said[0], said[0])
+    failed = cluster.event_messages("rank_failed", "short")
+    expect(len(failed) == len(said) and "step 5, instruction " in failed[0], f"{failed}")
+    expect(planned_bytes(cluster, "short") < before, "the same plan")
+    expect(published_checkpoints(cluster.checkpoints("short"))[-1][1] == 8, job["reason"])
+    cluster.coordinator.stop()
+    cluster.start_coordinator()
+    cluster.wait_for_nodes(["n1"])
+    cluster.submit_job("next", sections(cluster, training__seed=8))
+    cluster.wait_for_state("next", "SUCCEEDED")
+    expect(not limits(cluster, "next"), f"it was known: {limits(cluster, 'next')}")
+    explained = cluster.run_motley("plan", "next", "--explain").stdout
+    expect("ran out of memory in this model" in explained and "n1/gpu0" in explained, explained[-800:])
+
+
+def ends_the_fourth_time(cluster):
+    """A device that has less and less: each plan runs out of memory, until the job says what it was for and what needs less."""
+    worker(cluster, 1)
+    cluster.wait_for_nodes(["n1"])
+    cluster.submit_job("shrinking", sections(cluster, training__steps=10_000, model="llama3"))
+    cluster.wait_for_state("shrinking", "RUNNING")
+    planned = planned_bytes(cluster, "shrinking")
+    for _ in range(MOST_CORRECTIONS):
+        worker(cluster, 0.95 * planned / SMALL["memory_bytes"])
+
+        def runs_on_less():
+            job, now = cluster.job("shrinking"), planned_bytes(cluster, "shrinking")
+            expect(state_of(job) != "FAILED", job.get("reason", ""))
+            return now if now < planned and state_of(job) == "RUNNING" else None
+
+        planned = cluster.wait_for(runs_on_less, 90, "the job to run with a plan that needs less")
+    worker(cluster, 0.95 * planned / SMALL["memory_bytes"])
+    reason = cluster.wait_for_state("shrinking", "FAILED")["reason"]
+    for words in ("n1/gpu0 ran out of memory with ", "; the plan counted ", "parameters ", "saved ",
+                  "; its limit was corrected 3 times before; what needs less memory, the cheapest first: "):
+        expect(words in reason, reason)
+
+
+def memory_runs_out():
+    with TestCluster() as cluster:
+        cluster.start_coordinator()
+        planned_again(cluster)
+        ends_the_fourth_time(cluster)
