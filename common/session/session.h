@@ -200,6 +200,8 @@ struct RankReport {
   // With kReady: what the device holds beside tensors, where that is more than the plan counted; 0: it is not, or not known.
   int64_t context_bytes = 0;
   std::optional<MemoryShortage> shortage = {};  // with Fault::kMemory
+  // With kFailed: ranks did not start, since their host has less memory than is planned; what plans may keep there now.
+  std::optional<int64_t> host_offer_bytes;
 };
 struct StepReport {
   JobId job;
@@ -210,6 +212,7 @@ struct StepReport {
   double lateness_seconds = 0;
   LaneSeconds lanes;
   int64_t host_memory_bytes = 0;  // what the rank keeps in the host's memory
+  int64_t held_memory_bytes = 0;  // of the device, when the step began: state, buffers, slots
 };
 struct TraceReport {
   JobId job;

@@ -3,10 +3,19 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "common/base/ids.h"
 
 namespace motley {
+
+// Of one rank, as it reported after its newest step; 0 = it has not.
+struct RankMemory {
+  DeviceId device;
+  int64_t held_bytes = 0, peak_bytes = 0;  // of the device: when the step began, at most
+  int64_t host_bytes = 0;                  // of the host
+  friend bool operator==(const RankMemory&, const RankMemory&) = default;
+};
 
 struct StepStats {
   int64_t step = 0;  // 1-based: optimizer steps done
@@ -23,9 +32,10 @@ struct StepStats {
   std::optional<double> validation_loss;  // NaN or infinite where the weights have diverged
   // Of that loss, where its data are text and say its bytes (loss_figures.h). Its perplexity follows from it alone.
   std::optional<double> validation_bits_per_byte;
-  double lateness_seconds = 0;  // how late the host made emulated devices, the worst rank
-  double loss_scale = 0;        // of float16: what the loss was multiplied by in this step; 0 = nothing
-  bool skipped = false;         // a scaled gradient overflowed: nothing was applied
+  double lateness_seconds = 0;    // how late the host made emulated devices, the worst rank
+  double loss_scale = 0;          // of float16: what the loss was multiplied by in this step; 0 = nothing
+  bool skipped = false;           // a scaled gradient overflowed: nothing was applied
+  std::vector<RankMemory> ranks;  // by rank; of a job's newest step alone
 };
 
 }  // namespace motley

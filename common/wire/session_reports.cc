@@ -115,6 +115,10 @@ WIRE_CHECKED_MESSAGE(v1::RankEvent, RankReport) {
   }
   WIRE_FIELD(damaged_checkpoint, plain.damaged_checkpoint);
   WIRE_FIELD(context_bytes, plain.context_bytes);
+  WIRE_OPTIONAL(host_offer_bytes, plain.host_offer_bytes);
+  if constexpr (!Way::kWrites) {
+    if (plain.host_offer_bytes) plain.host_offer_bytes = std::max<int64_t>(0, *plain.host_offer_bytes);
+  }
 }
 
 WIRE_MESSAGE(v1::StepRecord, StepStats) {
@@ -142,6 +146,7 @@ WIRE_MESSAGE(v1::StepReport, StepReport) {
   WIRE_PART(lanes, plain.lanes);
   WIRE_FIELD(peak_memory_bytes, plain.peak_memory_bytes);
   WIRE_FIELD(host_memory_bytes, plain.host_memory_bytes);
+  WIRE_FIELD(held_memory_bytes, plain.held_memory_bytes);
   WIRE_FIELD(lateness_seconds, plain.lateness_seconds);
   WIRE_PART(record, plain.stats);
   if constexpr (Way::kWrites) {

@@ -8,13 +8,16 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/clean_text.h"
+#include "common/base/status_macros.h"
 #include "coordinator/client/estimate_presets.h"
+#include "coordinator/client/estimate_tiers.h"
 #include "coordinator/client/format.h"
 #include "coordinator/client/offline_flags.h"
 #include "coordinator/client/plan_report.h"
 #include "coordinator/client/say_while.h"
 #include "coordinator/client/table.h"
 #include "planner/answers/fits.h"
+#include "planner/answers/tier_fits.h"
 #include "planner/costs/workload.h"
 
 namespace motley::client {
@@ -22,6 +25,7 @@ namespace {
 
 using planner::FitReport;
 using planner::KindFit;
+using planner::TierFits;
 
 constexpr size_t kMostMissing = 8;  // lines; JSON has all
 
@@ -108,7 +112,8 @@ std::string Verdict(const FitReport& report) {
   return report.state_bytes > report.usable_bytes || !report.kinds.empty() ? "does not fit" : "no plan";
 }
 
-void PrintText(std::ostream& out, const Screen& screen, const planner::Setting& setting, const FitReport& report) {
+void PrintText(std::ostream& out, const Screen& screen, const planner::Setting& setting, const FitReport& report,
+               const TierFits& tiers) {
   const planner::Workload& w = setting.workload;
   out << w.model_name << " on " << setting.cluster.name << ", batch " << w.global_batch << ", sequence " << w.seq_len << ", "
       << DTypeName(w.dtype) << ": " << Verdict(report) << "\n";
@@ -120,6 +125,7 @@ void PrintText(std::ostream& out, const Screen& screen, const planner::Setting& 
     out << CleanText(
                absl::StrCat("runs here: ", report.runs_here.ok() ? "yes" : absl::StrCat("no: ", report.runs_here.message())))
         << "\n";
+  PrintTiers(out, screen, tiers);
   if (!report.kinds.empty()) {
     out << "\nthe fullest device of each kind, " << report.plan.strategy << " plan:\n";
     Table table({"DEVICE", "", "RANKS", "PARAMETERS", "GRADIENTS", "OPTIMIZER", "GATHERED", "BOUNDARIES", "SAVED", "WORKSPACE",
@@ -141,9 +147,15 @@ void PrintText(std::ostream& out, const Screen& screen, const planner::Setting& 
     out << "fewest cards that hold it: " << FewestText(setting, report.fewest) << WithHostsText(report.fewest_host_bytes) << "\n";
 }
 
-absl::StatusOr<FitReport> Tried(Context& context, const OfflineInput& input) {
+struct Answer {
+  FitReport report;
+  TierFits tiers;
+};
+
+absl::StatusOr<Answer> Tried(Context& context, const OfflineInput& input) {
   const SayWhile say(context.err, "it is tried what fits, and what else would");
-  return planner::FindFit(*input.setting, input.book.get());
+  MOTLEY_ASSIGN_OR_RETURN(FitReport report, planner::FindFit(*input.setting, input.book.get()));
+  return Answer{std::move(report), planner::FindTierFits(*input.setting)};
 }
 
 Exit Estimate(Context& context, const OfflineFlags& given) {
@@ -159,16 +171,17 @@ Exit Estimate(Context& context, const OfflineFlags& given) {
   OfflineInput input;
   if (Exit exit = LoadOffline(flags, &input); exit.code != 0) return exit;
   Warn(context.err, input.warnings);
-  absl::StatusOr<FitReport> report = Tried(context, input);
-  if (!report.ok()) return FromPlanner(report.status());
+  const absl::StatusOr<Answer> answer = Tried(context, input);
+  if (!answer.ok()) return FromPlanner(answer.status());
   if (context.json) {
-    auto document = ReportJson(*input.setting, *report);
+    auto document = ReportJson(*input.setting, answer->report);
+    document.update(ToJson(answer->tiers));
     if (!input.warnings.empty()) document["warnings"] = input.warnings;
     PrintDocument(context.out, document);
   } else {
-    PrintText(context.out, context.screen, *input.setting, *report);
+    PrintText(context.out, context.screen, *input.setting, answer->report, answer->tiers);
   }
-  return {report->fits ? 0 : EX_DATAERR, ""};
+  return {answer->report.fits ? 0 : EX_DATAERR, ""};
 }
 
 }  // namespace

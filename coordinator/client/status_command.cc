@@ -11,6 +11,7 @@
 #include "coordinator/client/format.h"
 #include "coordinator/client/json.h"
 #include "coordinator/client/screen.h"
+#include "coordinator/client/table.h"
 #include "coordinator/client/transport_lines.h"
 
 namespace motley::client {
@@ -103,17 +104,37 @@ void Print(const v1::GetJobResponse& response, std::ostream& out, const Screen& 
   line(absl::StrCat("checkpoint  ", job.newest_checkpoint().empty() ? "none yet" : CleanLine(job.newest_checkpoint())));
 }
 
-Exit Status(Context& context, const std::string& id) {
+// "-": nobody measures it, nothing was planned, or there is no limit.
+void PrintMemory(const v1::GetJobResponse& response, std::ostream& out, const Screen& screen) {
+  const auto cell = [](bool known, int64_t bytes) { return known ? FormatBytes(bytes) : std::string("-"); };
+  Table table({"RANK", "DEVICE", "TIER", "PURPOSE", "PLANNED", "MEASURED", "LEFT"});
+  for (const v1::RankMemory& rank : response.memory()) {
+    for (const v1::MemoryUse& use : rank.uses()) {
+      if (!use.has_measured_bytes() && !use.has_left_bytes() && use.planned_bytes() == 0) continue;
+      table.Add({absl::StrCat(rank.rank()), rank.device(), use.tier(), use.purpose(),
+                 cell(use.has_planned_bytes(), use.planned_bytes()), cell(use.has_measured_bytes(), use.measured_bytes()),
+                 cell(use.has_left_bytes(), use.left_bytes())});
+    }
+  }
+  table.Print(out, screen);
+}
+
+Exit Status(Context& context, const std::string& id, bool memory) {
   auto connection = context.Connect();
   if (!connection.ok()) return FromServer(connection.status());
   v1::GetJobRequest request;
   request.set_job_id(id);
+  request.set_memory(memory);
   auto response = connection->Call(&Connection::Stub::GetJob, request);
   if (!response.ok()) return FromServer(response.status());
   if (context.json) {
     Json document = ToJson(response->job());
-    document["transports"] = ToJson(*response)["transports"];
+    const Json all = ToJson(*response);
+    document["transports"] = all["transports"];
+    document["memory"] = memory ? all["memory"] : Json(nullptr);
     PrintDocument(context.out, document);
+  } else if (memory) {
+    PrintMemory(*response, context.out, context.screen);
   } else {
     Print(*response, context.out, context.screen);
   }
@@ -123,9 +144,14 @@ Exit Status(Context& context, const std::string& id) {
 }  // namespace
 
 Action AddStatus(CLI::App& app) {
-  auto id = std::make_shared<std::string>();
-  app.add_option("JOB", *id, "the job's id")->required();
-  return [id](Context& context) { return Status(context, *id); };
+  struct Asked {
+    std::string id;
+    bool memory = false;
+  };
+  auto asked = std::make_shared<Asked>();
+  app.add_option("JOB", asked->id, "the job's id")->required();
+  app.add_flag("--memory", asked->memory, "by rank, tier and purpose: what is planned, measured, left");
+  return [asked](Context& context) { return Status(context, asked->id, asked->memory); };
 }
 
 }  // namespace motley::client

@@ -199,6 +199,7 @@ absl::Status StartEpoch(Core& core, const std::string& reason) {
   run.planned_transports = PlannedTransports(ranks);
   run.transports.clear();
   run.context.BeginGeneration();
+  run.host_room.clear();
   run.ideal_step_seconds = prepared.plan.plan.predicted.ideal_seconds();
   run.failures.clear();
   run.kv.clear();

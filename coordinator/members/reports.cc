@@ -8,6 +8,7 @@
 #include "coordinator/epoch/contexts.h"
 #include "coordinator/epoch/epoch_driver.h"
 #include "coordinator/epoch/memory_limits.h"
+#include "coordinator/epoch/host_room.h"
 #include "coordinator/epoch/prober.h"
 #include "coordinator/epoch/rendezvous.h"
 #include "coordinator/epoch/second_opinion.h"
@@ -157,6 +158,10 @@ struct Handler {
         break;
       case RankEventKind::kFailed:
         if (report.fault == Fault::kMemory) OnOutOfMemory(core, *rank, report);
+        if (report.host_offer_bytes) {
+          if (!killed) OnHostRoom(core, report, *report.host_offer_bytes);
+          break;
+        }
         if (!killed) fail(report.fault == Fault::kPeer ? FailureKind::kPeerLost : FailureKind::kFailed);
         break;
       case RankEventKind::kPeerLost:

@@ -7,7 +7,7 @@
 
 namespace motley::coordinator {
 
-// NOT_FOUND: no such job.
+// NOT_FOUND: no such job; with memory also: it has no plan yet.
 absl::Status GetJob(Core& core, const v1::GetJobRequest& request, v1::GetJobResponse* response);
 
 }  // namespace motley::coordinator

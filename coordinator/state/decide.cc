@@ -264,6 +264,13 @@ std::optional<Decision> DecideContext(const DecideView& v) {
                   v.run.context.sentence()};
 }
 
+// The ranks of one node did not start, so the others wait for them in vain.
+std::optional<Decision> DecideHostRoom(const DecideView& v) {
+  if (v.run.host_room.empty()) return std::nullopt;
+  return Decision{EndEpoch{false, Ending::kReplan, "host_memory_short", FirstCause(v.now, v.run.failures, v.config.cause)},
+                  v.run.host_room};
+}
+
 // What the ranks do beside their steps, as the first node says that says anything; empty: nothing that takes long.
 std::string DoingBeside(const DecideView& v) {
   for (const RankRun& rank : v.run.ranks) {
@@ -288,6 +295,7 @@ Decision DecideActive(const DecideView& v) {
             absl::StrFormat("all ranks ended after step %d of %d without saying why", v.job.step, v.job.config.training.steps)};
   }
   if (auto context = DecideContext(v)) return *context;
+  if (auto room = DecideHostRoom(v)) return *room;
   if (auto failure = DecideFailure(v)) return *failure;
   const bool running = v.run.stage == Stage::kRunning;
   if (v.job.stop_requested) {

@@ -37,6 +37,7 @@ inline constexpr char kProfile[] = "profile";
 inline constexpr char kPredictionOff[] = "prediction_off";
 inline constexpr char kContextAbovePlan[] = "context_above_plan";
 inline constexpr char kMemoryLimit[] = "memory_limit";
+inline constexpr char kHostMemoryShort[] = "host_memory_short";
 inline constexpr char kSlowRank[] = "slow_rank";
 inline constexpr char kPlan[] = "plan";
 inline constexpr char kPinsDropped[] = "pins_dropped";

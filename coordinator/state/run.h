@@ -45,7 +45,7 @@ struct RankRun {
   std::optional<absl::Duration> met;  // when it told the others where it listens
   bool ready = false;
   bool ended = false;                              // its process is gone, or is about to exit by itself
-  int64_t peak_bytes = 0;                          // newest step's
+  int64_t held_bytes = 0, peak_bytes = 0;          // newest step's
   int64_t host_bytes = 0, planned_host_bytes = 0;  // of the host's memory: newest step's, the plan's
   double lateness_seconds = 0;
   // What the plan counts of the device beside tensors, and how much of it is from the device's profile.
@@ -203,7 +203,8 @@ struct JobRun {
   ContextWatch context;
   std::map<DeviceId, int> memory_corrections;  // of a device's limit, each for a rank that ran out of its memory
   std::string memory_end;                      // why there is no other: the job ends with the next planning, which adds ways out
-  std::string measure_again;                   // why the epoch ends, so that a node is measured; empty: it need not
+  std::string host_room;      // why the epoch ends: a host has less memory than its plan keeps there; empty: it need not
+  std::string measure_again;  // why the epoch ends, so that a node is measured; empty: it need not
   // kPlanning
   int64_t planning_ticket = 0;    // the task whose answer counts
   bool looking = false;           // for the newest checkpoint; the planner comes behind it

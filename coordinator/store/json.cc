@@ -112,6 +112,9 @@ std::string StepToJson(const StepStats& s) {
   if (s.host_memory_bytes > 0) out["host_memory_bytes"] = s.host_memory_bytes;
   if (s.planned_host_memory_bytes > 0) out["planned_host_memory_bytes"] = s.planned_host_memory_bytes;
   if (s.skipped) out["skipped"] = true;
+  for (const RankMemory& rank : s.ranks) {
+    out["ranks"].push_back({rank.device.value(), rank.held_bytes, rank.peak_bytes, rank.host_bytes});
+  }
   return out.dump();
 }
 
@@ -134,6 +137,9 @@ absl::StatusOr<StepStats> StepFromJson(const std::string& text) {
     if (in.contains("validation_bits_per_byte")) s.validation_bits_per_byte = number("validation_bits_per_byte");
     s.loss_scale = number("loss_scale");
     s.skipped = in.value("skipped", false);
+    for (const json& rank : in.value("ranks", json::array())) {
+      s.ranks.push_back({DeviceId(rank.at(0).get<std::string>()), rank.at(1), rank.at(2), rank.at(3)});
+    }
     return s;
   });
 }

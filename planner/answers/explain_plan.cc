@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "planner/answers/explain_offload.h"
 #include "planner/util/quantity_text.h"
 
 namespace motley::planner {
@@ -22,7 +23,8 @@ struct Row {
 
 class Explainer {
  public:
-  Explainer(const Setting& setting, const Evaluation& evaluation) : setting_(setting), plan_(evaluation.plan) {
+  Explainer(const Setting& setting, const Evaluation& evaluation)
+      : setting_(setting), evaluation_(evaluation), plan_(evaluation.plan) {
     for (int d = 0; d < setting.num_devices(); ++d) index_[setting.cluster.devices[d].id] = d;
   }
 
@@ -38,6 +40,9 @@ class Explainer {
 
   std::string Details() {
     Stages();
+    if (const std::string offload = ExplainOffload(setting_, evaluation_); !offload.empty()) {
+      absl::StrAppend(&out_, "\n", offload);
+    }
     Provenances();
     return std::move(out_);
   }
@@ -90,6 +95,7 @@ class Explainer {
   }
 
   const Setting& setting_;
+  const Evaluation& evaluation_;
   const Plan& plan_;
   std::map<DeviceId, int> index_;
   std::string out_;

@@ -18,7 +18,7 @@
 namespace motley::planner {
 namespace {
 
-constexpr double kMoreMemory = 1.25, kMoreRate = 1.5;
+constexpr double kMoreMemory = 1.25, kMoreRate = 1.5, kMoreHostRate = 2;
 constexpr double kWorthNaming = 0.02;
 constexpr double kProfileError = 0.10;
 constexpr int kTrials = 6;
@@ -53,10 +53,11 @@ struct Question {
   bool as_file = false;  // planned as a cluster file that has it would be
 };
 
-// What the plan uses: nothing is said of other cards, and of links inside a node only where two of its cards work together.
+// What the plan uses: nothing is said of other cards, of links inside a node only where two of its cards work together, and of
+// those to the hosts where something waits there.
 struct Used {
   std::set<int> kinds;
-  bool links_inside = false;
+  bool links_inside = false, links_to_hosts = false;
 };
 
 Used UsedBy(const Setting& setting, const Plan& plan) {
@@ -66,6 +67,7 @@ Used UsedBy(const Setting& setting, const Plan& plan) {
     const int device = setting.FindDevice(rank.device);
     if (device < 0) return;
     used.kinds.insert(setting.KindOf(device));
+    used.links_to_hosts |= rank.offload.any();
     used.links_inside |= !nodes.insert(setting.cluster.devices[device].node).second;
   });
   return used;
@@ -93,6 +95,11 @@ std::vector<Question> Questions(const Cluster& cluster, const Used& used) {
   }
   if (cluster.nodes.size() > 1)
     questions.push_back({"a network half as fast again", "network between nodes", std::move(network)});
+  if (used.links_to_hosts) {
+    Cluster hosts = cluster;
+    for (ClusterNode& node : hosts.nodes) node.host_link_bytes_per_second *= kMoreHostRate;
+    questions.push_back({"links to the hosts' memory twice as fast", "links to hosts", std::move(hosts)});
+  }
   if (used.links_inside)
     questions.push_back({"links inside the nodes half as fast again", "links inside nodes", std::move(inside)});
   return questions;

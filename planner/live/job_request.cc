@@ -1,6 +1,7 @@
 #include "planner/live/job_request.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -45,6 +46,15 @@ absl::StatusOr<OffloadKinds> OffloadOf(const PlannerSection& section) {
   if (section.offload == "auto" || !beyond.any()) return kinds;
   return absl::InvalidArgumentError(
       absl::StrCat("planner.offload: jobs do not offload ", InWords(beyond), " yet; leave it out, or say auto: whatever runs"));
+}
+
+// A node's devices all say the same of it.
+int64_t OfferedByHosts(const std::vector<DeviceDescription>& devices) {
+  std::map<NodeName, int64_t> by_node;
+  for (const DeviceDescription& device : devices) by_node[NodeOf(device.id)] = device.node_host_memory_bytes;
+  int64_t bytes = 0;
+  for (const auto& [node, offered] : by_node) bytes += offered;
+  return bytes;
 }
 
 std::string WithCapability(const DeviceDescription& device) {
@@ -152,8 +162,10 @@ absl::Status CheckPlannerSection(const JobConfig& config, const ModelShape& mode
   return given.ok() ? given : absl::Status(given.code(), absl::StrCat("planner.plan_json: ", given.message()));
 }
 
-absl::Status CheckCouldFit(const std::vector<DeviceDescription>& devices, const ModelShape& model, const JobConfig& config) {
+absl::Status CheckCouldFit(const std::vector<DeviceDescription>& devices, const ModelShape& model, const JobConfig& config,
+                           const OffloadKinds& runs) {
   MOTLEY_ASSIGN_OR_RETURN(const Precision precision, PrecisionOf(config.training));
+  MOTLEY_ASSIGN_OR_RETURN(const OffloadKinds allowed, OffloadOf(config.planner));
   constexpr int64_t kStateTensors = 4;  // parameter, gradient and AdamW's two moments
   const std::vector<UnitSpec> layout = ParameterLayout(model);
   const int64_t state = kStateTensors * SizeOfBytes(precision.master) * NumParameters(model);
@@ -169,11 +181,14 @@ absl::Status CheckCouldFit(const std::vector<DeviceDescription>& devices, const 
     room += std::max<int64_t>(0, usable - buffers);
     if (usable > most) most = usable, largest = device.id.value();
   }
-  if (state <= room) return absl::OkStatus();
+  const int64_t on_hosts = allowed.And(runs).takes_state() ? OfferedByHosts(devices) : 0;
+  const int64_t missing = state - room - on_hosts;
+  if (missing <= 0) return absl::OkStatus();
   return absl::ResourceExhaustedError(
       absl::StrCat("the model does not fit: its training state is ", BytesText(state), ", the usable memory of ",
-                   Count(devices.size(), "device"), " beside the buffers for one layer ", BytesText(room), "; ",
-                   BytesText(state - room), " are missing. ", largest, " is the largest with ", BytesText(most),
+                   Count(devices.size(), "device"), " beside the buffers for one layer ", BytesText(room),
+                   on_hosts > 0 ? absl::StrCat(", what their hosts offer ", BytesText(on_hosts)) : "", "; ", BytesText(missing),
+                   " are missing. ", largest, " is the largest with ", BytesText(most),
                    "; nothing was measured. Add devices or memory, or train a "
                    "smaller model (`motley estimate` says what fits)"));
 }

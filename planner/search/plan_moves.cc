@@ -241,8 +241,9 @@ class PlanMovesGenerator {
           for (StagePlan& stage : pipeline.stages) {
             for (UnitPlan& unit : stage.units) {
               for (RankPlan& rank : unit.ranks) {
-                changed |= rank.offload.*flag != on;
-                rank.offload.*flag = on;
+                const bool then = on && setting_.MayOffload(rank.device).any();
+                changed |= rank.offload.*flag != then;
+                rank.offload.*flag = then;
               }
             }
           }

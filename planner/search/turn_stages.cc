@@ -27,6 +27,7 @@ struct Crew {
   std::vector<std::vector<int>> units;                               // devices
   double batch = 0;                                                  // of a unit
   int64_t usable_bytes = 0;                                          // least of its devices
+  bool hosts = true;                                                 // all of its devices' nodes offer host memory
 };
 
 int64_t InFlightAt(const TurnChoice& choice, size_t stage) {
@@ -107,13 +108,18 @@ class StageCost {
   void Add(int kind, std::vector<int> unit) {
     const int ranks = static_cast<int>(unit.size());
     int64_t usable = std::numeric_limits<int64_t>::max();
-    for (const int device : unit) usable = std::min(usable, setting_.UsableBytes(device));
+    bool hosts = true;
+    for (const int device : unit) {
+      usable = std::min(usable, setting_.UsableBytes(device));
+      hosts = hosts && setting_.OffersHost(device);
+    }
     for (Crew& crew : crews_) {
       if (crew.kind != kind || crew.ranks != ranks || crew.usable_bytes != usable) continue;
+      if (choice_.offload.optimizer && crew.hosts != hosts) continue;
       crew.units.push_back(std::move(unit));
       return;
     }
-    Crew crew{kind, ranks, 0, 0, {}, 0, usable};
+    Crew crew{kind, ranks, 0, 0, {}, 0, usable, hosts};
     if (ranks > 1) {
       const auto bytes = static_cast<double>(setting_.costs.BoundaryBytes(1));
       const Flow ring = setting_.links.Ring(Collective::kAllReduce, unit, bytes);
@@ -234,7 +240,7 @@ class StageCost {
     duty.share = 1 / num_ranks_;
     duty.tp_share = 1.0 / crew.ranks;
     duty.group_size = num_units_;
-    duty.offload.optimizer = choice_.offload.optimizer;
+    duty.offload.optimizer = choice_.offload.optimizer && crew.hosts;
     duty.in_flight = InFlight() + WeightsPutOff(choice_.schedule, duty.stage);
     duty.from_previous = from_previous_;
     duty.from_next = from_next_;
@@ -328,7 +334,7 @@ StagePlan ToStagePlan(const Setting& setting, const TurnChoice& choice, const St
         rank.recompute = cost.Recompute(crew, answer.recompute[c]);
         rank.shard_ratio = answer.shares[c];
         rank.tp_share = 1.0 / crew.ranks;
-        rank.offload.optimizer = choice.offload.optimizer;
+        rank.offload.optimizer = choice.offload.optimizer && crew.hosts;
         unit.ranks.push_back(std::move(rank));
       }
       stage.units.push_back(std::move(unit));

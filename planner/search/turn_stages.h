@@ -20,7 +20,7 @@ struct TurnChoice {
   // No other stage waits for a single one's gradients: its backward is never split, whatever two halves were measured to take.
   ScheduleFamily schedule = ScheduleFamily::k1F1B;
   int zero_stage = 1;              // inside the groups
-  OffloadKinds offload;            // optimizer, everywhere
+  OffloadKinds offload;            // optimizer, wherever a node offers some
 };
 
 // By stage: what the choice's factor comes to, and all that it decides.

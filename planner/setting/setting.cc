@@ -14,6 +14,8 @@
 namespace motley::planner {
 namespace {
 
+bool Offers(const ClusterNode& node) { return node.host_memory_bytes > 0 && node.host_link_bytes_per_second > 0; }
+
 absl::Status NoSuchDevice(const Cluster& cluster, const std::string& what, const std::string& name) {
   std::vector<std::string> known;
   for (const ClusterNode& node : cluster.nodes) known.push_back(node.name.value());
@@ -204,11 +206,19 @@ PlanLimits Setting::limits() const {
   return limits;
 }
 
+bool Setting::OffersHost(int device) const { return Offers(cluster.nodes[cluster.devices[device].node]); }
+
+bool Setting::HostsEverywhere() const { return std::all_of(cluster.nodes.begin(), cluster.nodes.end(), Offers); }
+
 OffloadKinds Setting::MayOffload() const {
-  const bool all_known = std::all_of(cluster.nodes.begin(), cluster.nodes.end(), [](const ClusterNode& node) {
-    return node.host_memory_bytes > 0 && node.host_link_bytes_per_second > 0;
-  });
-  return all_known ? limits().offload : OffloadKinds::None();
+  const bool some = std::any_of(cluster.nodes.begin(), cluster.nodes.end(), Offers);
+  return some ? limits().offload : OffloadKinds::None();
+}
+
+OffloadKinds Setting::MayOffload(const DeviceId& device) const {
+  if (HostsEverywhere()) return limits().offload;  // without looking for it
+  const int d = FindDevice(device);
+  return d >= 0 ? MayOffload(d) : OffloadKinds::None();
 }
 
 int64_t Setting::UsableBytes(int device) const {

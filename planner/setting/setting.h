@@ -84,8 +84,13 @@ struct Setting {
   }
   // What a rank may recompute where that is nothing or everything, as asked for; what costs least time first.
   std::vector<OpSet> RecomputeWays() const;
-  // Within the limits, where every node says how much host memory it has and how fast the way there is; elsewhere nothing.
+  // A question of its node: it says how much host memory it has and how fast the way there is.
+  bool OffersHost(int device) const;
+  bool HostsEverywhere() const;
+  // Within the limits: what some device may, and what this one may. One whose node offers no host memory keeps everything.
   OffloadKinds MayOffload() const;
+  OffloadKinds MayOffload(int device) const { return OffersHost(device) ? limits().offload : OffloadKinds::None(); }
+  OffloadKinds MayOffload(const DeviceId& device) const;
   // -1: the setting does not have it.
   int FindDevice(const DeviceId& device) const;
   int KindOf(int device) const { return cluster.devices[device].kind; }

@@ -31,11 +31,11 @@ absl::Status CheckQuestion(const Setting& setting, const GroupQuestion& question
                                                      question.devices.size(), " devices ", question.least_batch,
                                                      " samples; use a larger global batch or fewer devices"));
   }
-  if (!question.offload.activations && !question.offload.parameters) return absl::OkStatus();
+  if (!question.offload.parameters) return absl::OkStatus();
   for (const int device : question.devices) {
     const ClusterNode& node = setting.cluster.nodes[setting.cluster.devices[device].node];
-    if (node.host_memory_bytes > 0 && node.host_link_bytes_per_second > 0) continue;
-    return absl::FailedPreconditionError(absl::StrCat("nothing can be offloaded from ", NameOf(setting, device),
+    if (setting.OffersHost(device)) continue;
+    return absl::FailedPreconditionError(absl::StrCat("no parameters can be offloaded from ", NameOf(setting, device),
                                                       ": host memory or host link of node ", node.name.value(),
                                                       " is not known; add both to the cluster file"));
   }

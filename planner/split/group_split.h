@@ -29,7 +29,8 @@ struct GroupQuestion {
   bool powers_of_two = false;      // microbatch sizes
   int64_t largest_microbatch = 0;  // 0 = no limit
   bool allow_keep = true, allow_recompute = true;
-  OffloadKinds offload;  // activations, parameters
+  // Activations of those devices whose node offers host memory; parameters of all, which all must then.
+  OffloadKinds offload;
   double tolerance = 1e-4;  // of the answer's seconds (SplitProblem::tolerance)
 };
 

@@ -63,7 +63,7 @@ RankDuty DutyOf(const Setting& setting, const GroupQuestion& question, int devic
   duty.zero_stage = question.zero_stage;
   duty.share = share;
   duty.recompute = recompute ? OpSet::All() : OpSet::None();
-  duty.offload.activations = question.offload.activations;
+  duty.offload.activations = question.offload.activations && setting.OffersHost(device);
   duty.offload.parameters = question.offload.parameters;
   duty.group_size = static_cast<int64_t>(question.devices.size());
   return duty;
@@ -156,7 +156,8 @@ void GroupTables::AddKinds() {
   std::map<std::array<int64_t, 3>, size_t> known;
   for (size_t i = 0; i < question_.devices.size(); ++i) {
     const int device = question_.devices[i];
-    const double host_rate = question_.offload.activations ? HostRate(setting_, device) : 0;
+    const bool offloads = question_.offload.activations && setting_.OffersHost(device);
+    const double host_rate = offloads ? HostRate(setting_, device) : 0;
     const int64_t usable = setting_.UsableBytes(device);
     const auto [at, added] = known.insert({{setting_.KindOf(device), usable, static_cast<int64_t>(host_rate)}, members_.size()});
     if (!added) {
@@ -167,7 +168,7 @@ void GroupTables::AddKinds() {
     members_.push_back({i});
     KindSource source;
     source.device = device;
-    if (question_.offload.activations) {
+    if (offloads) {
       const double bytes = static_cast<double>(setting_.costs.BoundaryBytes(1)) * static_cast<double>(question_.layers);
       source.host_seconds_per_sample = host_rate > 0 ? bytes / host_rate : std::numeric_limits<double>::infinity();
     }

@@ -26,7 +26,8 @@ struct Member {
   int device = 0;
   double free_bytes = 0;  // beside everything but the state; negative: they are lacking
   bool computes = false;
-  double share = 0;  // of the state
+  double share = 0;        // of the state
+  double state_bytes = 0;  // that all of the state would be here: less where the host takes a part
 };
 
 // Bytes that are free beside everything but the state.
@@ -65,33 +66,44 @@ std::vector<Member> MembersOf(const Setting& setting, const std::vector<int>& de
   return members;
 }
 
-// In proportion to what is free; where that is less than the state, so that all who hold some lack the same.
-// Returns whether there is room.
-bool ShareState(double state_bytes, std::vector<Member>* members) {
+// In proportion to what is free, which holds more where the host takes a part; where that is less than the state, so that all who
+// hold some lack the same. Returns whether there is room.
+bool ShareState(std::vector<Member>* members) {
+  // A byte of a member holds so much of the state as of the first one's, whose bytes count.
+  const double state_bytes = members->front().state_bytes;
+  const auto holds = [state_bytes](const Member& member) { return state_bytes / member.state_bytes; };
   double free = 0;
-  for (const Member& member : *members) free += std::max(0.0, member.free_bytes);
+  for (const Member& member : *members) free += std::max(0.0, member.free_bytes) * holds(member);
   if (free >= state_bytes && free > 0) {
-    for (Member& member : *members) member.share = std::max(0.0, member.free_bytes) / free;
+    for (Member& member : *members) member.share = std::max(0.0, member.free_bytes) * holds(member) / free;
     return true;
   }
-  std::vector<double> rooms;
-  for (const Member& member : *members) rooms.push_back(member.free_bytes);
+  std::vector<std::pair<double, double>> rooms;  // with what a byte holds
+  for (const Member& member : *members) rooms.emplace_back(member.free_bytes, holds(member));
   std::sort(rooms.begin(), rooms.end(), std::greater<>());
-  double sum = 0, lack = 0;
+  double sum = 0, held = 0, lack = 0;
   for (size_t n = 1; n <= rooms.size(); ++n) {
-    sum += rooms[n - 1];
-    lack = (state_bytes - sum) / static_cast<double>(n);
-    if (n < rooms.size() && rooms[n] + lack <= 0) break;  // the next one lacks more than that by itself
+    sum += rooms[n - 1].first * rooms[n - 1].second;
+    held += rooms[n - 1].second;
+    lack = (state_bytes - sum) / held;
+    if (n < rooms.size() && rooms[n].first + lack <= 0) break;  // the next one lacks more than that by itself
   }
   double shared = 0;
-  for (Member& member : *members) shared += member.share = std::max(0.0, member.free_bytes + lack);
+  for (Member& member : *members) shared += member.share = std::max(0.0, member.free_bytes + lack) * holds(member);
   for (Member& member : *members) member.share /= shared;
   return false;
 }
 
-double StateBytes(const Setting& setting, const FrugalWay& way) {
-  const auto bytes = [&](double share) { return MemoryOf(setting.costs, FrugalDuty(setting, 0, share, way), 0, 0, 0).total(); };
+double StateBytes(const Setting& setting, int device, const FrugalWay& way) {
+  const auto bytes = [&](double share) {
+    return MemoryOf(setting.costs, FrugalDuty(setting, device, share, way), 0, 0, 0).total();
+  };
   return static_cast<double>(bytes(1) - bytes(0));
+}
+
+bool Offloads(const Plan& plan) {
+  const std::vector<UnitPlan>& units = plan.pipelines[0].stages[0].units;
+  return std::any_of(units.begin(), units.end(), [](const UnitPlan& unit) { return unit.ranks[0].offload.optimizer; });
 }
 
 std::string LackText(const Setting& setting, const Plan& plan, int64_t most, const DeviceId& fullest, int lacking) {
@@ -100,8 +112,8 @@ std::string LackText(const Setting& setting, const Plan& plan, int64_t most, con
   return absl::StrCat(fullest.value(), " (", setting.cluster.kinds[kind].name, ")",
                       lacking > 1 ? absl::StrCat(", the fullest of ", lacking, " that lack memory,") : "", " lacks ",
                       BytesText(most), " of ", BytesText(usable + most), " with the state shared by all",
-                      plan.pipelines[0].stages[0].units[0].ranks[0].offload.optimizer ? " and in the hosts' memory" : "",
-                      ", one sample at a time", Recomputed(setting).all() ? ", everything recomputed" : "");
+                      Offloads(plan) ? " and in the hosts' memory" : "", ", one sample at a time",
+                      Recomputed(setting).all() ? ", everything recomputed" : "");
 }
 
 // What the fullest device lacks; then what a host does.
@@ -132,15 +144,31 @@ absl::Status FitsAt(const Setting& setting, const Plan& plan) {
                       absl::StrCat("the host memory of ", fullest.value(), " lacks ", BytesText(most), " for the optimizer"));
 }
 
+// By device the first one whose state takes as many bytes.
+std::vector<int> FirstWithSuchState(const Setting& setting, bool offload) {
+  std::vector<int> first(setting.cluster.devices.size(), 0);
+  if (!offload) return first;
+  int with[] = {-1, -1};  // without host memory, with it
+  for (int d = 0; d < setting.num_devices(); ++d) {
+    int& of = with[setting.OffersHost(d) ? 1 : 0];
+    if (of < 0) of = d;
+    first[d] = of;
+  }
+  return first;
+}
+
 Division Divide(const Setting& setting, bool offload, size_t most_computing) {
   Division division{.way = {.offload = offload}};
   std::vector<int> devices(setting.cluster.devices.size());
   std::iota(devices.begin(), devices.end(), 0);
+  const std::vector<int> with_such_state = FirstWithSuchState(setting, offload);
   // Fewer ranks have other buffers, so whoever is left out is left out before the bytes are counted.
   for (size_t before = 0; devices.size() != before;) {
     before = devices.size();
     division.members = MembersOf(setting, devices, most_computing, &division.way);
-    division.holds = ShareState(StateBytes(setting, division.way), &division.members);
+    for (Member& member : division.members)
+      member.state_bytes = StateBytes(setting, with_such_state[member.device], division.way);
+    division.holds = ShareState(&division.members);
     devices.clear();
     for (const Member& member : division.members) {
       if (member.share > 0 || member.computes) {
@@ -185,7 +213,7 @@ RankDuty FrugalDuty(const Setting& setting, int device, double share, const Frug
   duty.recompute = Recomputed(setting);
   duty.group_size = way.ranks;
   duty.rounds = way.rounds;
-  duty.offload.optimizer = way.offload;
+  duty.offload.optimizer = way.offload && setting.MayOffload(device).optimizer;
   return duty;
 }
 
@@ -204,7 +232,7 @@ Plan FrugalPlan(const Setting& setting, bool offload) {
     rank.device_model = setting.cluster.kinds[setting.KindOf(member.device)].name;
     rank.recompute = Recomputed(setting);
     rank.shard_ratio = member.share;
-    rank.offload.optimizer = offload;
+    rank.offload.optimizer = offload && setting.MayOffload(member.device).optimizer;
     int64_t batch = 0;
     if (member.computes) {
       batch = (left + computing - 1) / computing;

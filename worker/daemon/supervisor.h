@@ -35,6 +35,7 @@ namespace motley::worker {
 
 struct SupervisorConfig {
   std::vector<OfferedDevice> devices;                       // of this node
+  std::string host_root;                                    // in the place of "/", of tests: what the host has
   CardWatch* cards = nullptr;                               // of its cards; outlives the supervisor; null: there are none
   FileRoots roots = FileRoots(std::vector<std::string>());  // beneath these lies what jobs may use
   DataAuthentication data_authentication = DataAuthentication::kBetweenMachines;
@@ -92,6 +93,8 @@ class Supervisor {
   absl::Status BeginRun(const JobId& job, Epoch epoch, const std::vector<RankAssignment>& assignments,
                         std::unique_ptr<ProfileSchedule> profile);
   absl::StatusOr<Rank> StartRank(const RankAssignment& assignment, const SharedMemory& memory);
+  // Ranks of the generation before hold theirs until they are gone, so it is looked for a while.
+  absl::Status CheckHostRoomFor(const std::vector<RankAssignment>& assignments) const;
   RankEventKind WhyNotStarted(const DeviceId& device, const absl::Status& status) const;
   void ServeRank(RankRun& run, Rank& rank);
   void OnMessage(RankRun& run, Rank& rank, RankMessage message);

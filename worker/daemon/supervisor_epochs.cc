@@ -3,14 +3,18 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "common/base/clean_text.h"
 #include "common/base/logging.h"
 #include "common/base/status_macros.h"
+#include "worker/daemon/host_room.h"
 #include "worker/daemon/rank_files.h"
 #include "worker/daemon/supervisor.h"
 
 namespace motley::worker {
 namespace {
+
+constexpr absl::Duration kRoomPatience = absl::Seconds(5), kRoomLook = absl::Milliseconds(100);
 
 std::string Name(const JobId& job, Epoch epoch) { return absl::StrCat("generation ", epoch.value(), " of job ", job.value()); }
 
@@ -87,6 +91,16 @@ absl::Status Supervisor::BeginRun(const JobId& job, Epoch epoch, const std::vect
   run->job = job;
   run->epoch = epoch;
   run->profile = std::move(profile);
+  if (absl::Status room = CheckHostRoomFor(assignments); !room.ok()) {
+    LogError(std::string(room.message()));
+    metrics_.RankExited("failed");
+    RankReport report{
+        job, epoch, assignments.front().rank, assignments.front().device.id, RankEventKind::kFailed, std::string(room.message())};
+    report.host_offer_bytes = StillOffered(assignments.front().device.node_host_memory_bytes, ReadHostMemory(config_.host_root));
+    Remember(report);
+    outbox_.Push(std::move(report));
+    return room;
+  }
   absl::StatusOr<UniqueFd> link_clock = NewLinkClock();
   for (const RankAssignment& assignment : assignments) {
     absl::StatusOr<Rank> rank =
@@ -109,6 +123,19 @@ absl::Status Supervisor::BeginRun(const JobId& job, Epoch epoch, const std::vect
                        run->profile ? "measuring with " : "training with ", run->ranks.size(), " ranks"));
   runs_.push_back(std::move(run));
   return absl::OkStatus();
+}
+
+absl::Status Supervisor::CheckHostRoomFor(const std::vector<RankAssignment>& assignments) const {
+  if (PlannedHostBytes(assignments) == 0) return absl::OkStatus();
+  for (absl::Duration waited;; waited += kRoomLook) {
+    const HostMemory host = ReadHostMemory(config_.host_root);
+    absl::Status room = CheckHostRoom(assignments, host, {});
+    if (room.ok()) return room;
+    if (waited >= (runs_.empty() ? absl::ZeroDuration() : kRoomPatience)) {
+      return CheckHostRoom(assignments, host, LargestProcesses(config_.host_root));
+    }
+    absl::SleepFor(kRoomLook);
+  }
 }
 
 // A lost card is a device that died: the job goes on without it. So is one whose program was replaced, until its worker was

@@ -32,6 +32,8 @@ WorkerMetrics::WorkerMetrics(MetricsRegistry& r, std::string node, const std::ve
       memory_capacity_(r.Gauge("motley_device_memory_capacity_bytes", "Memory that the device may use; 0 = not limited")),
       memory_peak_(r.Gauge("motley_device_memory_peak_bytes", "Peak of the newest step")),
       host_memory_(r.Gauge("motley_device_host_memory_bytes", "What the device's rank keeps in the host's memory")),
+      host_offered_(
+          r.Gauge("motley_node_host_memory_offered_bytes", "What all ranks of the node may keep in its memory; 0 = none")),
       batch_size_(r.Gauge("motley_device_batch_size", "Samples per step assigned")),
       shard_ratio_(r.Gauge("motley_device_shard_ratio", "Share of its stage's training state")),
       job_(r.Gauge("motley_device_job", "1 while the device trains this job; joins the device's series to a job")),
@@ -46,6 +48,8 @@ WorkerMetrics::WorkerMetrics(MetricsRegistry& r, std::string node, const std::ve
       steps_(r.Counter("motley_device_steps_total", "Optimizer steps done")) {
   build_info_.Set({{"version", kVersion}}, 1);
   SetConnected(false);
+  // Its devices all say the same.
+  host_offered_.Set({{"node", node_}}, devices.empty() ? 0 : static_cast<double>(devices[0].node_host_memory_bytes));
   SetRanksRunning(0);
   for (const char* kind : {"finished", "failed", "died", "hung", "killed"}) rank_exits_.Add({{"node", node_}, {"kind", kind}}, 0);
   for (const DeviceDescription& device : devices) {

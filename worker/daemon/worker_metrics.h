@@ -33,7 +33,8 @@ class WorkerMetrics {
 
   const std::string node_;
   std::map<DeviceId, MetricLabels> jobs_;  // labels of the devices' series of motley_device_job
-  GaugeFamily build_info_, connected_, ranks_running_, memory_capacity_, memory_peak_, host_memory_, batch_size_, shard_ratio_;
+  GaugeFamily build_info_, connected_, ranks_running_, memory_capacity_, memory_peak_, host_memory_, host_offered_, batch_size_,
+      shard_ratio_;
   GaugeFamily job_, step_seconds_, predicted_busy_, predicted_wait_;
   CounterFamily rank_exits_, busy_, wait_, lateness_, steps_;
 };

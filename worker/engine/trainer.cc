@@ -285,6 +285,7 @@ absl::StatusOr<StepOutcome> Trainer::Step(int64_t step, StepResult& result) {
   const int64_t begin_ns = MonotonicNs();
   progress_.BeginStep(step);
   backend_.ResetPeak();
+  result.held_memory_bytes = backend_.CurrentBytes();
   pacer_.ResetCounters();
   const double lateness_before = TransferLateness();
 

@@ -79,6 +79,13 @@ class StageBalancer {
     return counts;
   }
 
+  // Shares of a group count alike, so all of it offloads them or nobody.
+  bool OffloadsParameters(size_t stage) const {
+    const std::vector<int>& group = choice_.groups[stage];
+    return choice_.offload.parameters &&
+           std::all_of(group.begin(), group.end(), [this](int device) { return setting_.MayOffload(device).parameters; });
+  }
+
   GroupQuestion Question(size_t stage, int64_t layers) const {
     GroupQuestion question;
     question.devices = choice_.groups[stage];
@@ -93,7 +100,7 @@ class StageBalancer {
     question.num_stages = static_cast<int>(choice_.groups.size());
     question.zero_stage = choice_.zero_stage;
     question.offload.activations = choice_.offload.activations;
-    question.offload.parameters = choice_.offload.parameters;
+    question.offload.parameters = OffloadsParameters(stage);
     return question;
   }
 
@@ -155,8 +162,8 @@ class StageBalancer {
       StagePlan stage = ToStage(setting_, *answer, choice_.zero_stage);
       for (UnitPlan& unit : stage.units) {
         for (RankPlan& rank : unit.ranks) {
-          rank.offload.activations = choice_.offload.activations;
-          rank.offload.parameters = choice_.offload.parameters;
+          rank.offload.activations = choice_.offload.activations && setting_.MayOffload(rank.device).activations;
+          rank.offload.parameters = OffloadsParameters(s);
         }
       }
       plan.pipelines[0].stages.push_back(std::move(stage));

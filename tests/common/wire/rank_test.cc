@@ -50,7 +50,12 @@ TEST(RankWire, WhatARankSaysComesBackAsItWas) {
       ThroughRank<RankReport>(WorkerReport(RankReport{JobId("j"), Epoch(3), 1, DeviceId("n/gpu1"), RankEventKind::kHung, "m"}))
           .message,
       "m");
-  const StepReport step = ThroughRank<StepReport>(WorkerReport(StepReport{JobId("j"), Epoch(3), 1, {}, 77, 0, {}, 88}));
+  const StepReport step = ThroughRank<StepReport>(WorkerReport(StepReport{JobId("j"), Epoch(3), 1, {}, 77, 0, {}, 88, 55}));
+  EXPECT_EQ(step.held_memory_bytes, 55);
+  RankReport short_of{JobId("j"), Epoch(3), 1, DeviceId("a/gpu0"), RankEventKind::kFailed, "too little"};
+  EXPECT_EQ(ThroughRank<RankReport>(WorkerReport(short_of)).host_offer_bytes, std::nullopt);
+  short_of.host_offer_bytes = 0;
+  EXPECT_EQ(ThroughRank<RankReport>(WorkerReport(short_of)).host_offer_bytes, 0) << "nothing is there";
   EXPECT_EQ(step.peak_memory_bytes, 77);
   EXPECT_EQ(step.host_memory_bytes, 88);
   EXPECT_EQ(ThroughRank<KvSetReport>(WorkerReport(KvSetReport{JobId("j"), Epoch(3), "k", "v"})).value, "v");

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <regex>
 #include <set>
 #include <utility>
 #include <vector>
@@ -223,6 +224,41 @@ TEST(CliTest, NodesAsTableAndJson) {
   EXPECT_EQ(table.out.find("CARD"), std::string::npos) << "there is none";
   EXPECT_EQ(Motley(fake, {"nodes", "drain", "a"}).out, "node a is draining\n");
   EXPECT_EQ(json::parse(Motley(fake, {"nodes", "undrain", "a", "-o", "json"}).out)["state"], "ready");
+}
+
+TEST(CliTest, StatusWithMemory) {
+  FakeMotley fake;
+  fake.AddJob("j-1", v1::JOB_STATE_RUNNING);
+  v1::RankMemory& rank = fake.memory.emplace_back();
+  rank.set_device("n1/gpu0");
+  const auto add = [&rank](const char* tier, const char* purpose, int64_t planned) {
+    v1::MemoryUse* use = rank.add_uses();
+    use->set_tier(tier);
+    use->set_purpose(purpose);
+    use->set_planned_bytes(planned);
+    return use;
+  };
+  add("device", "parameters", 3 << 20);
+  add("device", "slots", 0);
+  v1::MemoryUse* tensors = add("device", "tensors", 5 << 20);
+  tensors->set_measured_bytes(4 << 20);
+  tensors->set_left_bytes(1 << 20);
+  const Ran ran = Motley(fake, {"status", "j-1", "--memory"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  for (const char* line :
+       {"RANK +DEVICE +TIER +PURPOSE +PLANNED +MEASURED +LEFT", "0 +n1/gpu0 +device +parameters +3.0 MiB +- +-",
+        "0 +n1/gpu0 +device +tensors +5.0 MiB +4.0 MiB +1.0 MiB"}) {
+    EXPECT_TRUE(std::regex_search(ran.out, std::regex(line))) << line << "\n" << ran.out;
+  }
+  EXPECT_EQ(ran.out.find("slots"), std::string::npos) << "it has none";
+  const json memory = json::parse(Motley(fake, {"-o", "json", "status", "j-1", "--memory"}).out)["memory"];
+  ASSERT_EQ(memory.size(), 1u);
+  EXPECT_EQ(memory[0]["rank"], 0);
+  EXPECT_EQ(memory[0]["uses"].size(), 3u);
+  EXPECT_TRUE(memory[0]["uses"][0]["measured_bytes"].is_null());
+  EXPECT_EQ(memory[0]["uses"][2]["left_bytes"], 1 << 20);
+  EXPECT_TRUE(json::parse(Motley(fake, {"-o", "json", "status", "j-1"}).out)["memory"].is_null());
+  EXPECT_EQ(Motley(fake, {"status", "x", "--memory"}).code, 66);
 }
 
 TEST(CliTest, ListAndStatus) {

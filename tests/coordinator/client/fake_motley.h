@@ -73,6 +73,7 @@ class FakeMotley : public v1::Motley::Service {
   }
   grpc::Status GetJob(grpc::ServerContext*, const v1::GetJobRequest* request, v1::GetJobResponse* response) override {
     for (const v1::TransportUse& use : transports) *response->add_transports() = use;
+    if (request->memory()) *response->mutable_memory() = {memory.begin(), memory.end()};
     return Find(request->job_id(), response->mutable_job());
   }
   grpc::Status StopJob(grpc::ServerContext*, const v1::StopJobRequest* request, v1::StopJobResponse* response) override {
@@ -261,6 +262,7 @@ class FakeMotley : public v1::Motley::Service {
   int64_t authority = 1;
   std::vector<v1::Event> events;
   std::vector<v1::LogLine> lines;
+  std::vector<v1::RankMemory> memory;
   v1::GetPlanResponse plan;
   v1::GetPlanningInputsResponse inputs;
   v1::ClusterCheck check;

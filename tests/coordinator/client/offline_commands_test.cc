@@ -266,6 +266,8 @@ TEST_F(OfflineTest, EstimateSaysWhereTheBytesGo) {
                            "fewest cards that hold it: 1 of 4: A6000 n1/gpu0"}) {
     EXPECT_THAT(ran.out, HasSubstr(part)) << ran.out;
   }
+  EXPECT_THAT(ran.out, HasSubstr("\noffload: no node offers host memory")) << "one line, no table";
+  EXPECT_THAT(ran.out, testing::Not(HasSubstr("cards alone")));
   const Ran few = Run({"estimate", "--cluster", cluster_, "--model", model_, "--global-batch", "2", "--strategy", "cephalo",
                        "--fidelity", "published"});
   EXPECT_EQ(few.code, 65);
@@ -309,6 +311,16 @@ TEST_F(OfflineTest, EstimateSaysWhatRunsHereAndWhatLiesInTheHosts) {
   EXPECT_EQ(parsed["runs_here"]["ok"], false);
   EXPECT_GT(parsed["host_bytes"], 0);
   EXPECT_EQ(parsed["largest_global_batch"]["any"], true);
+  EXPECT_THAT(ran.out, testing::ContainsRegex("cards alone +lacks [^\n]*\nwith offload +yes +[^\n]*optimizer"));
+  EXPECT_THAT(ran.out, testing::ContainsRegex("\non hosts: ada [0-9.]+ GiB of 64.0 GiB\n"));
+  EXPECT_EQ(parsed["on_cards"]["fits"], false);
+  EXPECT_GT(parsed["on_cards"]["lacking_bytes"], 0);
+  EXPECT_TRUE(parsed["on_cards"]["step_seconds"].is_null());
+  EXPECT_EQ(parsed["with_offload"]["fits"], true);
+  EXPECT_GT(parsed["with_offload"]["step_seconds"], 0);
+  EXPECT_THAT(parsed["with_offload"]["offloads"], testing::Contains("optimizer"));
+  EXPECT_EQ(parsed["with_offload"]["hosts"][0]["node"], "ada");
+  EXPECT_TRUE(parsed["no_offload_because"].is_null());
   const Ran runnable = Run(with({"--runnable"}));
   EXPECT_EQ(runnable.code, 65);
   const Ran plan = Run({"plan", "--cluster", one, "--model", "llama-3b", "--dtype", "bf16", "--global-batch", "1", "--seq-len",

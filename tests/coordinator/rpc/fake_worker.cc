@@ -72,6 +72,7 @@ FakeWorker::FakeWorker(const std::string& address, const std::string& node, Opti
     // A card has room for its context and NCCL's buffers.
     device->set_memory_bytes(options_.compute_capability > 0 ? int64_t{8} << 30 : int64_t{1} << 30);
     device->set_flops_per_second(1e9);
+    device->set_node_host_memory_bytes(options_.host_memory_bytes);
     if (options_.compute_capability == 0) continue;
     device->set_kind("cuda");
     device->mutable_card()->set_compute_capability(options_.compute_capability);
@@ -288,6 +289,7 @@ void FakeWorker::Step(int64_t step) {
     report->mutable_record()->set_loss(5.0 / static_cast<double>(step));
     report->mutable_record()->set_step_seconds(0.5);
     report->set_peak_memory_bytes((int64_t{1} << 29) + rank.rank());
+    report->set_held_memory_bytes(int64_t{1} << 28);
     report->set_host_memory_bytes(1000);
     Send(message);
   }

@@ -22,7 +22,8 @@ class FakeWorker {
  public:
   struct Options {
     int devices = 1;
-    int compute_capability = 0;  // of its devices, which are NVIDIA cards then
+    int64_t host_memory_bytes = 0;  // that its node offers
+    int compute_capability = 0;     // of its devices, which are NVIDIA cards then
     int64_t incarnation = 1;
     int protocol = kSessionProtocol;
     std::string data_digest = "digest";

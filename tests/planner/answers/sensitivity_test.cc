@@ -78,6 +78,17 @@ gpus = ["P40"]
   EXPECT_THAT(ToText(FindSensitivity(*setting, on_one, nullptr)), testing::Not(testing::HasSubstr("P40")));
 }
 
+TEST(SensitivityTest, LinksToTheHostsAreAskedOfWhereSomethingWaitsThere) {
+  const std::string hosts =
+      std::string(kSlowNetwork).insert(std::string(kSlowNetwork).find("nic_gbit"), "host_memory_gib = 64\n");
+  const auto setting = SettingOf(hosts.c_str(), "even");
+  Plan plan = Planned(*setting);
+  constexpr char kTwice[] = "links to the hosts' memory twice as fast";
+  EXPECT_THAT(ToText(FindSensitivity(*setting, plan, nullptr)), testing::Not(testing::HasSubstr(kTwice)));
+  plan.pipelines[0].stages[0].units[0].ranks[0].offload.activations = true;
+  EXPECT_THAT(ToText(FindSensitivity(*setting, plan, nullptr)), testing::HasSubstr(kTwice));
+}
+
 TEST(SensitivityTest, WhatChangesNothingIsSaidSo) {
   Sensitivity found;
   found.helps_most = "nothing alone";

@@ -52,6 +52,7 @@ class SupervisorTest : public ::testing::Test {
     config.devices[1].true_memory = 0.5;
     config.roots = FileRoots({"/data"});
     config.known_parts = known_parts_.get();
+    config.host_root = host_root_;
     config.watch = watch;
     config.stop_floor = stop_floor;
     config.tick = absl::Milliseconds(10);
@@ -103,6 +104,7 @@ class SupervisorTest : public ::testing::Test {
   MetricsRegistry registry_;
   WorkerMetrics metrics_;
   Outbox outbox_;
+  std::string host_root_;  // in the place of "/": what the host has
   const UniqueFd known_parts_ = *NewKnownParts();
   std::unique_ptr<Supervisor> supervisor_;
 };

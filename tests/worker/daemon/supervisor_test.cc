@@ -71,6 +71,25 @@ TEST_F(SupervisorTest, ARankWithFilesOutsideTheRootsIsNotStarted) {
   EXPECT_THAT(WaitForEvent(Kind::kFailed).message, HasSubstr("checkpoint.folder must not hold '..'"));
 }
 
+TEST_F(SupervisorTest, WithTooLittleHostMemoryNoRankIsStarted) {
+  TempFolder machine;
+  machine.Write("proc/meminfo", "MemTotal: 1048576 kB\nMemAvailable: 524288 kB\n");
+  host_root_ = machine.path();
+  Restart({});
+  RankAssignment assignment = TestAssignment("train", 1);
+  assignment.planned_host_bytes = int64_t{768} << 20;
+  assignment.device.node_host_memory_bytes = int64_t{800} << 20;
+  Start({assignment});
+  const RankReport report = WaitForEvent(Kind::kFailed);
+  EXPECT_THAT(report.message, HasSubstr("the host memory of n1 has 0.5 GiB available, and rank 0 (0.8 GiB) would keep"));
+  EXPECT_EQ(report.host_offer_bytes, (int64_t{512} << 20) * 4 / 5);
+  EXPECT_TRUE(Ranks().empty());
+  assignment.epoch = Epoch(2);
+  assignment.planned_host_bytes = int64_t{400} << 20;
+  Start({assignment});
+  WaitForEvent(Kind::kReady);
+}
+
 TEST_F(SupervisorTest, DeathWithoutAWordIsReportedWithItsLastOutput) {
   Start({TestAssignment("exit")});
   const auto log = WaitForReport<LogReport>();

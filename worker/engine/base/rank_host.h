@@ -25,6 +25,7 @@ struct StepResult {
   std::optional<double> validation_bits_per_byte;  // where the data are text and say its bytes
   double step_seconds = 0;
   int64_t peak_memory_bytes = 0;  // of the device
+  int64_t held_memory_bytes = 0;  // of it when the step began: state, buffers, slots
   int64_t host_memory_bytes = 0;  // of the host's memory, for what waits there
   double lateness_seconds = 0;    // how late the host made emulated instructions, in all
   double loss_scale = 0;          // of float16: what the loss was multiplied by; 0 = nothing

@@ -1,0 +1,121 @@
+#include "coordinator/rpc/job_memory.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/base/status_macros.h"
+#include "common/program/program.h"
+#include "planner/plan/each_rank.h"
+#include "planner/plan/plan.h"
+
+namespace motley::coordinator {
+namespace {
+
+using Bytes = std::optional<int64_t>;  // nothing: not known
+
+void Add(v1::RankMemory* rank, const char* tier, const char* purpose, Bytes planned, Bytes measured = {}, Bytes left = {}) {
+  v1::MemoryUse* use = rank->add_uses();
+  use->set_tier(tier);
+  use->set_purpose(purpose);
+  if (planned) use->set_planned_bytes(*planned);
+  if (measured) use->set_measured_bytes(*measured);
+  if (left) use->set_left_bytes(*left);
+}
+
+// 0: it has none, or the program cannot be read.
+int64_t SlotBytes(const PlanRow& plan, size_t rank) {
+  if (rank >= plan.programs.size()) return 0;
+  const absl::StatusOr<Program> program = ParseProgram(plan.programs[rank]);
+  if (!program.ok()) return 0;
+  return std::accumulate(program->slots.begin(), program->slots.end(), int64_t{0});
+}
+
+const DeviceDescription* FindDevice(const ClusterState& state, const DeviceId& id) {
+  const auto node = state.nodes.find(NodeOf(id));
+  if (node == state.nodes.end()) return nullptr;
+  for (const DeviceDescription& device : node->second.description.devices) {
+    if (device.id == id) return &device;
+  }
+  return nullptr;
+}
+
+// What a rank has of both tiers.
+struct RankSight {
+  planner::MemoryByPurpose planned;
+  int64_t slot_bytes = 0;
+  const RankMemory* measured = nullptr;       // null: no step of this plan
+  const DeviceDescription* device = nullptr;  // null: its node is not there
+  int64_t on_host = 0;                        // of all ranks of its node, as measured
+};
+
+void AddDevice(const RankSight& sight, v1::RankMemory* out) {
+  const planner::MemoryByPurpose& planned = sight.planned;
+  constexpr char kTier[] = "device";
+  Add(out, kTier, "parameters", planned.parameters);
+  Add(out, kTier, "gradients", planned.gradients);
+  Add(out, kTier, "optimizer", planned.optimizer);
+  Add(out, kTier, "gathered", planned.gathered);
+  Add(out, kTier, "slots", sight.slot_bytes);
+  Add(out, kTier, "boundaries", planned.boundaries - sight.slot_bytes);
+  Add(out, kTier, "saved", planned.saved);
+  Add(out, kTier, "workspace", planned.workspace);
+  const int64_t held = planned.parameters + planned.gradients + planned.optimizer + planned.gathered + sight.slot_bytes;
+  const int64_t tensors = planned.total() - planned.context;
+  const bool there = sight.measured != nullptr && sight.measured->peak_bytes > 0;
+  Bytes held_now, passes_now, tensors_now, left;
+  if (there) {
+    tensors_now = sight.measured->peak_bytes;
+    if (sight.measured->held_bytes > 0) {
+      held_now = sight.measured->held_bytes;
+      passes_now = *tensors_now - *held_now;
+    }
+    const int64_t capacity = sight.device == nullptr ? 0 : sight.device->memory_bytes;  // 0: not limited
+    if (capacity > 0) left = capacity - planned.context - *tensors_now;
+  }
+  Add(out, kTier, "held", held, held_now);
+  Add(out, kTier, "passes", tensors - held, passes_now);
+  Add(out, kTier, "tensors", tensors, tensors_now, left);
+  Add(out, kTier, "context", planned.context);
+}
+
+void AddHost(const RankSight& sight, v1::RankMemory* out) {
+  Bytes measured, left;
+  if (sight.measured != nullptr && sight.measured->peak_bytes > 0) {
+    measured = sight.measured->host_bytes;
+    const int64_t offered = sight.device == nullptr ? 0 : sight.device->node_host_memory_bytes;
+    if (offered > 0) left = offered - sight.on_host;
+  }
+  Add(out, "host", "waiting", sight.planned.host, measured, left);
+}
+
+}  // namespace
+
+absl::Status AddMemory(const Core& core, const JobRecord& job, v1::GetJobResponse* response) {
+  MOTLEY_ASSIGN_OR_RETURN(const PlanRow row, core.store.FindPlan(job.id));
+  MOTLEY_ASSIGN_OR_RETURN(const planner::Plan plan, planner::PlanFromJson(row.plan_json));
+  std::vector<const planner::RankPlan*> ranks;
+  planner::ForEachRank(plan, [&ranks](const planner::RankPlan& rank) { ranks.push_back(&rank); });
+  const std::vector<RankMemory>& measured = job.last_step.ranks;
+  const bool fresh = job.last_step.epoch == row.epoch && measured.size() == ranks.size();
+  std::map<NodeName, int64_t> on_hosts;
+  for (const RankMemory& rank : measured) on_hosts[NodeOf(rank.device)] += rank.host_bytes;
+  for (size_t r = 0; r < ranks.size(); ++r) {
+    const DeviceId& id = ranks[r]->device;
+    v1::RankMemory* out = response->add_memory();
+    out->set_rank(static_cast<int32_t>(r));
+    out->set_device(id.value());
+    const RankSight sight{ranks[r]->predicted.memory, SlotBytes(row, r), fresh ? &measured[r] : nullptr,
+                          FindDevice(core.state, id), on_hosts[NodeOf(id)]};
+    AddDevice(sight, out);
+    AddHost(sight, out);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace motley::coordinator
