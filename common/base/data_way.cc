@@ -10,7 +10,6 @@
 
 #include <memory>
 #include <optional>
-#include <string_view>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/address.h"

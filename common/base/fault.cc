@@ -1,7 +1,6 @@
 #include "common/base/fault.h"
 
 #include <array>
-#include <utility>
 
 #include "absl/strings/cord.h"
 

@@ -1,5 +1,6 @@
 #include "common/base/files.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,8 +9,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <memory>
 #include <system_error>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/accounts.h"
@@ -284,6 +285,23 @@ absl::Status MakeOwnFolder(const std::string& path) {
 bool FileExists(const std::string& path) {
   std::error_code error;
   return std::filesystem::exists(path, error);
+}
+
+absl::StatusOr<std::vector<std::string>> NamesIn(FileDescriptor folder, const std::string& path) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> entries(::fdopendir(folder.get()), ::closedir);
+  if (entries == nullptr) return FileError(errno, "list", path);
+  folder.Release();  // closed with the entries
+  std::vector<std::string> names;
+  for (;;) {
+    errno = 0;
+    const dirent* const entry = ::readdir(entries.get());
+    if (entry == nullptr && errno != 0) return FileError(errno, "list", path);
+    if (entry == nullptr) break;
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 absl::Status RemoveTree(const std::string& path) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -86,6 +87,8 @@ absl::Status MakeFolders(const std::string& path);
 absl::Status MakeOwnFolder(const std::string& path);
 // A folder, too. False where it cannot be known.
 bool FileExists(const std::string& path);
+// Of the entries of a folder that is open for reading, sorted, without "." and "..". `path` is what errors say.
+absl::StatusOr<std::vector<std::string>> NamesIn(FileDescriptor folder, const std::string& path);
 // Like rm -r; fine when it is not there.
 absl::Status RemoveTree(const std::string& path);
 

@@ -1,13 +1,10 @@
 #include "common/base/parse_json.h"
 
 #include <algorithm>
-#include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/clean_text.h"
-#include "common/base/status_macros.h"
 
 namespace motley {
 namespace {
@@ -112,6 +109,8 @@ absl::StatusOr<Json> ParseJson(std::string_view text, std::string_view source, s
 absl::StatusOr<nlohmann::ordered_json> ParseOrderedJson(std::string_view text, std::string_view source) {
   return Parse<nlohmann::ordered_json>(text, source, kAnyNumber);
 }
+
+std::string JsonText(const std::string& text) { return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 std::string EchoJson(const Json& value) { return Echo(value.dump(-1, ' ', false, Json::error_handler_t::replace)); }
 

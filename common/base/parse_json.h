@@ -20,6 +20,8 @@ absl::StatusOr<nlohmann::json> ParseJson(std::string_view text, std::string_view
 // The same; objects keep the order of their keys.
 absl::StatusOr<nlohmann::ordered_json> ParseOrderedJson(std::string_view text, std::string_view source);
 
+// A text as JSON writes it, and TOML and YAML too: in quotes, what is no UTF-8 in it replaced.
+std::string JsonText(const std::string& text);
 // A value as a message may repeat it: its text, cut (clean_text.h).
 std::string EchoJson(const nlohmann::json& value);
 

@@ -3,7 +3,6 @@
 
 #include <set>
 #include <string>
-#include <utility>
 
 #include "absl/status/statusor.h"
 #include "common/base/files.h"

@@ -2,7 +2,6 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"

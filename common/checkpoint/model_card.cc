@@ -12,24 +12,20 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "common/base/clean_text.h"
+#include "common/base/parse_json.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/data/loss_figures.h"
 #include "common/model/parameters.h"
 #include "common/weights/base_model.h"
 #include "common/weights/stored_type.h"
-#include "nlohmann/json.hpp"
 
 namespace motley {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr std::string_view kFence = "---";
 constexpr std::string_view kLicenseKeys[] = {"license:", "license_name:", "license_link:"};
 
 // A string of JSON is one of YAML.
-std::string YamlText(const std::string& text) { return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace); }
-
 // In a cell of a table: neither the end of one nor the begin of a tag.
 std::string Cell(const std::string& text) { return absl::StrReplaceAll(CleanLine(text), {{"|", "\\|"}, {"<", "&lt;"}}); }
 
@@ -110,7 +106,7 @@ std::vector<Row> RowsOf(const CheckpointManifest& manifest, const BaseModel& bas
 std::string ModelCard(const CheckpointManifest& manifest, const BaseModel& base, const CardFacts& facts) {
   const std::string* const base_card = base.tensors.empty() ? nullptr : base.Find(kCardName);
   std::string card = absl::StrCat(std::string(kFence), "\n");
-  if (!facts.base_model.empty()) absl::StrAppend(&card, "base_model: ", YamlText(facts.base_model), "\n");
+  if (!facts.base_model.empty()) absl::StrAppend(&card, "base_model: ", JsonText(facts.base_model), "\n");
   if (base_card != nullptr) {
     for (const std::string& line : LicenseLines(*base_card)) absl::StrAppend(&card, line, "\n");
   }

@@ -1,6 +1,5 @@
 #include "common/data/data_files.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/stat.h>
@@ -9,7 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
-#include <memory>
 #include <optional>
 #include <set>
 #include <utility>
@@ -31,17 +29,9 @@ absl::Status InFolder(const std::string& path, const absl::Status& status) {
 // Of the folder `name` beneath the top (".": itself), which must not be a link: what hidden entries leave of them.
 absl::StatusOr<std::vector<std::string>> EntriesOf(const FileDescriptor& top, const std::string& name) {
   MOTLEY_ASSIGN_OR_RETURN(FileDescriptor folder, OpenFileOrFolderBeneath(top, name));
-  const std::unique_ptr<DIR, int (*)(DIR*)> entries(::fdopendir(folder.get()), ::closedir);
-  if (entries == nullptr) return FileError(errno, "list", name);
-  folder.Release();  // closed with the entries
-  std::vector<std::string> names;
-  for (;;) {
-    errno = 0;
-    const dirent* const entry = ::readdir(entries.get());
-    if (entry == nullptr && errno != 0) return FileError(errno, "list", name);
-    if (entry == nullptr) return names;
-    if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
-  }
+  MOTLEY_ASSIGN_OR_RETURN(std::vector<std::string> names, NamesIn(std::move(folder), name));
+  std::erase_if(names, [](const std::string& entry) { return entry.starts_with('.'); });
+  return names;
 }
 
 std::string Below(const std::string& folder, const std::string& entry) {

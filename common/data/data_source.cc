@@ -13,7 +13,6 @@
 #include "common/base/status_macros.h"
 #include "common/data/data_error.h"
 #include "common/data/data_format.h"
-#include "common/data/text_source.h"
 #include "common/data/token_index.h"
 
 namespace motley {

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/sha256.h"
 #include "common/base/status_macros.h"
 #include "common/base/utf8.h"
 #include "common/data/data_format.h"

@@ -1,12 +1,9 @@
 #include "common/data/token_folder.h"
 
 #include <algorithm>
-#include <array>
-#include <optional>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/clean_text.h"
 #include "common/base/parse_json.h"
 #include "common/base/status_macros.h"
 

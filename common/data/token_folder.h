@@ -6,7 +6,6 @@
 #include <string_view>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/data/data_summary.h"
 #include "common/data/token_file.h"

@@ -1,6 +1,5 @@
 #include "common/data/token_rows.h"
 
-#include <algorithm>
 #include <numeric>
 
 #include "common/base/status_macros.h"

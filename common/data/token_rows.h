@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -21,7 +22,6 @@ class TokenRows {
   TokenRows(TokenIndex index, std::shared_ptr<const WatchedFile> mask, const TokenSource& tokens, int64_t seq_len)
       : index_(std::move(index)), mask_(std::move(mask)), tokens_(tokens), seq_len_(seq_len) {}
 
-  int64_t num_rows() const { return index_.documents(); }
   int64_t seq_len() const { return seq_len_; }
   // A row as common/data/row.h has it; `lengths` may be null.
   absl::Status Read(int64_t row, const RowRoom& room, DocumentLengths* lengths) const;

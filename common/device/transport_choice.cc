@@ -1,5 +1,6 @@
 #include "common/device/transport_choice.h"
 
+#include <array>
 #include <map>
 
 #include "absl/strings/str_cat.h"
@@ -42,15 +43,8 @@ std::string WhyNotNccl(const std::vector<TransportMember>& members) {
 }  // namespace
 
 std::string_view TransportName(Transport transport) {
-  switch (transport) {
-    case Transport::kNone:
-      return "none";
-    case Transport::kTcp:
-      return "tcp";
-    case Transport::kNccl:
-      return "nccl";
-  }
-  return "none";
+  constexpr std::array<std::string_view, 3> kNames = {"none", "tcp", "nccl"};
+  return kNames[static_cast<size_t>(transport)];
 }
 
 TransportChoice ChooseTransport(const std::vector<TransportMember>& members) {

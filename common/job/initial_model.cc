@@ -8,7 +8,6 @@
 #include "common/base/parse_json.h"
 #include "common/base/some_names.h"
 #include "common/base/status_macros.h"
-#include "common/model/parameters.h"
 #include "common/weights/weights_folder.h"
 
 namespace motley {

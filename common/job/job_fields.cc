@@ -8,7 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/clean_text.h"
 #include "common/base/dtype.h"
-#include "nlohmann/json.hpp"
+#include "common/base/parse_json.h"
 
 namespace motley {
 namespace {
@@ -77,7 +77,7 @@ std::string JobField::TypeName() const {
 
 std::string JobField::ValueText() const {
   if (const auto* text = std::get_if<std::string*>(&value)) {
-    return nlohmann::json(**text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    return JsonText(**text);
   }
   if (const auto* integer = std::get_if<int64_t*>(&value)) return absl::StrCat(**integer);
   if (const auto* flag = std::get_if<bool*>(&value)) return **flag ? "true" : "false";

@@ -1,6 +1,5 @@
 #include "common/model/hf_other_files.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/ascii.h"

@@ -1,7 +1,6 @@
 #include "common/model/hf_rope.h"
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "absl/strings/str_cat.h"

@@ -1,6 +1,5 @@
 // HuggingFace's config.json: the keys that shape the arithmetic are read, refused or noted, all others are ignored.
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

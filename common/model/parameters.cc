@@ -1,10 +1,8 @@
 #include "common/model/parameters.h"
 
 #include <cmath>
-#include <cstdlib>
 #include <numeric>
 #include <span>
-#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

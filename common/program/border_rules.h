@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 #include "common/program/handed_samples.h"
 #include "common/program/microbatch_rules.h"

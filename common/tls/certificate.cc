@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/clean_text.h"
-#include "common/base/sha256.h"
 #include "common/tls/openssl_types.h"
 
 namespace motley {
@@ -39,14 +38,7 @@ std::string Certificate::ToPem() const {
   return TextOf(bio.get());
 }
 
-std::string Certificate::Hash() const {
-  unsigned char* der = nullptr;
-  const int size = i2d_X509(certificate_.get(), &der);
-  if (size <= 0) return "";
-  const std::string text(reinterpret_cast<const char*>(der), static_cast<size_t>(size));
-  OPENSSL_free(der);
-  return Sha256Hex(text);
-}
+std::string Certificate::Hash() const { return HashOfDer<i2d_X509>(certificate_.get()); }
 
 std::string Certificate::PublicHash() const { return HashOfPublicKey(X509_get0_pubkey(certificate_.get())); }
 

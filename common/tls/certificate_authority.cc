@@ -3,12 +3,10 @@
 #include <openssl/pem.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/clean_text.h"
 #include "common/base/hmac.h"
 #include "common/base/names.h"
 #include "common/base/status_macros.h"

@@ -2,7 +2,6 @@
 // the state folder and kept in it; whoever has it is the authority. Thread-compatible.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 

@@ -1,12 +1,9 @@
 #include "common/tls/node_identity.h"
 
 #include <algorithm>
-#include <string_view>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/status_macros.h"
 #include "common/tls/certificate.h"
 #include "common/tls/certificate_authority.h"
 #include "common/tls/private_key.h"

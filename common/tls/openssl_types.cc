@@ -4,7 +4,6 @@
 #include <openssl/err.h>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/sha256.h"
 
 namespace motley {
 
@@ -34,13 +33,6 @@ bool IsP256(const EVP_PKEY* key) {
   return std::string_view(curve) == "prime256v1";
 }
 
-std::string HashOfPublicKey(const EVP_PKEY* key) {
-  unsigned char* der = nullptr;
-  const int size = i2d_PUBKEY(key, &der);
-  if (size <= 0) return "";
-  const std::string text(reinterpret_cast<const char*>(der), static_cast<size_t>(size));
-  OPENSSL_free(der);
-  return Sha256Hex(text);
-}
+std::string HashOfPublicKey(const EVP_PKEY* key) { return HashOfDer<i2d_PUBKEY>(key); }
 
 }  // namespace motley

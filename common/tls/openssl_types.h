@@ -6,12 +6,12 @@
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
 
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "common/base/sha256.h"
 
 namespace motley {
 
@@ -32,6 +32,16 @@ absl::Status OpenSslFailed(std::string_view what);
 // A buffer to read `text` from, or an empty one to write to.
 OwnedBio BioOf(std::string_view text);
 std::string TextOf(BIO* bio);
+// Hex SHA-256 of what `kToDer` (i2d_X509) makes of the object; empty where it makes nothing.
+template <auto kToDer, typename T>
+std::string HashOfDer(const T* object) {
+  unsigned char* der = nullptr;
+  const int size = kToDer(object, &der);
+  if (size <= 0) return "";
+  const std::string text(reinterpret_cast<const char*>(der), static_cast<size_t>(size));
+  OPENSSL_free(der);
+  return Sha256Hex(text);
+}
 // Whether it is a key on P-256, the one curve that is taken.
 bool IsP256(const EVP_PKEY* key);
 // Hex SHA-256 of the key's SubjectPublicKeyInfo (RFC 5280, section 4.1): by which a key is known.

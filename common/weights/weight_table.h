@@ -1,9 +1,7 @@
 // Where the files of a folder of HuggingFace's hold each tensor of a model.
 #pragma once
 
-#include <cstdint>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"

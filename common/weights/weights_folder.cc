@@ -1,12 +1,10 @@
 #include "common/weights/weights_folder.h"
 
-#include <dirent.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <map>
-#include <memory>
 #include <set>
 #include <utility>
 
@@ -32,24 +30,6 @@ bool HoldsName(const std::vector<std::string>& names, std::string_view name) {
 
 bool IsTorchFile(std::string_view name) {
   return name.starts_with("pytorch_model") && (name.ends_with(".bin") || name.ends_with(".bin.index.json"));
-}
-
-// Of a folder that is open for reading.
-absl::StatusOr<std::vector<std::string>> NamesOf(FileDescriptor folder, const std::string& path) {
-  const std::unique_ptr<DIR, int (*)(DIR*)> entries(::fdopendir(folder.get()), ::closedir);
-  if (entries == nullptr) return FileError(errno, "list", path);
-  folder.Release();  // closed with the entries
-  std::vector<std::string> names;
-  for (;;) {
-    errno = 0;
-    const dirent* const entry = ::readdir(entries.get());
-    if (entry == nullptr && errno != 0) return FileError(errno, "list", path);
-    if (entry == nullptr) break;
-    const std::string_view name = entry->d_name;
-    if (name != "." && name != "..") names.emplace_back(name);
-  }
-  std::sort(names.begin(), names.end());
-  return names;
 }
 
 // "step-00000040-gen-3", or what lies in one: an export into a job's folder is not what is meant by that folder.
@@ -166,7 +146,7 @@ absl::StatusOr<FileDescriptor> OpenAnywhere(const std::string& path) { return Op
 
 absl::StatusOr<std::vector<std::string>> NamesInFolder(const std::string& path, const OpenPath& open) {
   MOTLEY_ASSIGN_OR_RETURN(FileDescriptor folder, open(path));
-  return NamesOf(std::move(folder), path);
+  return NamesIn(std::move(folder), path);
 }
 
 absl::StatusOr<std::string> FindWeightsFolder(const std::string& path, const OpenPath& open) {
@@ -174,7 +154,7 @@ absl::StatusOr<std::string> FindWeightsFolder(const std::string& path, const Ope
   struct stat found;
   if (::fstat(opened.get(), &found) != 0) return FileError(errno, "look at", path);
   if (!S_ISDIR(found.st_mode)) return std::string();
-  MOTLEY_ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesOf(std::move(opened), path));
+  MOTLEY_ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesIn(std::move(opened), path));
   if (std::any_of(names.begin(), names.end(), IsOfCheckpoints)) return std::string();
   const bool download = HoldsName(names, kSnapshotsName) && (HoldsName(names, kBlobsName) || HoldsName(names, kRefsName));
   if (download) return SnapshotOf(path, open);

@@ -3,7 +3,6 @@
 
 #include "common/device/device_ranges.h"
 #include "common/wire/both_ways.h"
-#include "common/wire/device.h"
 
 namespace motley::wire {
 

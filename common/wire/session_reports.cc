@@ -2,7 +2,6 @@
 #include <tuple>
 
 #include "common/wire/both_ways.h"
-#include "common/wire/data_summary.h"
 #include "common/wire/profile.h"
 #include "common/wire/session.h"
 #include "common/wire/step_spans.h"
@@ -34,6 +33,23 @@ Fault PlainFault(v1::Fault fault) { return PlainOf(kFaults, fault).value_or(Faul
 WIRE_MESSAGE(v1::Heartbeat, HeartbeatReport) {
   WIRE_FIELD(unix_ms, plain.unix_ms);
   WIRE_FIELD(doing, plain.doing);
+}
+
+WIRE_MESSAGE(v1::DataSummary, DataSummary) {
+  WIRE_FIELD(bytes, plain.bytes);
+  WIRE_FIELD(digest, plain.digest);
+  if constexpr (Way::kWrites) {
+    proto.set_kind(static_cast<v1::DataSummary::Kind>(plain.kind));
+  } else if (v1::DataSummary::Kind_IsValid(proto.kind())) {
+    plain.kind = static_cast<DataKind>(proto.kind());
+  }
+  WIRE_FIELD(tokens, plain.tokens);
+  WIRE_FIELD(rows, plain.rows);
+  WIRE_FIELD(row_tokens, plain.row_tokens);
+  WIRE_FIELD(greatest_token, plain.greatest_token);
+  WIRE_FIELD(trained_tokens, plain.trained_tokens);
+  WIRE_FIELD(source_bytes, plain.source_bytes);
+  WIRE_FIELD(tokenizer, plain.tokenizer);
 }
 
 WIRE_MESSAGE(v1::StorageCheckResult, StorageReport) {

@@ -1,6 +1,7 @@
 #include "coordinator/client/config_command.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 
 #include "absl/strings/str_cat.h"
 #include "common/job/job_fields.h"

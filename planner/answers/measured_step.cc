@@ -9,8 +9,6 @@
 #include "common/base/status_macros.h"
 #include "planner/graph/program_graph.h"
 #include "planner/plan/each_rank.h"
-#include "planner/plan/ownership.h"
-#include "planner/plan/placement.h"
 #include "planner/view/resolved_plan.h"
 
 namespace motley::planner {

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "planner/costs/latency_book.h"
 #include "planner/plan/plan.h"
 #include "planner/setting/setting.h"

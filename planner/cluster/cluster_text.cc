@@ -2,23 +2,18 @@
 
 #include <algorithm>
 #include <charconv>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/parse_json.h"
 #include "planner/cluster/cluster_units.h"
 
 namespace motley::planner {
 namespace {
 
-// JSON's strings are TOML's.
-std::string Quoted(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', /*ensure_ascii=*/false, nlohmann::json::error_handler_t::replace);
-}
-
 std::string QuotedList(const std::vector<std::string>& texts) {
-  return absl::StrCat("[", absl::StrJoin(texts, ", ", [](std::string* out, const std::string& text) { *out += Quoted(text); }),
+  return absl::StrCat("[", absl::StrJoin(texts, ", ", [](std::string* out, const std::string& text) { *out += JsonText(text); }),
                       "]");
 }
 
@@ -60,7 +55,7 @@ void AddCards(const Cluster& cluster, std::string* out) {
         link = std::max(link, cluster.nodes[device.node].device_link_bytes_per_second);
       }
     }
-    absl::StrAppend(out, "\n[[card]]\nname = ", Quoted(kind.name), "\n");
+    absl::StrAppend(out, "\n[[card]]\nname = ", JsonText(kind.name), "\n");
     Line("fp32_tflops", kind.fp32_flops, kTera, out);
     LineIfKnown("tf32_tflops", kind.tf32_flops, kTera, out);
     LineIfKnown("fp16_tflops", kind.fp16_flops, kTera, out);
@@ -72,7 +67,7 @@ void AddCards(const Cluster& cluster, std::string* out) {
     Line("link_gb_per_second", link, kGiga, out);
     AddParts(kind.parts, out);
     if (kind.nccl != NcclPath::kNone) {
-      absl::StrAppend(out, "nccl = ", Quoted(kNcclPathNames[static_cast<size_t>(kind.nccl)]), "\n");
+      absl::StrAppend(out, "nccl = ", JsonText(kNcclPathNames[static_cast<size_t>(kind.nccl)]), "\n");
     }
     if (!kind.launches_ahead) absl::StrAppend(out, "launches_ahead = false\n");
   }
@@ -84,10 +79,10 @@ std::string Gpus(const Cluster& cluster, const ClusterNode& node) {
   for (size_t i = 0; i < node.devices.size();) {
     const auto at = [&](size_t d) -> const ClusterDevice& { return cluster.devices[node.devices[d]]; };
     const auto by_place = [&](size_t d) { return at(d).id.value() == absl::StrCat(node.name.value(), "/gpu", d); };
-    const std::string card = Quoted(cluster.kinds[at(i).kind].name);
+    const std::string card = JsonText(cluster.kinds[at(i).kind].name);
     if (!by_place(i)) {
       const std::string own = at(i).id.value().substr(node.name.value().size() + 1);
-      entries.push_back(absl::StrCat("{card = ", card, ", name = ", Quoted(own), "}"));
+      entries.push_back(absl::StrCat("{card = ", card, ", name = ", JsonText(own), "}"));
       ++i;
       continue;
     }
@@ -100,9 +95,9 @@ std::string Gpus(const Cluster& cluster, const ClusterNode& node) {
 }
 
 void AddNode(const Cluster& cluster, const ClusterNode& node, std::string* out) {
-  absl::StrAppend(out, "\n[[node]]\nname = ", Quoted(node.name.value()), "\ngpus = [", Gpus(cluster, node), "]\n");
+  absl::StrAppend(out, "\n[[node]]\nname = ", JsonText(node.name.value()), "\ngpus = [", Gpus(cluster, node), "]\n");
   if (cluster.regions.size() > 1) {
-    absl::StrAppend(out, "region = ", Quoted(cluster.regions[node.region]), "\n");
+    absl::StrAppend(out, "region = ", JsonText(cluster.regions[node.region]), "\n");
   }
   LineIfKnown("nic_gb_per_second", node.nic_bytes_per_second, kGiga, out);
   Line("nic_latency_us", node.nic_latency_seconds, kMicro, out);
@@ -158,7 +153,7 @@ void AddCollectives(const CollectiveProfile& collectives, std::string* out) {
 }  // namespace
 
 std::string ToToml(const Cluster& cluster) {
-  std::string out = absl::StrCat("name = ", Quoted(cluster.name), "\n");
+  std::string out = absl::StrCat("name = ", JsonText(cluster.name), "\n");
   if (!cluster.notes.empty()) absl::StrAppend(&out, "notes = ", QuotedList(cluster.notes), "\n");
   Line("usable_memory", cluster.usable_memory, 1, &out);
   Line("collective_efficiency", cluster.collective_efficiency, 1, &out);

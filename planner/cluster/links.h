@@ -10,7 +10,6 @@
 // Immutable after construction, thread-safe.
 #pragma once
 
-#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>

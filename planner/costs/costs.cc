@@ -2,12 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
-#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/model/layer_table.h"
-#include "common/model/operators.h"
 #include "planner/costs/latency_match.h"
 #include "planner/costs/layer_operators.h"
 #include "planner/costs/roofline.h"

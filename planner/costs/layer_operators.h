@@ -9,8 +9,6 @@
 
 namespace motley::planner {
 
-using motley::RecomputedWith;
-
 // Without `causal` attention counts in full.
 std::vector<OpCost> OperatorsOf(const Workload& workload, UnitKind unit);
 

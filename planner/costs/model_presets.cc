@@ -2,7 +2,6 @@
 // gives hidden size, layers and parameters of a layer; the intermediate size follows from these). Vocabularies are the public
 // models'; the authors' own runs had 49,152 rows and an untied head. Sequences are bounded generously where a paper trains beyond
 // the original's.
-#include <array>
 #include <vector>
 
 #include "planner/costs/workload.h"

@@ -54,25 +54,11 @@ int64_t RankBytes::Waiting(UnitKind unit, double samples) const {
 
 int64_t RankBytes::Workspace(UnitKind unit, double samples) const {
   if (samples <= 0) return 0;
-  switch (whole_ ? UnitKind::kEmbedding : unit) {
-    case UnitKind::kLayer:
-      return LayerWorkspace(samples);
-    case UnitKind::kHead:
-      return HeadWorkspace(samples);
-    case UnitKind::kEmbedding:
-      break;
-  }
-  return costs_.WorkspaceBytes(kind_, unit, samples);
-}
-
-int64_t RankBytes::LayerWorkspace(double samples) const {
-  const auto of = [&](const ModelShape& shape) { return LayerBackwardBytes(shape, WholeSamples(samples), seq_len_, dtype_); };
-  return OfSlice(costs_.WorkspaceBytes(kind_, UnitKind::kLayer, samples), of(own_), of(costs_.workload().model));
-}
-
-int64_t RankBytes::HeadWorkspace(double samples) const {
-  const auto of = [&](const ModelShape& shape) { return HeadBackwardBytes(shape, WholeSamples(samples), seq_len_, dtype_); };
-  return OfSlice(costs_.WorkspaceBytes(kind_, UnitKind::kHead, samples), of(own_), of(costs_.workload().model));
+  const int64_t measured = costs_.WorkspaceBytes(kind_, unit, samples);
+  if (whole_ || unit == UnitKind::kEmbedding) return measured;
+  const auto counted = unit == UnitKind::kLayer ? &LayerBackwardBytes : &HeadBackwardBytes;
+  const auto of = [&](const ModelShape& shape) { return counted(shape, WholeSamples(samples), seq_len_, dtype_); };
+  return OfSlice(measured, of(own_), of(costs_.workload().model));
 }
 
 int64_t RankBytes::LayerForwardWorkspace(double samples) const {

@@ -32,9 +32,6 @@ class RankBytes {
   int64_t Elements(UnitKind unit) const { return elements_[static_cast<size_t>(unit)]; }
 
  private:
-  int64_t LayerWorkspace(double samples) const;
-  int64_t HeadWorkspace(double samples) const;
-
   const Costs& costs_;
   const int kind_;
   const bool whole_;

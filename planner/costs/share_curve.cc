@@ -1,7 +1,6 @@
 #include "planner/costs/share_curve.h"
 
 #include <algorithm>
-#include <utility>
 #include <vector>
 
 namespace motley::planner {

@@ -44,6 +44,18 @@ std::vector<int> ByKinds(const Setting& setting, const std::vector<int>& kinds) 
 
 }  // namespace
 
+std::vector<int> KindsBySpeed(const Setting& setting) {
+  const Costs& costs = setting.costs;
+  std::vector<std::pair<double, int>> order;
+  for (int kind = 0; kind < costs.num_kinds(); ++kind) {
+    order.emplace_back(costs.ForwardSeconds(kind, UnitKind::kLayer, 1) + costs.BackwardSeconds(kind, UnitKind::kLayer, 1), kind);
+  }
+  std::sort(order.begin(), order.end());
+  std::vector<int> kinds;
+  for (const auto& [seconds, kind] : order) kinds.push_back(kind);
+  return kinds;
+}
+
 std::vector<std::vector<int>> DeviceOrders(const Setting& setting, const std::vector<int>& kinds_by_speed, bool others) {
   std::vector<int> all;
   for (int d = 0; d < setting.num_devices(); ++d) all.push_back(d);

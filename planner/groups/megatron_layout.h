@@ -16,6 +16,9 @@ struct MegatronGroups {
   std::vector<UnusedDevice> unused;      // what does not divide, with the reason
 };
 
+// All kinds of the cluster by the seconds that they take for a layer, fastest first.
+std::vector<int> KindsBySpeed(const Setting& setting);
+
 // Orders in which the devices are lined up before they are cut into stages. The first is the cluster's own. `others`: nodes
 // with the fastest kind first, nodes with most memory first (early stages keep most microbatches), each over all kinds and with
 // the slowest 1, 2, ... kinds left out. `kinds_by_speed`: fastest first. No doubles.

@@ -125,17 +125,11 @@ void TakeScheduled(const Schedule& schedule, std::vector<Evaluator>* all) {
   }
 }
 
-double NumLayers(const StagePlan& stage) {
-  int64_t layers = 0;
-  for (const LayerRange& range : stage.ministages) layers += range.last - range.first + 1;
-  return static_cast<double>(layers);
-}
-
 // A pipeline as one that evaluates: the pace of its slowest stage, the room of its fullest. `stages`: their units.
 Evaluator Together(const PipelinePlan& pipeline, const std::vector<std::span<Evaluator>>& stages) {
   Evaluator all{.microbatch = 1};
   double layers = 0;
-  for (const StagePlan& stage : pipeline.stages) layers += NumLayers(stage);
+  for (const StagePlan& stage : pipeline.stages) layers += static_cast<double>(stage.layers());
   for (size_t s = 0; s < stages.size(); ++s) {
     int64_t room = 0;
     double samples_a_second = 0;
@@ -143,7 +137,8 @@ Evaluator Together(const PipelinePlan& pipeline, const std::vector<std::span<Eva
       room += e.room;
       if (e.microbatch > 0) samples_a_second += 1 / e.seconds_per_sample;
     }
-    all.seconds_per_sample = std::max(all.seconds_per_sample, NumLayers(pipeline.stages[s]) / layers / samples_a_second);
+    all.seconds_per_sample =
+        std::max(all.seconds_per_sample, static_cast<double>(pipeline.stages[s].layers()) / layers / samples_a_second);
     all.room = s == 0 ? room : std::min(all.room, room);
   }
   return all;

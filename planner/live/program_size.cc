@@ -1,9 +1,7 @@
 #include "planner/live/program_size.h"
 
 #include <map>
-#include <string>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/count.h"
 #include "planner/plan/each_rank.h"

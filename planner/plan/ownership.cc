@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "common/model/model_slice.h"
 #include "common/model/parameters.h"
+#include "planner/plan/each_rank.h"
 #include "planner/plan/placement.h"
 #include "planner/plan/shared_slices.h"
 #include "planner/plan/unit_slices.h"
@@ -189,14 +190,12 @@ bool HasReplicas(const Plan& plan) {
 
 void ShareReplicas(Plan* plan) {
   if (plan->pipelines.size() > 1) plan->pipelines_zero_stage = std::max(plan->pipelines_zero_stage, 1);
-  for (PipelinePlan& pipeline : plan->pipelines) {
-    for (StagePlan& stage : pipeline.stages) {
-      for (UnitPlan& unit : stage.units) {
-        for (RankPlan& rank : unit.ranks) rank.shard_ratio = ShareOf(stage, rank);
-      }
-      stage.zero_stage = std::max(stage.zero_stage, 1);
+  ForEachStage(*plan, [](StagePlan& stage) {
+    for (UnitPlan& unit : stage.units) {
+      for (RankPlan& rank : unit.ranks) rank.shard_ratio = ShareOf(stage, rank);
     }
-  }
+    stage.zero_stage = std::max(stage.zero_stage, 1);
+  });
 }
 
 void GiveOwnership(const ModelShape& model, Plan* plan) {
@@ -211,15 +210,13 @@ void SetShardRatios(Plan* plan) {
   for (const PipelinePlan& pipeline : plan->pipelines) world += static_cast<size_t>(NumRanks(pipeline));
   const std::vector<double> owned = plan->ownership->NumOwnedByRank(world);
   auto next = owned.begin();
-  for (PipelinePlan& pipeline : plan->pipelines) {
-    for (StagePlan& stage : pipeline.stages) {
-      const auto end = next + NumRanks(stage);
-      const double whole = std::accumulate(next, end, 0.0);
-      for (UnitPlan& unit : stage.units) {
-        for (RankPlan& rank : unit.ranks) rank.shard_ratio = *next++ / std::max(1.0, whole);
-      }
+  ForEachStage(*plan, [&next](StagePlan& stage) {
+    const auto end = next + NumRanks(stage);
+    const double whole = std::accumulate(next, end, 0.0);
+    for (UnitPlan& unit : stage.units) {
+      for (RankPlan& rank : unit.ranks) rank.shard_ratio = *next++ / std::max(1.0, whole);
     }
-  }
+  });
 }
 
 }  // namespace motley::planner

@@ -66,6 +66,7 @@ struct UnitPlan {
 
 struct LayerRange {
   int64_t first = 0, last = 0;  // inclusive
+  int64_t layers() const { return last - first + 1; }
   friend bool operator==(const LayerRange&, const LayerRange&) = default;
 };
 
@@ -77,6 +78,11 @@ struct StagePlan {
   // Where the family takes it: forwards without their backward that the stage keeps; 0 = as many as stages are left. More hides
   // slow links (eager 1F1B: Zhuang et al., MLSys 2023), less saves memory.
   int64_t in_flight = 0;
+  int64_t layers() const {
+    int64_t sum = 0;
+    for (const LayerRange& range : ministages) sum += range.layers();
+    return sum;
+  }
 };
 
 // A replica of the whole model. The stage of the first virtual stage holds the embedding, that of the last one the head.

@@ -1,5 +1,4 @@
 // The rules of the plan language (docs/use/plan-language.md numbers them). Each rule is one sentence that names rank and place.
-#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -7,7 +6,6 @@
 #include "common/base/some_names.h"
 #include "common/base/status_macros.h"
 #include "common/model/parameters.h"
-#include "planner/plan/op_set.h"
 #include "planner/plan/ownership.h"
 #include "planner/plan/placement.h"
 #include "planner/plan/plan.h"

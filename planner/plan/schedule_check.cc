@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <set>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
-#include "planner/plan/schedule_walk.h"
 #include "planner/plan/virtual_stages.h"
 
 namespace motley::planner {

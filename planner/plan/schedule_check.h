@@ -1,9 +1,7 @@
 // Whether a schedule does what its plan says.
 #pragma once
 
-#include <cstdint>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "planner/plan/plan.h"

@@ -1,8 +1,6 @@
 #include "planner/plan/schedule_family.h"
 
 #include <array>
-#include <cstddef>
-#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"

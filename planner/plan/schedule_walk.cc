@@ -169,18 +169,15 @@ class Walker {
     const auto own = std::count(schedule_.stage_of.begin(), schedule_.stage_of.begin() + v, static_cast<int32_t>(s));
     const LayerRange& range = plan_.stages[s].ministages[static_cast<size_t>(own)];
     const auto last = static_cast<int32_t>(schedule_.stage_of.size()) - 1;
-    return range.last - range.first + 1 + (v == 0 ? 1 : 0) + (v == last ? 1 : 0);
+    return range.layers() + (v == 0 ? 1 : 0) + (v == last ? 1 : 0);
   }
 
   // A virtual stage's part of its stage's layers.
   void AddWeights() {
     std::vector<size_t> next(stages_.size(), 0);
     for (const int32_t s : schedule_.stage_of) {
-      const std::vector<LayerRange>& ministages = plan_.stages[s].ministages;
-      double layers = 0;
-      for (const LayerRange& range : ministages) layers += static_cast<double>(range.last - range.first + 1);
-      const LayerRange& own = ministages[next[s]++];
-      weight_.push_back(static_cast<double>(own.last - own.first + 1) / layers);
+      const StagePlan& stage = plan_.stages[s];
+      weight_.push_back(static_cast<double>(stage.ministages[next[s]++].layers()) / static_cast<double>(stage.layers()));
     }
   }
 
@@ -303,14 +300,14 @@ class Walker {
 
   void AddAhead(size_t s, PipelineWalk* walk) {
     const Stage& stage = stages_[s];
-    const std::optional<ForwardAhead> ahead = ForwardBehind(Of(s).actions, stage.over);  // the first that not all have done
+    const std::optional<ForwardAhead> ahead = ForwardBehind(s, Of(s).actions, stage.over);  // the first that not all have done
     if (!ahead) return;
     for (size_t m = 0; m < stage.members.size(); ++m) {
       for (const Item& item : stage.members[m].items) {
         if (item.action == ahead->action && ArrivalOf(s, m, item)->missing > 0) return;
       }
     }
-    walk->could_run_ahead.push_back({s, ahead->in_flight});
+    walk->could_run_ahead.push_back(*ahead);
   }
 
   const PipelinePlan& plan_;
@@ -330,9 +327,9 @@ int64_t InFlightBy(const Action& action) {
 
 }  // namespace
 
-std::optional<ForwardAhead> ForwardBehind(const std::vector<Action>& actions, size_t at) {
+std::optional<ForwardAhead> ForwardBehind(size_t stage, const std::vector<Action>& actions, size_t at) {
   if (at >= actions.size() || actions[at].kind == ActionKind::kForward) return std::nullopt;
-  ForwardAhead ahead{at, 0};
+  ForwardAhead ahead{stage, at, 0};
   while (ahead.action < actions.size() && actions[ahead.action].kind != ActionKind::kForward) ++ahead.action;
   if (ahead.action == actions.size()) return std::nullopt;
   for (size_t a = 0; a < at; ++a) ahead.in_flight += InFlightBy(actions[a]);

@@ -7,7 +7,6 @@
 #include <optional>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "planner/plan/plan.h"
 #include "planner/plan/schedule.h"
 
@@ -48,24 +47,19 @@ struct StuckMember {
   int64_t microbatch = 0;
 };
 
+// The next forward of a stage that stands before a backward, and the forwards without backward that it would then have.
+struct ForwardAhead {
+  size_t stage = 0, action = 0;
+  int64_t in_flight = 0;
+};
+// `actions`: of `stage`, which stands before number `at`. Nothing: that is no backward, or no forward comes behind it.
+std::optional<ForwardAhead> ForwardBehind(size_t stage, const std::vector<Action>& actions, size_t at);
+
 struct PipelineWalk {
   std::vector<std::vector<LogicalTimes>> times;  // by stage, member
   std::vector<StuckMember> stuck;                // empty: everybody comes to its end
-  // Where some are stuck: stages that stand before a backward and whose next forward could be computed, each with the forwards
-  // without backward that it would then have.
-  struct Ahead {
-    size_t stage = 0;
-    int64_t in_flight = 0;
-  };
-  std::vector<Ahead> could_run_ahead;
+  std::vector<ForwardAhead> could_run_ahead;     // where some are stuck: forwards that could be computed
 };
-
-// The next forward of a stage that stands before a backward, and the forwards without backward that it would then have.
-struct ForwardAhead {
-  size_t action = 0;
-  int64_t in_flight = 0;
-};
-std::optional<ForwardAhead> ForwardBehind(const std::vector<Action>& actions, size_t at);
 
 // `pipeline` of `plan`, with a schedule that fits it (ValidateSchedule's rules but the last).
 PipelineWalk WalkSchedule(const PipelinePlan& plan, const PipelineSchedule& schedule, bool training);

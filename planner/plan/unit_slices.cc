@@ -103,17 +103,13 @@ absl::StatusOr<std::vector<ModelSlice>> SlicesOfRanks(const ModelShape& model, c
 }
 
 void SnapShares(const ModelShape& model, Plan* plan) {
-  for (PipelinePlan& pipeline : plan->pipelines) {
-    for (StagePlan& stage : pipeline.stages) {
-      for (UnitPlan& unit : stage.units) {
-        const absl::StatusOr<std::vector<ModelSlice>> slices = ::motley::SlicesOf(model, SharesOf(unit));
-        for (size_t r = 0; slices.ok() && r < slices->size(); ++r) {
-          const auto& [first, end, parts] = (*slices)[r];
-          unit.ranks[r].tp_share = static_cast<double>(end - first) / static_cast<double>(parts);
-        }
-      }
+  ForEachUnit(*plan, [&model](UnitPlan& unit) {
+    const absl::StatusOr<std::vector<ModelSlice>> slices = ::motley::SlicesOf(model, SharesOf(unit));
+    for (size_t r = 0; slices.ok() && r < slices->size(); ++r) {
+      const auto& [first, end, parts] = (*slices)[r];
+      unit.ranks[r].tp_share = static_cast<double>(end - first) / static_cast<double>(parts);
     }
-  }
+  });
 }
 
 SliceElements ElementsOf(const ModelShape& model, const ModelSlice& slice) {

@@ -1,9 +1,27 @@
 #include "planner/plan/virtual_stages.h"
 
 #include <algorithm>
-#include <cstdint>
+#include <functional>
 
 namespace motley::planner {
+namespace {
+
+// The stage with the ministage whose first layer is before (or behind) that of all others.
+template <typename Precedes>
+size_t StageOfExtreme(const PipelinePlan& pipeline, Precedes precedes) {
+  size_t holder = 0;
+  const LayerRange* extreme = nullptr;
+  for (size_t s = 0; s < pipeline.stages.size(); ++s) {
+    for (const LayerRange& range : pipeline.stages[s].ministages) {
+      if (extreme != nullptr && !precedes(range.first, extreme->first)) continue;
+      extreme = &range;
+      holder = s;
+    }
+  }
+  return holder;
+}
+
+}  // namespace
 
 std::vector<VirtualStage> VirtualStagesOf(const PipelinePlan& pipeline) {
   size_t most = 0;
@@ -20,31 +38,8 @@ std::vector<VirtualStage> VirtualStagesOf(const PipelinePlan& pipeline) {
   return order;
 }
 
-size_t EmbeddingStage(const PipelinePlan& pipeline) {
-  size_t holder = 0;
-  int64_t least = INT64_MAX;
-  for (size_t s = 0; s < pipeline.stages.size(); ++s) {
-    for (const LayerRange& range : pipeline.stages[s].ministages) {
-      if (range.first >= least) continue;
-      least = range.first;
-      holder = s;
-    }
-  }
-  return holder;
-}
-
-size_t HeadStage(const PipelinePlan& pipeline) {
-  size_t holder = 0;
-  int64_t most = INT64_MIN;
-  for (size_t s = 0; s < pipeline.stages.size(); ++s) {
-    for (const LayerRange& range : pipeline.stages[s].ministages) {
-      if (range.first < most) continue;
-      most = range.first;
-      holder = s;
-    }
-  }
-  return holder;
-}
+size_t EmbeddingStage(const PipelinePlan& pipeline) { return StageOfExtreme(pipeline, std::less<>()); }
+size_t HeadStage(const PipelinePlan& pipeline) { return StageOfExtreme(pipeline, std::greater_equal<>()); }
 
 std::vector<VirtualStage> MappedStages(VirtualStageMap map, size_t stages, size_t ministages) {
   std::vector<VirtualStage> order;

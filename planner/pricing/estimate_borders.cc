@@ -1,9 +1,6 @@
 #include "planner/pricing/estimate_borders.h"
 
-#include <algorithm>
-#include <cstdint>
 #include <utility>
-#include <vector>
 
 namespace motley::planner {
 namespace {

@@ -1,7 +1,5 @@
 #include "planner/pricing/estimate_stage.h"
 
-#include <algorithm>
-#include <cmath>
 #include <map>
 #include <numeric>
 #include <utility>

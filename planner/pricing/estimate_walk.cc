@@ -150,15 +150,15 @@ class TimedWalk {
 
   // Unlike rounds may need more in flight than a stage's limit. False: all is done.
   bool Mend() {
-    std::vector<PipelineWalk::Ahead> could_run_ahead;
+    std::vector<ForwardAhead> could_run_ahead;
     size_t over = 0;  // actions of the last of them
     bool stuck = false;
     for (size_t s = 0; s < stages_.size(); ++s) {
       stuck |= stages_[s].next < stages_[s].end;
       const auto at = static_cast<size_t>(stages_[s].next - Order(s).data());
-      const std::optional<ForwardAhead> ahead = ForwardBehind(Order(s), at);
+      const std::optional<ForwardAhead> ahead = ForwardBehind(s, Order(s), at);
       if (!ahead || Arrival(Order(s)[ahead->action]) == nullptr) continue;
-      could_run_ahead.push_back({s, ahead->in_flight});
+      could_run_ahead.push_back(*ahead);
       over = at;
     }
     if (!stuck || !mender_.Mend(could_run_ahead)) return false;

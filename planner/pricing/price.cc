@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -12,6 +11,7 @@
 #include "planner/costs/engine_memory.h"
 #include "planner/lowering/program_communicators.h"
 #include "planner/memory/program_memory.h"
+#include "planner/plan/each_rank.h"
 #include "planner/plan/layout_digest.h"
 #include "planner/plan/ownership.h"
 #include "planner/pricing/kept_plan.h"
@@ -33,14 +33,11 @@ constexpr int64_t kMostNodes = 200'000;  // of searches, and of what need not ru
 // By passes of a microbatch through a layer, of all ranks: about as many as their programs have instructions.
 int64_t NodesOf(const Plan& plan) {
   int64_t passes = 0;
-  for (const PipelinePlan& pipeline : plan.pipelines) {
-    for (const StagePlan& stage : pipeline.stages) {
-      int64_t layers = 0, microbatches = 0;
-      for (const LayerRange& range : stage.ministages) layers += range.last - range.first + 1;
-      for (const UnitPlan& unit : stage.units) microbatches += static_cast<int64_t>(unit.microbatches.size());
-      passes += layers * microbatches;
-    }
-  }
+  ForEachStage(plan, [&passes](const StagePlan& stage) {
+    int64_t microbatches = 0;
+    for (const UnitPlan& unit : stage.units) microbatches += static_cast<int64_t>(unit.microbatches.size());
+    passes += stage.layers() * microbatches;
+  });
   return kNodesAPass * passes;
 }
 

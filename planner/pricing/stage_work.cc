@@ -24,7 +24,7 @@ StageWork WorkOf(const PlanView& view, int stage, bool tied) {
       for (int64_t l = 0; l < element.layers; ++l) work.chunks.push_back({{false, element.first_layer + l, 1, false}, index});
       if (element.head) work.chunks.push_back({{false, element.first_layer + element.layers, 0, true}, index});
     } else {
-      work.chunks.push_back({{element.embedding, element.first_layer, element.layers, element.head}, index});
+      work.chunks.push_back({element, index});
     }
     work.chunks[begin].first = true;
     work.chunks.back().last = true;

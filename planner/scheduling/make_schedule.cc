@@ -1,16 +1,13 @@
 #include "planner/scheduling/make_schedule.h"
 
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "planner/plan/family_order.h"
 #include "planner/plan/schedule_check.h"
-#include "planner/plan/schedule_walk.h"
 #include "planner/plan/validation_pass.h"
 #include "planner/scheduling/stage_orders.h"
-#include "planner/view/plan_view.h"
 
 namespace motley::planner {
 namespace {

@@ -37,14 +37,14 @@ OrderMender::OrderMender(ScheduleFamily family, std::vector<StagePlace> places) 
   for (const StagePlace& place : places_) orders_.push_back(FamilyOrder(family_, place));
 }
 
-bool OrderMender::Mend(const std::vector<PipelineWalk::Ahead>& could_run_ahead) {
+bool OrderMender::Mend(const std::vector<ForwardAhead>& could_run_ahead) {
   if (by_virtual_stage_) return false;
   if (could_run_ahead.empty() || TraitsOf(family_).fixed_order) {
     by_virtual_stage_ = true;
     for (size_t s = 0; s < places_.size(); ++s) orders_[s] = OrderByVirtualStage(family_, places_[s]);
     return true;
   }
-  const PipelineWalk::Ahead& ahead = could_run_ahead.back();
+  const ForwardAhead& ahead = could_run_ahead.back();
   StagePlace& place = places_[ahead.stage];
   const int64_t more = std::max<int64_t>(1, tries_++ < kCarefully ? 1 : place.limit);
   place.limit = std::max(place.limit + more, ahead.in_flight);

@@ -23,7 +23,7 @@ class OrderMender {
   const std::vector<std::vector<Action>>& orders() const { return orders_; }  // by stage; at first the family's own
   bool by_virtual_stage() const { return by_virtual_stage_; }                 // all rounds pass one before the next
   // Other orders to try after a walk in which some were stuck, from the start. False: there are none.
-  bool Mend(const std::vector<PipelineWalk::Ahead>& could_run_ahead);
+  bool Mend(const std::vector<ForwardAhead>& could_run_ahead);
 
  private:
   const ScheduleFamily family_;

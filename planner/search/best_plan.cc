@@ -1,12 +1,9 @@
 #include "planner/search/best_plan.h"
 
-#include <algorithm>
-#include <string>
-#include <utility>
-
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
+#include "planner/plan/each_rank.h"
 #include "planner/pricing/evaluate.h"
 #include "planner/pricing/price.h"
 #include "planner/pricing/worst_memory.h"
@@ -28,13 +25,11 @@ struct Guess {
 
 size_t ExpectedTasks(const Plan& plan) {
   size_t tasks = 0;
-  for (const PipelinePlan& pipeline : plan.pipelines) {
-    for (const StagePlan& stage : pipeline.stages) {
-      size_t most = 0;
-      for (const UnitPlan& unit : stage.units) most = std::max(most, unit.microbatches.size());
-      tasks += kTasksAMicrobatch * most * stage.ministages.size();
-    }
-  }
+  ForEachStage(plan, [&tasks](const StagePlan& stage) {
+    size_t most = 0;
+    for (const UnitPlan& unit : stage.units) most = std::max(most, unit.microbatches.size());
+    tasks += kTasksAMicrobatch * most * stage.ministages.size();
+  });
   return tasks;
 }
 

@@ -2,7 +2,9 @@
 // simulated, and the simulator decides.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -24,6 +26,15 @@ struct LikedPlan {
 absl::StatusOr<Plan> BestPlan(const Setting& setting, std::vector<LikedPlan> candidates, size_t simulations = 12);
 // The same without guesses of the search's own.
 absl::StatusOr<Plan> BestPlan(const Setting& setting, std::vector<Plan> candidates, size_t simulations = 12);
+
+// Puts a candidate among the `most` of least seconds, which ascend; of equals the first that came stands first.
+template <typename Candidate>
+void KeepFastest(Candidate candidate, size_t most, std::vector<Candidate>* best) {
+  const auto at = std::upper_bound(best->begin(), best->end(), candidate.seconds,
+                                   [](double seconds, const Candidate& other) { return seconds < other.seconds; });
+  best->insert(at, std::move(candidate));
+  if (best->size() > most) best->pop_back();
+}
 
 // The faster by its price (planner/pricing/price.h) of two answers that Evaluate has priced, the first of equals; the error of
 // the first where neither is a plan.

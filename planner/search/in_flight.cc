@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "planner/costs/memory_model.h"
+#include "planner/plan/each_rank.h"
 #include "planner/view/plan_view.h"
 
 namespace motley::planner {
@@ -41,9 +42,7 @@ int64_t LetThrough(const PipelinePlan& pipeline, int stage, int64_t rounds) {
 
 Plan WithInFlight(const Setting& setting, Plan plan, double factor) {
   if (!TraitsOf(plan.schedule).takes_in_flight) return plan;
-  for (PipelinePlan& pipeline : plan.pipelines) {
-    for (StagePlan& stage : pipeline.stages) stage.in_flight = 0;
-  }
+  ForEachStage(plan, [](StagePlan& stage) { stage.in_flight = 0; });
   const auto view = ViewOf(setting, plan, {.merge = true, .assign_samples = false});
   if (!view.ok() || factor <= 1) return plan;
   for (const StageView& stage : view->stages) {  // a pipeline's in order

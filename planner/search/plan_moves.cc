@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <tuple>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "planner/plan/each_rank.h"
@@ -102,9 +103,7 @@ class PlanMovesGenerator {
   void Shares() {
     Plan plan = plan_;
     bool changed = false;
-    for (PipelinePlan& pipeline : plan.pipelines) {
-      for (StagePlan& stage : pipeline.stages) changed |= ShareByFreeMemory(&stage);
-    }
+    ForEachStage(plan, [&](StagePlan& stage) { changed |= ShareByFreeMemory(&stage); });
     if (changed) moves_.push_back({"shares by free memory", std::move(plan)});
   }
 
@@ -171,10 +170,7 @@ class PlanMovesGenerator {
     if (ministages < 1) return;
     Plan& plan = Add(absl::StrCat(std::string(ScheduleName(schedule)), " with ", ministages, " ministages"));
     plan.schedule = schedule;
-    const bool in_turn = TraitsOf(schedule).takes_in_flight;
-    for (PipelinePlan& pipeline : plan.pipelines) {
-      for (StagePlan& stage : pipeline.stages) stage.in_flight = in_turn ? stage.in_flight : 0;
-    }
+    if (!TraitsOf(schedule).takes_in_flight) ForEachStage(plan, [](StagePlan& stage) { stage.in_flight = 0; });
     for (PipelinePlan& pipeline : plan.pipelines) AssignLayers(LayerCounts(pipeline), ministages, &pipeline);
   }
 
@@ -215,12 +211,7 @@ class PlanMovesGenerator {
       if (setting_.request.zero_stage && *setting_.request.zero_stage != zero) continue;
       Plan plan = plan_;
       bool changed = false;
-      for (PipelinePlan& pipeline : plan.pipelines) {
-        for (StagePlan& stage : pipeline.stages) {
-          changed |= stage.zero_stage != zero;
-          stage.zero_stage = zero;
-        }
-      }
+      ForEachStage(plan, [&](StagePlan& stage) { changed |= std::exchange(stage.zero_stage, zero) != zero; });
       if (changed) moves_.push_back({absl::StrCat("ZeRO stage ", zero), std::move(plan)});
     }
     for (int zero = 1; plan_.pipelines.size() > 1 && zero <= 2; ++zero) {
@@ -237,17 +228,10 @@ class PlanMovesGenerator {
       for (const bool on : {false, true}) {
         Plan plan = plan_;
         bool changed = false;
-        for (PipelinePlan& pipeline : plan.pipelines) {
-          for (StagePlan& stage : pipeline.stages) {
-            for (UnitPlan& unit : stage.units) {
-              for (RankPlan& rank : unit.ranks) {
-                const bool then = on && setting_.MayOffload(rank.device).any();
-                changed |= rank.offload.*flag != then;
-                rank.offload.*flag = then;
-              }
-            }
-          }
-        }
+        ForEachRank(plan, [&, set = flag](RankPlan& rank) {
+          const bool then = on && setting_.MayOffload(rank.device).any();
+          changed |= std::exchange(rank.offload.*set, then) != then;
+        });
         if (changed) moves_.push_back({absl::StrCat(what, on ? " offloaded" : " kept on the device"), std::move(plan)});
       }
     }
@@ -316,9 +300,7 @@ std::vector<Move> ScheduleMoves(const Setting& setting, const Plan& plan) {
 }
 
 void AssignLayers(const std::vector<int64_t>& counts, int64_t ministages, PipelinePlan* pipeline) {
-  for (StagePlan& stage : pipeline->stages) {
-    stage.ministages.clear();
-  }
+  for (StagePlan& stage : pipeline->stages) stage.ministages.clear();
   int64_t next = 0;
   for (int64_t i = 0; i < ministages; ++i) {
     for (size_t s = 0; s < counts.size(); ++s) {
@@ -331,11 +313,7 @@ void AssignLayers(const std::vector<int64_t>& counts, int64_t ministages, Pipeli
 
 std::vector<int64_t> LayerCounts(const PipelinePlan& pipeline) {
   std::vector<int64_t> counts;
-  for (const StagePlan& stage : pipeline.stages) {
-    int64_t sum = 0;
-    for (const LayerRange& range : stage.ministages) sum += range.last - range.first + 1;
-    counts.push_back(sum);
-  }
+  for (const StagePlan& stage : pipeline.stages) counts.push_back(stage.layers());
   return counts;
 }
 

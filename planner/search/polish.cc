@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -13,7 +12,6 @@
 #include "planner/plan/each_rank.h"
 #include "planner/pricing/worst_memory.h"
 #include "planner/search/plan_moves.h"
-#include "planner/search/seen_plans.h"
 
 namespace motley::planner {
 namespace {

@@ -1,7 +1,6 @@
 // What climbers of one setting have made of plans: different moves, and different starts, lead to the same ones. Thread-safe.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <unordered_map>
 

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -253,17 +252,11 @@ class StageCost {
   // The first step of the crew's ladder that fits; the ladder's length: none.
   size_t Step(const Crew& crew, RankDuty duty) const {
     const std::vector<OpSet>& ladder = Ladder(crew);
-    size_t low = 0, high = ladder.size();
-    while (low < high) {
-      const size_t middle = (low + high) / 2;
-      duty.recompute = ladder[middle];
-      if (Bytes(crew, duty) <= crew.usable_bytes) {
-        high = middle;
-      } else {
-        low = middle + 1;
-      }
-    }
-    return low;
+    const auto lacks = [&](const OpSet& ops) {
+      duty.recompute = ops;
+      return Bytes(crew, duty) > crew.usable_bytes;
+    };
+    return static_cast<size_t>(std::partition_point(ladder.begin(), ladder.end(), lacks) - ladder.begin());
   }
 
   // Even shares do not fit: everything recomputed, shares by what is then free. False: not even that holds the state.
@@ -328,9 +321,7 @@ StagePlan ToStagePlan(const Setting& setting, const TurnChoice& choice, const St
       UnitPlan unit;
       unit.microbatches = EvenParts(cost.batches()[u++], choice.rounds);
       for (const int device : devices) {
-        RankPlan rank;
-        rank.device = setting.cluster.devices[device].id;
-        rank.device_model = setting.cluster.kinds[crew.kind].name;
+        RankPlan rank = RankOn(setting, device);
         rank.recompute = cost.Recompute(crew, answer.recompute[c]);
         rank.shard_ratio = answer.shares[c];
         rank.tp_share = 1.0 / crew.ranks;

@@ -16,7 +16,15 @@ Plan BlankPlan(const Setting& setting, const std::string& strategy, ScheduleFami
   plan.cluster = setting.cluster.name;
   plan.cluster_file = setting.cluster.file;
   plan.model = setting.workload.model_name;
+  plan.unused = setting.excluded;
   return plan;
+}
+
+RankPlan RankOn(const Setting& setting, int device) {
+  RankPlan rank;
+  rank.device = setting.cluster.devices[device].id;
+  rank.device_model = setting.cluster.kinds[setting.KindOf(device)].name;
+  return rank;
 }
 
 std::vector<UnusedDevice> DevicesBeside(const Setting& setting, const Plan& plan, const std::string& because) {

@@ -9,8 +9,11 @@
 
 namespace motley::planner {
 
-// Says who made it and what for; no pipelines, no unused devices yet.
+// Says who made it, what for, and what the setting leaves out; no pipelines yet.
 Plan BlankPlan(const Setting& setting, const std::string& strategy, ScheduleFamily schedule);
+
+// All the rest at its defaults.
+RankPlan RankOn(const Setting& setting, int device);
 
 // The setting's devices that no rank of the plan's is on, each for this reason.
 std::vector<UnusedDevice> DevicesBeside(const Setting& setting, const Plan& plan, const std::string& because);

@@ -1,8 +1,10 @@
 #include "planner/setting/least_lack.h"
 
 #include <algorithm>
+#include <string>
 
 #include "absl/strings/str_cat.h"
+#include "planner/util/lack_of_memory.h"
 #include "planner/util/quantity_text.h"
 
 namespace motley::planner {
@@ -16,10 +18,17 @@ int64_t LeastLack(const Setting& setting) {
   return std::max<int64_t>(0, (lack + devices - 1) / devices);
 }
 
-OneDevicesLack AtLeast(const Setting& setting, int64_t bytes) {
+absl::Status OneDeviceLacks(const Setting& setting, int64_t bytes, std::string_view before, std::string_view after) {
   const int64_t least = LeastLack(setting);
-  if (bytes >= least) return {bytes, absl::StrCat("lacks ", BytesText(bytes))};
-  return {least, absl::StrCat("lacks at least ", BytesText(least))};
+  const std::string text = bytes >= least ? BytesText(bytes) : absl::StrCat("at least ", BytesText(least));
+  return LackOfMemory(std::max(bytes, least), absl::StrCat(std::string(before), " lacks ", text, std::string(after)),
+                      LackIn::kOneDevice);
+}
+
+absl::Status NoPlanFits(const Setting& setting, std::string_view strategy, const DeviceLack& nearest) {
+  return OneDeviceLacks(setting, nearest.bytes,
+                        absl::StrCat(std::string(strategy), ": no plan fits: in the one that comes nearest ",
+                                     setting.cluster.devices[nearest.device].id.value()));
 }
 
 }  // namespace motley::planner

@@ -2,8 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
+#include <string_view>
 
+#include "absl/status/status.h"
 #include "planner/setting/setting.h"
 
 namespace motley::planner {
@@ -12,11 +13,15 @@ namespace motley::planner {
 // where plans may offload state), divided by the devices. 0: there is room for it.
 int64_t LeastLack(const Setting& setting);
 
-// Of a search that gave up at one device, which lacks `bytes` there.
-struct OneDevicesLack {
-  int64_t bytes = 0;  // of a whole plan's fullest device, at least
-  std::string text;   // "lacks 1.2 GiB", "lacks at least 40.1 GiB"
+// Of a search that gave up at one device, which lacks `bytes` there: LackOfMemory of LackIn::kOneDevice, with "BEFORE lacks 1.2
+// GiB AFTER", or "lacks at least 40.1 GiB" where any whole plan's fullest device lacks more.
+absl::Status OneDeviceLacks(const Setting& setting, int64_t bytes, std::string_view before, std::string_view after = "");
+
+// The device that lacks most, in the attempt of a search that came nearest.
+struct DeviceLack {
+  int64_t bytes = 0;
+  int device = 0;
 };
-OneDevicesLack AtLeast(const Setting& setting, int64_t bytes);
+absl::Status NoPlanFits(const Setting& setting, std::string_view strategy, const DeviceLack& nearest);
 
 }  // namespace motley::planner

@@ -2,7 +2,6 @@
 // costs. Strategies read it and nothing else.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>

@@ -9,7 +9,6 @@
 #include <limits>
 #include <queue>
 #include <utility>
-#include <vector>
 
 #include "common/base/status_macros.h"
 #include "planner/simulator/fair_share.h"

@@ -1,6 +1,6 @@
 #include "planner/simulator/step_graph.h"
 
-#include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -17,75 +17,16 @@ Picoseconds ToPicoseconds(double seconds) {
 }
 
 std::string_view TaskName(TaskKind kind) {
-  switch (kind) {
-    case TaskKind::kForward:
-      return "forward";
-    case TaskKind::kRecompute:
-      return "recompute";
-    case TaskKind::kBackward:
-      return "backward";
-    case TaskKind::kBackwardInput:
-      return "backward_input";
-    case TaskKind::kBackwardWeight:
-      return "backward_weight";
-    case TaskKind::kOptimizer:
-      return "optimizer";
-    case TaskKind::kGather:
-      return "gather";
-    case TaskKind::kReduceScatter:
-      return "reduce_scatter";
-    case TaskKind::kAllReduce:
-      return "all_reduce";
-    case TaskKind::kScalars:
-      return "scalars";
-    case TaskKind::kSend:
-      return "send";
-    case TaskKind::kOffload:
-      return "offload";
-    case TaskKind::kPrefetch:
-      return "prefetch";
-    case TaskKind::kWait:
-      return "wait";
-  }
-  return "unknown";
-}
-
-bool IsCompute(TaskKind kind) {
-  switch (kind) {
-    case TaskKind::kForward:
-    case TaskKind::kRecompute:
-    case TaskKind::kBackward:
-    case TaskKind::kBackwardInput:
-    case TaskKind::kBackwardWeight:
-    case TaskKind::kOptimizer:
-      return true;
-    case TaskKind::kGather:
-    case TaskKind::kReduceScatter:
-    case TaskKind::kAllReduce:
-    case TaskKind::kScalars:
-    case TaskKind::kSend:
-    case TaskKind::kOffload:
-    case TaskKind::kPrefetch:
-    case TaskKind::kWait:
-      return false;
-  }
-  return false;
+  constexpr std::array<std::string_view, kNumTaskKinds> kNames = {
+      "forward",        "recompute",  "backward", "backward_input", "backward_weight", "optimizer", "gather",
+      "reduce_scatter", "all_reduce", "scalars",  "send",           "offload",         "prefetch",  "wait"};
+  static_assert(!kNames.back().empty());  // a name for each
+  return kNames[static_cast<size_t>(kind)];
 }
 
 std::string_view LaneName(Lane lane) {
-  switch (lane) {
-    case Lane::kCompute:
-      return "compute";
-    case Lane::kCollective:
-      return "collective";
-    case Lane::kSend:
-      return "send";
-    case Lane::kCopy:
-      return "copy";
-    case Lane::kReceive:
-      return "receive";
-  }
-  return "unknown";
+  constexpr std::array<std::string_view, kNumLanes> kNames = {"compute", "collective", "send", "receive", "copy"};
+  return kNames[static_cast<size_t>(lane)];
 }
 
 std::string TaskLabel(const Task& task) {

@@ -31,7 +31,7 @@ enum class TaskKind {
   kBackward,
   kBackwardInput,
   kBackwardWeight,
-  kOptimizer,
+  kOptimizer,  // the last that computes
   kGather,
   kReduceScatter,
   kAllReduce,
@@ -43,7 +43,7 @@ enum class TaskKind {
 };
 inline constexpr size_t kNumTaskKinds = static_cast<size_t>(TaskKind::kWait) + 1;
 std::string_view TaskName(TaskKind kind);
-bool IsCompute(TaskKind kind);
+inline bool IsCompute(TaskKind kind) { return kind <= TaskKind::kOptimizer; }
 
 std::string_view LaneName(Lane lane);
 // An actor's lane.

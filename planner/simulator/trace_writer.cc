@@ -3,17 +3,9 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "nlohmann/json.hpp"
+#include "common/base/parse_json.h"
 
 namespace motley::planner {
-namespace {
-
-// A text in quotes. Bytes that are not UTF-8 are replaced: a trace must open whatever a device is called.
-std::string Quoted(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
-}  // namespace
 
 void TraceWriter::Process(size_t process, const std::string& name) {
   Name("process_name", process, 0, name);
@@ -47,7 +39,7 @@ void TraceWriter::AppendMicroseconds(double seconds) {
 
 void TraceWriter::Name(const char* what, size_t process, int thread, const std::string& name) {
   absl::StrAppend(&events_, R"({"name":")", what, R"(","ph":"M","pid":)", process, R"(,"tid":)", thread, R"(,"args":{"name":)",
-                  Quoted(name), "}},\n");
+                  JsonText(name), "}},\n");
 }
 
 }  // namespace motley::planner

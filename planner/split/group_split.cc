@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "planner/costs/memory_model.h"
+#include "planner/setting/blank_plan.h"
 #include "planner/setting/least_lack.h"
 #include "planner/split/group_tables.h"
 #include "planner/split/option_table.h"
@@ -31,15 +32,17 @@ absl::Status CheckQuestion(const Setting& setting, const GroupQuestion& question
                                                      question.devices.size(), " devices ", question.least_batch,
                                                      " samples; use a larger global batch or fewer devices"));
   }
-  if (!question.offload.parameters) return absl::OkStatus();
-  for (const int device : question.devices) {
-    const ClusterNode& node = setting.cluster.nodes[setting.cluster.devices[device].node];
-    if (setting.OffersHost(device)) continue;
-    return absl::FailedPreconditionError(absl::StrCat("no parameters can be offloaded from ", NameOf(setting, device),
-                                                      ": host memory or host link of node ", node.name.value(),
-                                                      " is not known; add both to the cluster file"));
-  }
-  return absl::OkStatus();
+  const auto offers = [&setting](int device) { return setting.OffersHost(device); };
+  const std::vector<int>& devices = question.devices;
+  const bool lacks = question.offload.parameters    ? !std::all_of(devices.begin(), devices.end(), offers)
+                     : question.offload.activations ? std::none_of(devices.begin(), devices.end(), offers)
+                                                    : false;
+  if (!lacks) return absl::OkStatus();
+  const int device = *std::find_if_not(devices.begin(), devices.end(), offers);
+  const ClusterNode& node = setting.cluster.nodes[setting.cluster.devices[device].node];
+  return absl::FailedPreconditionError(absl::StrCat("nothing can be offloaded from ", NameOf(setting, device),
+                                                    ": host memory or host link of node ", node.name.value(),
+                                                    " is not known; add both to the cluster file"));
 }
 
 absl::Status DoesNotFit(const Setting& setting, const GroupQuestion& question, const SplitProblem& problem,
@@ -53,7 +56,7 @@ absl::Status DoesNotFit(const Setting& setting, const GroupQuestion& question, c
   if (answer.missing_bytes > 0) {
     const auto devices = static_cast<int64_t>(question.devices.size());
     return LackOfMemory(
-        AtLeast(setting, (answer.missing_bytes + devices - 1) / devices).bytes,
+        std::max(LeastLack(setting), (answer.missing_bytes + devices - 1) / devices),
         absl::StrCat(what, "beside the samples, ", BytesText(problem.state_bytes), " of state lack ",
                      BytesText(answer.missing_bytes), " on all of them together; ", NameOf(setting, roomiest), " is the largest"),
         LackIn::kOneDevice);
@@ -71,7 +74,7 @@ absl::Status DoesNotFit(const Setting& setting, const GroupQuestion& question, c
     }
   }
   return LackOfMemory(
-      AtLeast(setting, missing).bytes,
+      std::max(LeastLack(setting), missing),
       absl::StrCat(what, "the devices hold the activations of ", std::min(held, problem.batch), " of ", problem.batch,
                    " samples, at best; the one that comes closest lacks ", BytesText(missing), " for one more"),
       LackIn::kOneDevice);
@@ -195,17 +198,16 @@ absl::StatusOr<GroupAnswer> SplitGroup(const Setting& setting, const GroupQuesti
   return even.ok() && (!answer.ok() || seconds(*even) < seconds(*answer)) ? even : answer;
 }
 
-StagePlan ToStage(const Setting& setting, const GroupAnswer& answer, int zero_stage) {
+StagePlan ToStage(const Setting& setting, const GroupAnswer& answer, int zero_stage, const OffloadKinds& offload) {
   StagePlan stage;
   stage.zero_stage = zero_stage;
   for (const GroupMember& member : answer.members) {
     if (member.batch == 0 && member.share == 0) continue;
-    const ClusterDevice& device = setting.cluster.devices[member.device];
-    RankPlan rank;
-    rank.device = device.id;
-    rank.device_model = setting.cluster.kinds[device.kind].name;
+    RankPlan rank = RankOn(setting, member.device);
     rank.recompute = member.recompute;
     rank.shard_ratio = member.share;
+    rank.offload.activations = offload.activations && setting.OffersHost(member.device);
+    rank.offload.parameters = offload.parameters;
     UnitPlan unit;
     unit.ranks.push_back(std::move(rank));
     if (member.batch > 0) {

@@ -29,7 +29,7 @@ struct GroupQuestion {
   bool powers_of_two = false;      // microbatch sizes
   int64_t largest_microbatch = 0;  // 0 = no limit
   bool allow_keep = true, allow_recompute = true;
-  // Activations of those devices whose node offers host memory; parameters of all, which all must then.
+  // Activations of those devices whose node offers host memory, of one at least; parameters of all.
   OffloadKinds offload;
   double tolerance = 1e-4;  // of the answer's seconds (SplitProblem::tolerance)
 };
@@ -54,6 +54,6 @@ using GroupSolver = SplitAnswer (*)(SplitProblem* problem, int64_t largest_micro
 absl::StatusOr<GroupAnswer> SplitGroupBy(const Setting& setting, const GroupQuestion& question, GroupSolver solve);
 
 // The members as a stage of a plan, layers to be set by the caller.
-StagePlan ToStage(const Setting& setting, const GroupAnswer& answer, int zero_stage);
+StagePlan ToStage(const Setting& setting, const GroupAnswer& answer, int zero_stage, const OffloadKinds& offload = {});
 
 }  // namespace motley::planner

@@ -1,7 +1,6 @@
 #include "planner/split/poplar_rounds.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace motley::planner {
 namespace {

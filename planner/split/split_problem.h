@@ -15,9 +15,14 @@
 #include <functional>
 #include <vector>
 
-#include "planner/split/memory_term.h"
-
 namespace motley::planner {
+
+// A term of a device's peak of activations in closed form. The peak is the largest of
+//   sum over microbatches of each(m)  +  once(largest m)
+// so that a search can price thousands of splits (option_table.cc adds them up).
+struct MemoryTerm {
+  std::vector<int64_t> each, once;  // by microbatch size, 0 at size 0
+};
 
 // Equal devices. All vectors by microbatch size 0..M for one M of the kind's, entry 0 = 0, never falling: a larger microbatch
 // is never faster and never smaller. Seconds are of one microbatch through the whole pass.

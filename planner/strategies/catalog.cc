@@ -1,5 +1,7 @@
 #include "planner/strategies/catalog.h"
 
+#include <algorithm>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/nearest.h"

@@ -41,12 +41,9 @@ GroupQuestion Question(const Setting& setting, std::vector<int> devices, bool of
 }
 
 Plan ToPlan(const Setting& setting, const GroupQuestion& question, const GroupAnswer& answer, const std::string& because) {
-  StagePlan stage = ToStage(setting, answer, question.zero_stage);
+  StagePlan stage = ToStage(setting, answer, question.zero_stage, question.offload);
   for (UnitPlan& unit : stage.units) {
-    for (RankPlan& rank : unit.ranks) {
-      const bool offloads = question.offload.activations && unit.batch() > 0;
-      rank.offload.activations = offloads && setting.MayOffload(rank.device).activations;
-    }
+    for (RankPlan& rank : unit.ranks) rank.offload.activations &= unit.batch() > 0;
   }
   return OneStagePlan(setting, "cephalo", ScheduleFamily::kLayered, question.layers / question.ministages, std::move(stage),
                       because);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <limits>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -227,9 +226,7 @@ Plan FrugalPlan(const Setting& setting, bool offload) {
   int64_t left = setting.workload.global_batch;
   int64_t computing = std::count_if(members.begin(), members.end(), [](const Member& member) { return member.computes; });
   for (const Member& member : members) {
-    RankPlan rank;
-    rank.device = setting.cluster.devices[member.device].id;
-    rank.device_model = setting.cluster.kinds[setting.KindOf(member.device)].name;
+    RankPlan rank = RankOn(setting, member.device);
     rank.recompute = Recomputed(setting);
     rank.shard_ratio = member.share;
     rank.offload.optimizer = offload && setting.MayOffload(member.device).optimizer;

@@ -26,7 +26,6 @@ Plan OneStagePlan(const Setting& setting, const std::string& strategy, ScheduleF
     stage.ministages.push_back({first, std::min(layers, first + layers_per_ministage) - 1});
   }
   plan.pipelines.push_back({{std::move(stage)}});
-  plan.unused = setting.excluded;
   const std::vector<UnusedDevice> beside = DevicesBeside(setting, plan, because);
   plan.unused.insert(plan.unused.end(), beside.begin(), beside.end());
   return plan;

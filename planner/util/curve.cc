@@ -1,7 +1,6 @@
 #include "planner/util/curve.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 namespace motley::planner {

@@ -104,7 +104,7 @@ class Viewer {
       element.stage = result.first_stage + static_cast<int>(v.stage);
       element.ministage = static_cast<int>(v.ministage);
       element.first_layer = range.first;
-      element.layers = range.last - range.first + 1;
+      element.layers = range.layers();
       result.elements.push_back(element);
     }
     result.elements.front().embedding = true;
@@ -145,8 +145,8 @@ class Viewer {
     stage.head = static_cast<size_t>(s) == order.back().stage;
     stage.tied_copy = stage.head && !stage.embedding && setting_.workload.model.tie_embeddings;
     for (const LayerRange& range : stage.plan->ministages) {
-      stage.layers += range.last - range.first + 1;
-      stage.largest_ministage = std::max(stage.largest_ministage, range.last - range.first + 1);
+      stage.layers += range.layers();
+      stage.largest_ministage = std::max(stage.largest_ministage, range.layers());
     }
     stage.first_rank = static_cast<int>(view_.ranks.size());
     stage.num_units = static_cast<int>(stage.plan->units.size());

@@ -12,6 +12,7 @@
 #include "planner/plan/op_set.h"
 #include "planner/plan/plan.h"
 #include "planner/setting/setting.h"
+#include "planner/view/part.h"
 
 namespace motley::planner {
 
@@ -53,11 +54,9 @@ struct StageView {
 };
 
 // One ministage in the order in which a microbatch passes them.
-struct Element {
+struct Element : Part {
   int stage = 0;  // into PlanView::stages
   int ministage = 0;
-  int64_t first_layer = 0, layers = 0;
-  bool embedding = false, head = false;
 };
 
 struct PipelineView {

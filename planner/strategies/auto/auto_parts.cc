@@ -1,13 +1,11 @@
 #include "planner/strategies/auto/auto_parts.h"
 
 #include <algorithm>
-#include <cstddef>
-#include <set>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "planner/cluster/alike_nodes.h"
+#include "planner/plan/each_rank.h"
 #include "planner/pricing/evaluate.h"
 
 namespace motley::planner {
@@ -61,13 +59,7 @@ ClusterPart PartOf(const Setting& setting, const std::set<int>& nodes) {
 
 std::set<int> NodesOf(const Setting& setting, const Plan& plan) {
   std::set<int> nodes;
-  for (const PipelinePlan& pipeline : plan.pipelines) {
-    for (const StagePlan& stage : pipeline.stages) {
-      for (const UnitPlan& unit : stage.units) {
-        for (const RankPlan& rank : unit.ranks) nodes.insert(setting.cluster.devices[setting.FindDevice(rank.device)].node);
-      }
-    }
-  }
+  ForEachRank(plan, [&](const RankPlan& rank) { nodes.insert(setting.cluster.devices[setting.FindDevice(rank.device)].node); });
   return nodes;
 }
 

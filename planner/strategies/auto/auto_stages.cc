@@ -8,7 +8,6 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/status_macros.h"
 #include "planner/search/plan_moves.h"
 #include "planner/setting/blank_plan.h"
 #include "planner/split/group_split.h"
@@ -79,6 +78,12 @@ class StageBalancer {
     return counts;
   }
 
+  // Each device whose node offers host memory does.
+  bool OffloadsActivations(size_t stage) const {
+    const std::vector<int>& group = choice_.groups[stage];
+    return choice_.offload.activations &&
+           std::any_of(group.begin(), group.end(), [this](int device) { return setting_.MayOffload(device).activations; });
+  }
   // Shares of a group count alike, so all of it offloads them or nobody.
   bool OffloadsParameters(size_t stage) const {
     const std::vector<int>& group = choice_.groups[stage];
@@ -99,7 +104,7 @@ class StageBalancer {
     question.stage = static_cast<int>(stage);
     question.num_stages = static_cast<int>(choice_.groups.size());
     question.zero_stage = choice_.zero_stage;
-    question.offload.activations = choice_.offload.activations;
+    question.offload.activations = OffloadsActivations(stage);
     question.offload.parameters = OffloadsParameters(stage);
     return question;
   }
@@ -152,6 +157,7 @@ class StageBalancer {
   absl::StatusOr<Plan> Assemble() {
     Plan plan = BlankPlan(setting_, "auto", ScheduleFamily::kLayered);
     plan.pipelines.resize(1);
+    std::vector<UnusedDevice> idle;
     for (size_t s = 0; s < counts_.size(); ++s) {
       const std::optional<GroupAnswer>& answer = Answer(s, counts_[s]);
       if (!answer) {
@@ -159,21 +165,14 @@ class StageBalancer {
             "stage ", s, " with ", counts_[s],
             " layers: ", why_not_.ok() ? std::string("the search budget is spent") : std::string(why_not_.message())));
       }
-      StagePlan stage = ToStage(setting_, *answer, choice_.zero_stage);
-      for (UnitPlan& unit : stage.units) {
-        for (RankPlan& rank : unit.ranks) {
-          rank.offload.activations = choice_.offload.activations && setting_.MayOffload(rank.device).activations;
-          rank.offload.parameters = OffloadsParameters(s);
-        }
-      }
-      plan.pipelines[0].stages.push_back(std::move(stage));
+      const OffloadKinds offload = {.activations = OffloadsActivations(s), .parameters = OffloadsParameters(s)};
+      plan.pipelines[0].stages.push_back(ToStage(setting_, *answer, choice_.zero_stage, offload));
       for (const GroupMember& member : answer->members) {
         if (member.batch > 0 || member.share > 0) continue;
-        plan.unused.push_back(
-            {setting_.cluster.devices[member.device].id, "neither its speed nor its memory makes the step shorter"});
+        idle.push_back({setting_.cluster.devices[member.device].id, "neither its speed nor its memory makes the step shorter"});
       }
     }
-    plan.unused.insert(plan.unused.end(), setting_.excluded.begin(), setting_.excluded.end());
+    plan.unused.insert(plan.unused.begin(), idle.begin(), idle.end());
     AssignLayers(counts_, ministages_, &plan.pipelines[0]);
     return plan;
   }

@@ -19,7 +19,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/in_parallel.h"
-#include "common/base/status_macros.h"
+#include "planner/groups/megatron_layout.h"
 #include "planner/published/baton_limits.h"
 #include "planner/search/best_plan.h"
 #include "planner/search/pipeline_seconds.h"
@@ -30,8 +30,6 @@
 #include "planner/strategies/catalog.h"
 #include "planner/strategies/megatron/megatron_cut.h"
 #include "planner/util/infinity.h"
-#include "planner/util/lack_of_memory.h"
-#include "planner/util/quantity_text.h"
 
 namespace motley::planner {
 namespace {
@@ -46,15 +44,10 @@ struct Shape {
   friend auto operator<=>(const Shape&, const Shape&) = default;
 };
 
-struct Lack {
-  int64_t bytes = 0;
-  int device = 0;
-};
-
 struct StageChoice {
   double seconds = kInfinity;  // of one microbatch, all-reduces of the unit included
   BatonRole role;
-  Lack lack;  // where it does not fit: of the unit that lacks most
+  DeviceLack lack;  // where it does not fit: of the unit that lacks most
 };
 
 struct Candidate {
@@ -71,7 +64,6 @@ class BatonSearch {
   absl::StatusOr<Plan> Run();
 
  private:
-  std::vector<int> KindsBySpeed() const;
   int ClassOf(const std::vector<int>& unit);
   std::vector<Shape> MakeShapes();
   void AddShapes(size_t line_up, std::vector<Shape>* shapes);
@@ -84,7 +76,6 @@ class BatonSearch {
   std::vector<StageChoice> SplitLayers(const Shape& shape, const GroupCut& cut);
   void NoteLack(const Shape& shape, const GroupCut& cut, const std::vector<StageChoice>& chosen, int64_t rest);
   double Synchronise(const GroupCut& cut, size_t stage, int64_t layers, size_t ranks) const;
-  void Keep(Candidate candidate);
   Plan MakePlan(const Candidate& candidate);
   UnitPlan MakeUnit(const Candidate& candidate, const std::vector<int>& devices, const BatonRole& role);
 
@@ -97,21 +88,9 @@ class BatonSearch {
   std::map<std::tuple<size_t, int64_t, int64_t>, GroupCut> cuts_;      // by line-up, stages, replicas
   absl::flat_hash_map<std::pair<int, int64_t>, double> layer_bounds_;  // by class of unit and microbatch
   std::vector<Candidate> best_;                                        // ascending seconds, at most kEstimates
-  std::optional<Lack> least_lack_;
+  std::optional<DeviceLack> least_lack_;
   int64_t questions_ = 0;  // of stages, bounded by the request's budget
 };
-
-std::vector<int> BatonSearch::KindsBySpeed() const {
-  std::vector<std::pair<double, int>> order;
-  for (int kind = 0; kind < costs_.num_kinds(); ++kind) {
-    order.emplace_back(costs_.ForwardSeconds(kind, UnitKind::kLayer, 1) + costs_.BackwardSeconds(kind, UnitKind::kLayer, 1),
-                       kind);
-  }
-  std::sort(order.begin(), order.end());
-  std::vector<int> kinds;
-  for (const auto& [seconds, kind] : order) kinds.push_back(kind);
-  return kinds;
-}
 
 int BatonSearch::ClassOf(const std::vector<int>& unit) {
   std::vector<int> kinds;  // ascending, as the unit's devices are
@@ -174,7 +153,7 @@ void BatonSearch::AddShapes(size_t line_up, std::vector<Shape>* shapes) {
 }
 
 std::vector<Shape> BatonSearch::MakeShapes() {
-  line_ups_ = MakeLineUps(setting_, KindsBySpeed(), std::min<int64_t>(setting_.request.max_tp, units_.parts()), limits_);
+  line_ups_ = MakeLineUps(setting_, KindsBySpeed(setting_), std::min<int64_t>(setting_.request.max_tp, units_.parts()), limits_);
   std::vector<Shape> shapes;
   for (size_t i = 0; i < line_ups_.size(); ++i) {
     std::vector<int>& classes = classes_.emplace_back();
@@ -252,11 +231,11 @@ std::vector<StageChoice> BatonSearch::SplitLayers(const Shape& shape, const Grou
 
 // As if the layers that are left were spread evenly.
 void BatonSearch::NoteLack(const Shape& shape, const GroupCut& cut, const std::vector<StageChoice>& chosen, int64_t rest) {
-  Lack most;
+  DeviceLack most;
   for (size_t s = 0; s < chosen.size(); ++s) {
     const int64_t placed = chosen[s].seconds < kInfinity ? chosen[s].role.layers : 0;
     const int64_t more = (rest + shape.stages - 1) / shape.stages;
-    const Lack lack = PriceStage(shape, cut, static_cast<int64_t>(s), placed + more).lack;
+    const DeviceLack lack = PriceStage(shape, cut, static_cast<int64_t>(s), placed + more).lack;
     if (lack.bytes > most.bytes) most = lack;
   }
   if (most.bytes > 0 && (!least_lack_ || most.bytes < least_lack_->bytes)) least_lack_ = most;
@@ -284,24 +263,14 @@ void BatonSearch::TryShape(const Shape& shape) {
     synchronise = std::max(synchronise, Synchronise(cut, s, chosen[s].role.layers, ranks));
   }
   candidate.seconds = PipelineSeconds(load) + synchronise;
-  Keep(std::move(candidate));
-}
-
-void BatonSearch::Keep(Candidate candidate) {
-  const auto at = std::upper_bound(best_.begin(), best_.end(), candidate.seconds,
-                                   [](double seconds, const Candidate& other) { return seconds < other.seconds; });
-  best_.insert(at, std::move(candidate));
-  if (best_.size() > kEstimates) best_.pop_back();
+  KeepFastest(std::move(candidate), kEstimates, &best_);
 }
 
 UnitPlan BatonSearch::MakeUnit(const Candidate& candidate, const std::vector<int>& devices, const BatonRole& role) {
   const BatonUnit& solved = units_.Solve(ClassOf(devices), role);
   UnitPlan unit;
   for (size_t i = 0; i < devices.size(); ++i) {
-    const ClusterDevice& device = setting_.cluster.devices[devices[i]];
-    RankPlan rank;
-    rank.device = device.id;
-    rank.device_model = setting_.cluster.kinds[device.kind].name;
+    RankPlan rank = RankOn(setting_, devices[i]);
     rank.recompute = solved.ranks[i].recompute;
     rank.tp_share = static_cast<double>(solved.ranks[i].parts) / static_cast<double>(units_.parts());
     rank.shard_ratio = rank.tp_share / static_cast<double>(role.replicas);
@@ -315,7 +284,6 @@ UnitPlan BatonSearch::MakeUnit(const Candidate& candidate, const std::vector<int
 Plan BatonSearch::MakePlan(const Candidate& candidate) {
   const BatonLineUp& line_up = line_ups_[candidate.shape.line_up];
   Plan plan = BlankPlan(setting_, "baton", ScheduleFamily::k1F1B);
-  plan.unused = setting_.excluded;
   plan.unused.insert(plan.unused.end(), line_up.unused.begin(), line_up.unused.end());
   PipelinePlan pipeline;
   int64_t first = 0;
@@ -354,11 +322,7 @@ absl::StatusOr<Plan> BatonSearch::Run() {
       return absl::ResourceExhaustedError(
           absl::StrCat("baton: no plan fits: ", units_.parts(), " partition units of a layer do not go round; lower --max-tp"));
     }
-    const OneDevicesLack lack = AtLeast(setting_, least_lack_->bytes);
-    return LackOfMemory(lack.bytes,
-                        absl::StrCat("baton: no plan fits: in the one that comes nearest ",
-                                     setting_.cluster.devices[least_lack_->device].id.value(), " ", lack.text),
-                        LackIn::kOneDevice);
+    return NoPlanFits(setting_, "baton", *least_lack_);
   }
   std::vector<LikedPlan> plans;
   for (const Candidate& candidate : best_) plans.push_back({candidate.seconds, MakePlan(candidate)});

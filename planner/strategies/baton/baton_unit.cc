@@ -6,7 +6,6 @@
 #include "planner/strategies/baton/baton_unit.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "common/model/model_slice.h"
 #include "planner/util/infinity.h"

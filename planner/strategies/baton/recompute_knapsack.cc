@@ -64,10 +64,4 @@ std::vector<RecomputeOption> FrontierOf(const std::vector<OpSet>& ways, const Co
   return options;
 }
 
-const RecomputeOption* CheapestWithin(const std::vector<RecomputeOption>& frontier, double budget_bytes) {
-  const auto at = std::partition_point(frontier.begin(), frontier.end(),
-                                       [&](const RecomputeOption& option) { return option.kept_bytes > budget_bytes; });
-  return at == frontier.end() ? nullptr : &*at;
-}
-
 }  // namespace motley::planner

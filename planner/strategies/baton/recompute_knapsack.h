@@ -3,7 +3,6 @@
 // rotation of its result) are one item. All choices that are worth anything are a short list: fewer bytes for more seconds.
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
 #include "planner/costs/costs.h"
@@ -35,8 +34,5 @@ std::vector<RecomputeItem> RecomputeItems(const Costs& costs, int kind, double s
 // The choices of a rank that recomputes nothing or everything (Setting::RecomputeWays): a frontier like the above.
 std::vector<RecomputeOption> FrontierOf(const std::vector<OpSet>& ways, const Costs& costs, int kind, double samples,
                                         double share);
-
-// The cheapest option that keeps at most `budget_bytes`; the frontier is not empty. nullptr: not even the most frugal one does.
-const RecomputeOption* CheapestWithin(const std::vector<RecomputeOption>& frontier, double budget_bytes);
 
 }  // namespace motley::planner

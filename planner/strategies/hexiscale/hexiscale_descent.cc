@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <utility>
 
 #include "planner/strategies/proportional_layers.h"
 #include "planner/util/infinity.h"

@@ -315,7 +315,6 @@ HexiscalePipeline PipelineDesigner::Design(const PipelineQuestion& question) {
   auto [slot, is_new] = templates_.try_emplace(std::move(signature));
   Template& of = slot->second;
   if (is_new) {
-    ++designs_;
     HexiscalePipeline best;
     double seconds = kInfinity;
     for (const Case& c : Cases(question, pieces)) SearchCase(c, &best, &seconds);

@@ -38,7 +38,6 @@ class PipelineDesigner {
   // Layers anew, with activations kept where memory allows (tuned), for the batch the pipeline now has.
   bool Refit(HexiscalePipeline* pipeline, int replicas, int zero_stage);
 
-  int64_t designs() const { return designs_; }                          // not remembered ones
   int64_t least_missing_bytes() const { return least_missing_bytes_; }  // of the stages that did not fit; 0 = all did
   int lacking_device() const { return lacking_device_; }
 
@@ -101,7 +100,7 @@ class PipelineDesigner {
     int64_t microbatch = 1;
   };
   std::map<std::vector<int>, Template> templates_;
-  int64_t designs_ = 0, least_missing_bytes_ = 0;
+  int64_t least_missing_bytes_ = 0;
   int lacking_device_ = -1;
 };
 

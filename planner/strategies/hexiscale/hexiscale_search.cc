@@ -9,15 +9,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "common/base/status_macros.h"
 #include "planner/groups/groupings.h"
 #include "planner/setting/least_lack.h"
 #include "planner/strategies/hexiscale/hexiscale_descent.h"
 #include "planner/strategies/proportional_layers.h"
 #include "planner/util/at.h"
 #include "planner/util/infinity.h"
-#include "planner/util/lack_of_memory.h"
-#include "planner/util/quantity_text.h"
 
 namespace motley::planner {
 namespace {
@@ -342,11 +339,9 @@ absl::Status HexiscaleSearch::DoesNotFit() const {
                      "samples and as many stages as layers; pin fewer devices or raise the budget"));
   }
   const ClusterDevice& of = setting_.cluster.devices[At(device)];
-  const OneDevicesLack lack = AtLeast(setting_, designer_.least_missing_bytes());
-  return LackOfMemory(lack.bytes,
-                      absl::StrCat("hexiscale: ", of.id.value(), " (", setting_.cluster.kinds[At(of.kind)].name, ") ", lack.text,
-                                   " in the layout that comes nearest"),
-                      LackIn::kOneDevice);
+  return OneDeviceLacks(setting_, designer_.least_missing_bytes(),
+                        absl::StrCat("hexiscale: ", of.id.value(), " (", setting_.cluster.kinds[At(of.kind)].name, ")"),
+                        " in the layout that comes nearest");
 }
 
 }  // namespace motley::planner

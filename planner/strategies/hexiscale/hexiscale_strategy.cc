@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "common/base/in_parallel.h"
 #include "common/base/status_macros.h"
 #include "planner/published/hexiscale_limits.h"
@@ -23,10 +22,7 @@ UnitPlan ToUnit(const Setting& setting, const HexiscaleStage& stage, const Hexis
   UnitPlan unit;
   const double share = 1.0 / static_cast<double>(stage.devices.size());
   for (int i : stage.devices) {
-    const ClusterDevice& device = setting.cluster.devices[i];
-    RankPlan rank;
-    rank.device = device.id;
-    rank.device_model = setting.cluster.kinds[device.kind].name;
+    RankPlan rank = RankOn(setting, i);
     rank.recompute = stage.keep ? OpSet::None() : OpSet::All();
     rank.shard_ratio = share;
     rank.tp_share = share;
@@ -39,7 +35,6 @@ UnitPlan ToUnit(const Setting& setting, const HexiscaleStage& stage, const Hexis
 
 Plan ToPlan(const Setting& setting, const HexiscaleLayout& layout) {
   Plan plan = BlankPlan(setting, "hexiscale", ScheduleFamily::k1F1B);
-  plan.unused = setting.excluded;
   plan.pipelines_zero_stage = layout.pipelines.size() > 1 ? layout.zero_stage : 0;
   for (const HexiscalePipeline& pipeline : layout.pipelines) {
     PipelinePlan out;

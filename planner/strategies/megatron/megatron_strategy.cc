@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/status_macros.h"
 #include "planner/costs/memory_model.h"
 #include "planner/groups/megatron_layout.h"
 #include "planner/published/megatron_limits.h"
@@ -24,8 +23,6 @@
 #include "planner/strategies/megatron/megatron_cut.h"
 #include "planner/strategies/megatron/megatron_layers.h"
 #include "planner/util/infinity.h"
-#include "planner/util/lack_of_memory.h"
-#include "planner/util/quantity_text.h"
 
 namespace motley::planner {
 namespace {
@@ -51,11 +48,6 @@ struct Candidate {
   std::vector<int64_t> layers;  // by stage
 };
 
-struct Lack {
-  int64_t bytes = 0;
-  int device = 0;
-};
-
 class MegatronSearch {
  public:
   MegatronSearch(const Setting& setting, MegatronLimits limits) : setting_(setting), costs_(setting.costs), limits_(limits) {}
@@ -63,8 +55,6 @@ class MegatronSearch {
   absl::StatusOr<Plan> Run();
 
  private:
-  double KindSeconds(int kind) const;
-  std::vector<int> KindsBySpeed() const;
   PassSeconds Pass(int kind, const Shape& shape) const;
   void FillPasses();
 
@@ -78,8 +68,7 @@ class MegatronSearch {
   int64_t PeakBytes(int kind, const Shape& shape, size_t stage, int64_t layers) const;
   int64_t MostLayers(const GroupCut& cut, const Shape& shape, size_t stage) const;
   // What the fullest stage lacks; nothing where all fit.
-  std::optional<Lack> Lacks(const GroupCut& cut, const Shape& shape, const std::vector<int64_t>& layers) const;
-  void Keep(Candidate candidate);
+  std::optional<DeviceLack> Lacks(const GroupCut& cut, const Shape& shape, const std::vector<int64_t>& layers) const;
 
   Plan MakePlan(const Candidate& candidate) const;
 
@@ -90,7 +79,7 @@ class MegatronSearch {
   int tp_ = 1;                                    // of the groups being tried
   std::vector<std::vector<PassSeconds>> passes_;  // [microbatch's exponent x 2 + recompute][kind], for tp_
   std::vector<Candidate> best_;                   // ascending seconds, at most kEstimates
-  std::optional<Lack> least_lack_;
+  std::optional<DeviceLack> least_lack_;
   bool pins_held_ = false;
 };
 
@@ -98,17 +87,6 @@ int Exponent(int64_t power) {
   int exponent = 0;
   while (power > 1) power /= 2, ++exponent;
   return exponent;
-}
-
-double MegatronSearch::KindSeconds(int kind) const {
-  return costs_.ForwardSeconds(kind, UnitKind::kLayer, 1) + costs_.BackwardSeconds(kind, UnitKind::kLayer, 1);
-}
-
-std::vector<int> MegatronSearch::KindsBySpeed() const {
-  std::vector<int> kinds;
-  for (int kind = 0; kind < costs_.num_kinds(); ++kind) kinds.push_back(kind);
-  std::stable_sort(kinds.begin(), kinds.end(), [&](int a, int b) { return KindSeconds(a) < KindSeconds(b); });
-  return kinds;
 }
 
 PassSeconds MegatronSearch::Pass(int kind, const Shape& shape) const {
@@ -249,13 +227,14 @@ int64_t MegatronSearch::MostLayers(const GroupCut& cut, const Shape& shape, size
   return most;
 }
 
-std::optional<Lack> MegatronSearch::Lacks(const GroupCut& cut, const Shape& shape, const std::vector<int64_t>& layers) const {
-  std::optional<Lack> most;
+std::optional<DeviceLack> MegatronSearch::Lacks(const GroupCut& cut, const Shape& shape,
+                                                const std::vector<int64_t>& layers) const {
+  std::optional<DeviceLack> most;
   for (size_t s = 0; s < cut.kinds.size(); ++s) {
     for (const int kind : cut.kinds[s]) {
       const int device = cut.device_of_kind[kind];
       const int64_t bytes = PeakBytes(kind, shape, s, layers[s]) - setting_.UsableBytes(device);
-      if (bytes > 0 && (!most || bytes > most->bytes)) most = Lack{bytes, device};
+      if (bytes > 0 && (!most || bytes > most->bytes)) most = DeviceLack{bytes, device};
     }
   }
   return most;
@@ -271,7 +250,7 @@ void MegatronSearch::TryShape(size_t index, const GroupCut& cut, const Shape& sh
   candidate.seconds = StepSeconds(cut, shape, speeds, candidate.layers);
   // Memory limits only make it slower: what is too slow already is not looked at.
   if (best_.size() == kEstimates && candidate.seconds >= best_.back().seconds) return;
-  std::optional<Lack> lack = Lacks(cut, shape, candidate.layers);
+  std::optional<DeviceLack> lack = Lacks(cut, shape, candidate.layers);
   if (lack && !limits_.equal_layers) {
     for (size_t s = 0; s < speeds.size(); ++s) speeds[s].most_layers = MostLayers(cut, shape, s);
     candidate.layers = BalanceLayers(speeds, all);
@@ -280,22 +259,14 @@ void MegatronSearch::TryShape(size_t index, const GroupCut& cut, const Shape& sh
       lack.reset();
     }
   }
-  if (!lack) return Keep(std::move(candidate));
+  if (!lack) return KeepFastest(std::move(candidate), kEstimates, &best_);
   if (!least_lack_ || lack->bytes < least_lack_->bytes) least_lack_ = lack;
-}
-
-void MegatronSearch::Keep(Candidate candidate) {
-  const auto at = std::upper_bound(best_.begin(), best_.end(), candidate.seconds,
-                                   [](double seconds, const Candidate& other) { return seconds < other.seconds; });
-  best_.insert(at, std::move(candidate));
-  if (best_.size() > kEstimates) best_.pop_back();
 }
 
 Plan MegatronSearch::MakePlan(const Candidate& candidate) const {
   const MegatronGroups& groups = groups_[candidate.groups];
   const Shape& shape = candidate.shape;
   Plan plan = BlankPlan(setting_, "megatron", shape.ministages > 1 ? ScheduleFamily::kInterleaved : ScheduleFamily::k1F1B);
-  plan.unused = setting_.excluded;
   plan.unused.insert(plan.unused.end(), groups.unused.begin(), groups.unused.end());
   PipelinePlan pipeline;
   size_t next = 0;
@@ -305,10 +276,7 @@ Plan MegatronSearch::MakePlan(const Candidate& candidate) const {
     for (int64_t r = 0; r < shape.replicas; ++r) {
       UnitPlan unit;
       for (const int d : groups.groups[next++]) {
-        const ClusterDevice& device = setting_.cluster.devices[d];
-        RankPlan rank;
-        rank.device = device.id;
-        rank.device_model = setting_.cluster.kinds[device.kind].name;
+        RankPlan rank = RankOn(setting_, d);
         rank.recompute = shape.recompute ? OpSet::All() : OpSet::None();
         rank.tp_share = 1.0 / groups.tp;
         rank.shard_ratio = rank.tp_share / static_cast<double>(shape.replicas);
@@ -343,7 +311,7 @@ absl::StatusOr<Plan> MegatronSearch::Run() {
   size_t largest_node = 1;
   for (const ClusterNode& node : setting_.cluster.nodes) largest_node = std::max(largest_node, node.devices.size());
   const int64_t most_tp = std::min<int64_t>(setting_.request.max_tp, static_cast<int64_t>(largest_node));
-  const std::vector<std::vector<int>> orders = DeviceOrders(setting_, KindsBySpeed(), !limits_.cluster_order);
+  const std::vector<std::vector<int>> orders = DeviceOrders(setting_, KindsBySpeed(setting_), !limits_.cluster_order);
   for (const int tp : TensorParallelDegrees(setting_.workload.model, most_tp)) {
     tp_ = tp;
     FillPasses();
@@ -355,13 +323,7 @@ absl::StatusOr<Plan> MegatronSearch::Run() {
   if (!pins_held_) {
     return absl::InvalidArgumentError("megatron: no uniform layout puts the pinned devices into their stages; drop a pin");
   }
-  if (best_.empty()) {
-    const OneDevicesLack lack = AtLeast(setting_, least_lack_->bytes);
-    return LackOfMemory(lack.bytes,
-                        absl::StrCat("megatron: no plan fits: in the one that comes nearest ",
-                                     setting_.cluster.devices[least_lack_->device].id.value(), " ", lack.text),
-                        LackIn::kOneDevice);
-  }
+  if (best_.empty()) return NoPlanFits(setting_, "megatron", *least_lack_);
   std::vector<LikedPlan> plans;
   for (const Candidate& candidate : best_) plans.push_back({candidate.seconds, MakePlan(candidate)});
   return BestPlan(setting_, std::move(plans));

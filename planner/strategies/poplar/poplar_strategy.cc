@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/status_macros.h"
 #include "planner/costs/memory_model.h"
 #include "planner/published/poplar_algorithm2.h"
 #include "planner/published/poplar_limits.h"
@@ -27,8 +26,6 @@
 #include "planner/strategies/catalog.h"
 #include "planner/strategies/poplar/poplar_exact.h"
 #include "planner/strategies/poplar/poplar_probe.h"
-#include "planner/util/lack_of_memory.h"
-#include "planner/util/quantity_text.h"
 
 namespace motley::planner {
 namespace {
@@ -243,21 +240,18 @@ Plan PoplarSearch::MakePlan(const std::vector<Group>& groups, int zero_stage, co
   std::sort(members.begin(), members.end(), [](const Member& a, const Member& b) { return a.device < b.device; });
 
   Plan plan = BlankPlan(setting_, "poplar", ScheduleFamily::k1F1B);
-  plan.unused = setting_.excluded;
   StagePlan stage;
   stage.zero_stage = zero_stage;
   stage.ministages = {{0, setting_.workload.model.num_layers - 1}};
   std::vector<bool> used(static_cast<size_t>(setting_.num_devices()), false);
   for (const Member& member : members) {
     used[member.device] = true;
-    const ClusterDevice& device = setting_.cluster.devices[member.device];
     if (zero_stage == 0 && member.batch->microbatches.empty()) {
-      plan.unused.push_back({device.id, "got no samples, and at ZeRO stage 0 there is nothing to store for others"});
+      plan.unused.push_back({setting_.cluster.devices[member.device].id,
+                             "got no samples, and at ZeRO stage 0 there is nothing to store for others"});
       continue;
     }
-    RankPlan rank;
-    rank.device = device.id;
-    rank.device_model = setting_.cluster.kinds[device.kind].name;
+    RankPlan rank = RankOn(setting_, member.device);
     rank.recompute = ways[member.batch->way];
     rank.shard_ratio = member.share;
     stage.units.push_back({{rank}, member.batch->microbatches});
@@ -283,12 +277,10 @@ absl::Status PoplarSearch::NothingFits() const {
     if (first || (lacks.first > 0 && binds())) binding = lacks;
   }
   const char* const recomputation = ways_.back().all() ? "full" : "no";
-  const OneDevicesLack lack = AtLeast(setting_, std::max<int64_t>(0, binding->first));
-  return LackOfMemory(
-      lack.bytes,
-      absl::StrCat("poplar: no plan fits: with ZeRO stage ", zero_stage, ", even shards and ", recomputation, " recomputation ",
-                   setting_.cluster.devices[binding->second].id.value(), " ", lack.text, " for one sample"),
-      LackIn::kOneDevice);
+  return OneDeviceLacks(setting_, std::max<int64_t>(0, binding->first),
+                        absl::StrCat("poplar: no plan fits: with ZeRO stage ", zero_stage, ", even shards and ", recomputation,
+                                     " recomputation ", setting_.cluster.devices[binding->second].id.value()),
+                        " for one sample");
 }
 
 absl::StatusOr<Plan> PoplarSearch::Published() {

@@ -1,7 +1,6 @@
 #include "planner/strategies/zorse/zorse_model.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <functional>
 #include <map>

@@ -13,7 +13,6 @@ namespace motley::planner {
 
 Plan ToPlan(const Setting& setting, const ZorseModel& model, const ZorseChoice& choice, bool even_shards) {
   Plan plan = BlankPlan(setting, "zorse", ScheduleFamily::kLayered);
-  plan.unused = setting.excluded;
   PipelinePlan& pipeline = plan.pipelines.emplace_back();
   pipeline.stages.resize(choice.groups.size());
   for (size_t s = 0; s < choice.groups.size(); ++s) {
@@ -23,10 +22,7 @@ Plan ToPlan(const Setting& setting, const ZorseModel& model, const ZorseChoice& 
     stage.zero_stage = 2;
     for (size_t i = 0; i < group.devices.size(); ++i) {
       const ZorseLoad::Member& member = choice.loads[s]->members[i];
-      const ClusterDevice& device = setting.cluster.devices[group.devices[i]];
-      RankPlan rank;
-      rank.device = device.id;
-      rank.device_model = setting.cluster.kinds[device.kind].name;
+      RankPlan rank = RankOn(setting, group.devices[i]);
       rank.recompute = choice.loads[s]->recompute ? OpSet::All() : OpSet::None();
       rank.shard_ratio = shares[i];
       rank.offload.parameters = group.host_known && choice.offload.parameters;
@@ -60,17 +56,10 @@ absl::StatusOr<Plan> WithSplitGroups(const Setting& setting, const ZorseModel& m
     question.largest_microbatch = choice.microbatch;
     question.allow_keep = recompute != RecomputePolicy::kFull;
     question.allow_recompute = recompute != RecomputePolicy::kNone;
-    question.offload.parameters = group.host_known && choice.offload.parameters;
-    question.offload.activations = group.host_known && choice.offload.activations;
+    if (group.host_known) question.offload = choice.offload;
     MOTLEY_ASSIGN_OR_RETURN(const GroupAnswer answer, SplitGroup(setting, question));
-    StagePlan stage = ToStage(setting, answer, 2);
+    StagePlan stage = ToStage(setting, answer, 2, question.offload);
     stage.ministages = plan.pipelines[0].stages[s].ministages;
-    for (UnitPlan& unit : stage.units) {
-      for (RankPlan& rank : unit.ranks) {
-        rank.offload.parameters = question.offload.parameters;
-        rank.offload.activations = question.offload.activations;
-      }
-    }
     plan.pipelines[0].stages[s] = std::move(stage);
   }
   return plan;

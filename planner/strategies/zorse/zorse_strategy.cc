@@ -295,11 +295,9 @@ absl::Status ZorseSearch::DoesNotFit() const {
                         LackIn::kOneDevice);
   }
   const ClusterDevice& device = setting_.cluster.devices[nearest_.device];
-  const OneDevicesLack lack = AtLeast(setting_, nearest_.missing_bytes);
-  return LackOfMemory(lack.bytes,
-                      absl::StrCat("zorse: ", device.id.value(), " (", setting_.cluster.kinds[device.kind].name, ") ", lack.text,
-                                   " in the division that comes nearest"),
-                      LackIn::kOneDevice);
+  return OneDeviceLacks(setting_, nearest_.missing_bytes,
+                        absl::StrCat("zorse: ", device.id.value(), " (", setting_.cluster.kinds[device.kind].name, ")"),
+                        " in the division that comes nearest");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "planner/costs/layer_operators.h"
 #include "tests/planner/costs/costs_fixture.h"
 
 namespace motley::planner {

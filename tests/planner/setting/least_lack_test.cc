@@ -48,7 +48,7 @@ TEST(LeastLackTest, HostsTakeStateWherePlansMayOffload) {
   request.runnable = true;
   EXPECT_GT(LeastLack(*MakeSetting(workload, request, toml)), 0) << "the engine does not offload";
   EXPECT_EQ(LeastLack(*MakeSetting(SmallWorkload())), 0);
-  EXPECT_EQ(AtLeast(*MakeSetting(SmallWorkload()), 3 << 20).text, "lacks 3.0 MiB");
+  EXPECT_EQ(OneDeviceLacks(*MakeSetting(SmallWorkload()), 3 << 20, "n/gpu0", " here").message(), "n/gpu0 lacks 3.0 MiB here");
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 // Mixed precision and the loss scale of whole runs.
+#include <algorithm>
 #include <cmath>
 #include <map>
 

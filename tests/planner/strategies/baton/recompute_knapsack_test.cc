@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 #include <random>
 
@@ -27,6 +28,13 @@ double Brute(const std::vector<RecomputeItem>& items, double budget) {
     if (kept <= budget) best = std::min(best, seconds);
   }
   return best;
+}
+
+// The cheapest that keeps at most so much; nullptr: not even the most frugal one does.
+const RecomputeOption* CheapestWithin(const std::vector<RecomputeOption>& frontier, double budget_bytes) {
+  const auto at = std::find_if(frontier.begin(), frontier.end(),
+                               [&](const RecomputeOption& option) { return option.kept_bytes <= budget_bytes; });
+  return at == frontier.end() ? nullptr : &*at;
 }
 
 TEST(RecomputeKnapsackTest, AgreesWithBruteForce) {
