@@ -1,10 +1,10 @@
-#include "absl/strings/str_join.h"
 #include "planner/answers/plan_diff.h"
 
 #include <algorithm>
 #include <map>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "planner/plan/plan_words.h"
 #include "planner/util/quantity_text.h"
 
@@ -67,6 +67,7 @@ std::vector<Change> CompareHeads(const Plan& a, const Plan& b) {
   add("schedule", std::string(ScheduleName(a.schedule)), std::string(ScheduleName(b.schedule)));
   add("pipelines", absl::StrCat(a.pipelines.size()), absl::StrCat(b.pipelines.size()));
   add("zero between pipelines", absl::StrCat(a.pipelines_zero_stage), absl::StrCat(b.pipelines_zero_stage));
+  add("optimizer steps", std::string(WordOf(a.optimizer_steps)), std::string(WordOf(b.optimizer_steps)));
   // A plan that was read from its text has no predictions: nothing to compare with.
   if (a.predicted.step_seconds > 0 && b.predicted.step_seconds > 0) {
     add("step", SecondsText(a.predicted.step_seconds), SecondsText(b.predicted.step_seconds));

@@ -258,6 +258,13 @@ HostState Costs::InHost(const OffloadKinds& offloads, double owned) const {
   return state;
 }
 
+OwnedBytes Costs::OnDevice(const OffloadKinds& offloads, int64_t owned) const {
+  const HostState away = InHost(offloads, static_cast<double>(owned));
+  const bool is_master = casts_gathered();  // the only copy of the parameters
+  return {is_master ? 0 : element_bytes() * owned - away.parameter, gradient_bytes() * owned - away.gradient,
+          optimizer_bytes_per_element() * owned - 2 * away.moment - (is_master ? away.parameter : 0)};
+}
+
 int64_t Costs::optimizer_bytes_per_element() const {
   if (workload_.state_bytes_per_parameter > 0) {
     return workload_.state_bytes_per_parameter - (casts_gathered() ? 0 : element_bytes()) - gradient_bytes();

@@ -35,6 +35,11 @@ struct Provenance {
   std::string doubt;                 // a sentence where they cannot well be right; or empty
 };
 
+// Of elements that a rank owns.
+struct OwnedBytes {
+  int64_t parameters = 0, gradients = 0, optimizer = 0;
+};
+
 class Costs {
  public:
   // `book` may be nullptr. INVALID_ARGUMENT: a workload or cluster that does not pass its Validate.
@@ -83,6 +88,9 @@ class Costs {
   bool casts_gathered() const { return workload_.state == StateKeeping::kEngine && IsHalf(workload_.dtype); }
   // What of elements that a rank owns waits in host memory. As the papers keep state, the master copy goes with the moments.
   HostState InHost(const OffloadKinds& offloads, double owned) const;
+  // The rest of it, which stays on the device in shards of the rank. As the engine keeps state, a master copy counts with the
+  // moments and waits with the parameters. Where a whole unit's array stays (a home), its bytes take a shard's place.
+  OwnedBytes OnDevice(const OffloadKinds& offloads, int64_t owned) const;
   int64_t optimizer_bytes_per_element() const;  // 8 for float32, 12 for the half types, 16 for float64, unless the workload says
   int64_t StateBytesPerElement() const {
     return (casts_gathered() ? 0 : element_bytes()) + gradient_bytes() + optimizer_bytes_per_element();

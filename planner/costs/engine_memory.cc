@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <limits>
 
+#include "common/program/host_slots.h"
+#include "planner/costs/engine_state.h"
+
 namespace motley::planner {
 namespace {
 
@@ -10,105 +13,6 @@ constexpr int64_t kNoBound = std::numeric_limits<int64_t>::max();
 // What the ranks of a tensor-parallel unit have summed between two segments of a layer stays.
 constexpr OpSet kSummed = OpSet().With(Op::kAttnOut);
 constexpr UnitKind kEmbeddingUnit = UnitKind::kEmbedding, kLayerUnit = UnitKind::kLayer, kHeadUnit = UnitKind::kHead;
-
-// Ranks of a tensor-parallel unit share what is not divided, also where it is alone in its stage.
-bool SharesState(const RankDuty& duty) { return duty.group_size > 1 || duty.tp_share < 1; }
-
-// Beside other pipelines a unit that is alone in its stage keeps parameters and gradients whole.
-int ZeroOf(const RankDuty& duty) {
-  return duty.sums_across && duty.group_size == 1 ? std::min(duty.zero_stage, 1) : duty.zero_stage;
-}
-
-int64_t PartOf(double share, int64_t elements) { return static_cast<int64_t>(share * static_cast<double>(elements) + 0.5); }
-
-// State and the buffers of parameters and gradients, as programs declare them (docs/inside/pipelines.md).
-class EngineState {
- public:
-  EngineState(const Costs& costs, const RankDuty& duty, int64_t rounds)
-      : costs_(costs),
-        duty_(duty),
-        rounds_(rounds),
-        embedding_(costs.UnitElements(kEmbeddingUnit, duty.tp_share)),
-        layer_(costs.UnitElements(kLayerUnit, duty.tp_share)),
-        head_(costs.UnitElements(kHeadUnit, duty.tp_share)),
-        tied_(costs.workload().model.tie_embeddings),
-        layered_(TraitsOf(duty.schedule).by_ministage),
-        gathers_(SharesState(duty) && ZeroOf(duty) == 3),
-        reduces_in_turn_(SharesState(duty) && ZeroOf(duty) >= 2) {}
-
-  void AddTo(MemoryByPurpose* memory) const {
-    const auto sum = [this](int64_t layer, int64_t embedding, int64_t head) {
-      return duty_.layers * layer + (duty_.embedding ? embedding : 0) + (duty_.head ? head : 0);
-    };
-    const int64_t elements = sum(layer_, embedding_, head_);
-    const int64_t whole =
-        sum(costs_.UnitElements(kLayerUnit), costs_.UnitElements(kEmbeddingUnit), costs_.UnitElements(kHeadUnit));
-    const int64_t owned = PartOf(duty_.share * duty_.replica_share, whole);
-    const int64_t size = costs_.element_bytes(), gradient_size = costs_.gradient_bytes();
-    const bool across = duty_.sums_across, master_alone = gathers_ && !across && costs_.casts_gathered();
-    // A tied embedding has buffers of its own for the whole step; its home is one where it is not gathered.
-    const bool copy = tied_ && duty_.head && !duty_.embedding, kept = tied_ && duty_.embedding;
-    // Beside other pipelines what the rank keeps of its stage's, of which it owns a part; a tied embedding whole.
-    const int64_t at_home = across && kept ? embedding_ : 0;
-    const int64_t sharded = across ? at_home + PartOf(duty_.share, elements - at_home) : owned;
-    memory->parameters = master_alone ? 0 : size * (ZeroOf(duty_) == 3 ? sharded : elements);
-    memory->gradients = gradient_size * (ZeroOf(duty_) >= 2 ? sharded : elements);
-    memory->optimizer = costs_.optimizer_bytes_per_element() * owned;
-    if (copy || (kept && gathers_ && !across)) memory->gathered += size * embedding_;
-    if (copy || (kept && reduces_in_turn_ && !across)) memory->gathered += gradient_size * embedding_;
-    if (gathers_) memory->gathered += size * InTurn(ParametersShift(), 1);
-    if (reduces_in_turn_) memory->gathered += gradient_size * Gradients();
-  }
-
- private:
-  bool EmbeddingInTurn() const { return duty_.embedding && !tied_; }
-  int64_t units() const { return duty_.layers + (EmbeddingInTurn() ? 1 : 0) + (duty_.head ? 1 : 0); }
-
-  // Two buffers that the units take in turn, in their order: those of even places and those of odd ones. Where places `shift`
-  // from one microbatch to the next, every unit has been in both. A single unit has one buffer, or with several `uses` another.
-  int64_t InTurn(bool shift, int64_t uses) const {
-    int64_t buffers[2] = {0, 0};
-    int64_t place = 0;
-    const auto put = [&](int64_t elements) { buffers[place % 2] = std::max(buffers[place % 2], elements), ++place; };
-    if (EmbeddingInTurn()) put(embedding_);
-    for (int64_t i = 0; i < std::min<int64_t>(duty_.layers, 2); ++i) put(layer_);
-    place = units() - (duty_.head ? 1 : 0);
-    if (duty_.head) put(head_);
-    if (shift && (units() > 1 || uses > 1)) return 2 * std::max(buffers[0], buffers[1]);
-    return buffers[0] + buffers[1];
-  }
-
-  // Between two forwards, or two backwards, the units begin again from the other end than where they were left.
-  bool ParametersShift() const {
-    if (layered_ || rounds_ < 2) return false;
-    if (duty_.ministages > 1) return true;
-    const int64_t flight = duty_.in_flight > 0 && !TraitsOf(duty_.schedule).keeps_all
-                               ? duty_.in_flight
-                               : InFlight(duty_.schedule, duty_.stage, duty_.num_stages, 1, rounds_);
-    return flight > 1 && units() % 2 == 1 && units() > 1;
-  }
-  int64_t Gradients() const {
-    if (!layered_) return InTurn(rounds_ > 1 && (units() % 2 == 1 || duty_.ministages > 1), rounds_);
-    if (gathers_ || rounds_ < 2) return InTurn(false, 1);
-    // Each microbatch passes the whole ministage, so its gradients add up until the last; the next one takes the same buffers.
-    const int64_t embedding = EmbeddingInTurn() ? embedding_ : 0, head = duty_.head ? head_ : 0;
-    if (duty_.ministages == 1) return duty_.layers * layer_ + embedding + head;
-    const int64_t layers = duty_.largest_ministage;
-    if (duty_.head) {
-      const int64_t at_embedding = embedding > 0 ? std::max(embedding, layer_) : layer_;
-      return (layers - 1) * layer_ + std::max(head, layer_) + at_embedding;
-    }
-    // No fewer than two: the first that is free is not taken while there is one alone.
-    if (layers == 1) return layer_ + std::max(embedding, layer_);
-    return layers * layer_ + embedding;
-  }
-
-  const Costs& costs_;
-  const RankDuty& duty_;
-  const int64_t rounds_;  // microbatches of the rank of the stage that has most
-  const int64_t embedding_, layer_, head_;
-  const bool tied_, layered_, gathers_, reduces_in_turn_;
-};
 
 // Where the pass of a microbatch begins: of the rank's samples those of microbatches whose backward is done, those that were
 // forward and still have theirs before them, the microbatch's own; what neighbours have handed over for later ones. Where a
@@ -134,7 +38,7 @@ class EngineActivations {
         duty_(duty),
         slots_(duty.offload.activations && duty.layers > 0 ? kSlots * largest : 0),
         recompute_(duty.tp_share < 1 ? duty.recompute.Without(kSummed) : duty.recompute),
-        by_unit_(TraitsOf(duty.schedule).by_ministage && SharesState(duty) && ZeroOf(duty) == 3),
+        by_unit_(GathersByUnit(duty)),
         splits_(TraitsOf(duty.schedule).splits_backward),
         keeps_all_(TraitsOf(duty.schedule).keeps_all),
         kept_of_layer_(costs.SavedOfSample(duty.kind, kLayerUnit, recompute_, duty.tp_share)),
@@ -331,12 +235,14 @@ At PeakOfForwards(const Costs& costs, const RankDuty& duty, const MicrobatchSize
 }
 
 // A slot for each input that waits, as large as the largest.
-int64_t WaitingInHost(const Costs& costs, const RankDuty& duty, const MicrobatchSizes& microbatches) {
-  if (!duty.offload.activations) return 0;
+int64_t InputsInHost(const Costs& costs, const RankDuty& duty, const MicrobatchSizes& microbatches) {
+  if (!duty.offload.activations || microbatches.count() == 0) return 0;
   const Flight flight = FlightOf(duty, microbatches.count());
   const int64_t all = duty.layers * std::min(microbatches.count(), flight.microbatches);
-  const int64_t inputs = duty.ministages > 1 ? std::min(all, flight.chunks * duty.largest_ministage) : all;
-  return inputs * costs.BoundaryBytes(static_cast<double>(microbatches.Largest()));
+  HostSlots slots;
+  slots.count = static_cast<int32_t>(duty.ministages > 1 ? std::min(all, flight.chunks * duty.largest_ministage) : all);
+  slots.most_samples = microbatches.Largest();
+  return slots.BlockBytes(costs.BoundaryBytes(1));
 }
 
 // Where a backward comes in two halves the gradients of the head's weights wait in one sum, with those of the table that a tied
@@ -350,11 +256,6 @@ int64_t WaitingOfHead(const Costs& costs, const RankDuty& duty) {
 
 }  // namespace
 
-bool IsEngines(const Costs& costs, const RankDuty& duty) {
-  const bool offloads = duty.offload.parameters || duty.offload.optimizer;
-  return costs.workload().state == StateKeeping::kEngine && !offloads;
-}
-
 int64_t TokenBytesOf(const Costs& costs, const RankDuty& duty, const MicrobatchSizes& microbatches) {
   if (!duty.embedding && !duty.head) return 0;
   const int64_t samples = duty.samples > 0 ? duty.samples : microbatches.Sum(microbatches.count());
@@ -364,8 +265,9 @@ int64_t TokenBytesOf(const Costs& costs, const RankDuty& duty, const MicrobatchS
 MemoryByPurpose EngineMemoryOf(const Costs& costs, const RankDuty& duty, const MicrobatchSizes& microbatches) {
   MemoryByPurpose memory;
   const int64_t count = microbatches.count(), rounds = duty.rounds > 0 ? duty.rounds : 2;
-  EngineState(costs, duty, std::max(rounds, count)).AddTo(&memory);
+  AddEngineState(costs, duty, std::max(rounds, count), &memory);
   memory.context = costs.ContextBytes(duty.kind) + NcclBytes(costs.nccl(duty.kind), duty, costs.workload().model.tie_embeddings);
+  memory.host += InputsInHost(costs, duty, microbatches);
   if (count == 0) return memory;
   const At backward = PeakOfBackwards(costs, duty, microbatches), forward = PeakOfForwards(costs, duty, microbatches);
   const At& peak = forward.total() > backward.total() ? forward : backward;
@@ -373,7 +275,6 @@ MemoryByPurpose EngineMemoryOf(const Costs& costs, const RankDuty& duty, const M
   memory.saved = peak.saved;
   memory.workspace = peak.workspace;
   memory.saved += TokenBytesOf(costs, duty, microbatches) + WaitingOfHead(costs, duty);
-  memory.host = WaitingInHost(costs, duty, microbatches);
   return memory;
 }
 

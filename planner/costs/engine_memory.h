@@ -1,6 +1,6 @@
-// Bytes of a rank in closed form, for searches: with the state that the engine keeps and all of it on the device. It follows the
-// buffers that programs declare and the order in which a rank computes, so it agrees with what the engine counts
-// (docs/inside/simulator.md, "Memory"). memory_model.h, which asks it, has the formulas of published systems and of offload.
+// Bytes of a rank in closed form, for searches: with the state that the engine keeps, on the device or in host memory. It follows
+// the buffers that programs declare and the order in which a rank computes, so it agrees with what the engine counts
+// (docs/inside/simulator.md, "Memory"). memory_model.h, which asks it, has the formulas of published systems.
 // Pure, thread-safe, no allocation.
 #pragma once
 
@@ -40,8 +40,8 @@ class MicrobatchSizes {
   int64_t count_ = 0, size_ = 0, last_ = 0;
 };
 
-// Whether the engine runs what the rank does, and keeps state its own way.
-bool IsEngines(const Costs& costs, const RankDuty& duty);
+// Whether state is kept the engine's way.
+inline bool IsEngines(const Costs& costs) { return costs.workload().state == StateKeeping::kEngine; }
 
 // Tokens and targets of all of the rank's samples in a step: they lie there from its begin, where the embedding or the head is.
 int64_t TokenBytesOf(const Costs& costs, const RankDuty& duty, const MicrobatchSizes& microbatches);

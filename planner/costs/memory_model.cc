@@ -212,7 +212,7 @@ Flight FlightOf(const RankDuty& duty, int64_t count) {
 }
 
 MemoryByPurpose MemoryOf(const Costs& costs, const RankDuty& duty, const std::vector<int64_t>& microbatches) {
-  if (IsEngines(costs, duty)) return EngineMemoryOf(costs, duty, MicrobatchSizes(microbatches));
+  if (IsEngines(costs)) return EngineMemoryOf(costs, duty, MicrobatchSizes(microbatches));
   const Flight flight = FlightOf(duty, static_cast<int64_t>(microbatches.size()));
   const size_t window = static_cast<size_t>(flight.microbatches);
   int64_t sum = 0, most = 0, largest = 0;
@@ -226,7 +226,7 @@ MemoryByPurpose MemoryOf(const Costs& costs, const RankDuty& duty, const std::ve
 }
 
 MemoryByPurpose MemoryOf(const Costs& costs, const RankDuty& duty, int64_t count, int64_t size, int64_t last) {
-  if (IsEngines(costs, duty)) return EngineMemoryOf(costs, duty, MicrobatchSizes(count, size, last));
+  if (IsEngines(costs)) return EngineMemoryOf(costs, duty, MicrobatchSizes(count, size, last));
   const Flight flight = FlightOf(duty, count + (last > 0 ? 1 : 0));
   const int64_t full = std::min(flight.microbatches, count);
   const int64_t samples = full * size + (flight.microbatches > full ? last : 0);

@@ -29,9 +29,11 @@ struct RankDuty {
   bool replica_gradients = false;  // replica_share holds for the gradients too
   OpSet recompute;
   OffloadKinds offload;
-  bool sums_across = false;  // gradients wait for a sum over several pipelines: no ministage steps right after its backward
-  int64_t group_size = 1;    // units that share the state; 1 = nothing to gather
-  int64_t in_flight = 0;     // microbatches (of one ministage) kept at once; 0 = what the schedule's formula says
+  OffloadKinds stage_offload;  // of any rank of its stage; none: as it says itself
+  bool steps_in_turn = false;  // a unit is stepped behind its sum; what the engine runs
+  bool sums_across = false;    // gradients wait for a sum over several pipelines: no ministage steps right after its backward
+  int64_t group_size = 1;      // units that share the state; 1 = nothing to gather
+  int64_t in_flight = 0;       // microbatches (of one ministage) kept at once; 0 = what the schedule's formula says
   // The largest microbatch of the neighbouring stages: what one of them hands over may come at once. 0 = there is none.
   int64_t from_previous = 0, from_next = 0;
   int64_t rounds = 0;   // microbatches of the rank of its stage that has most; 0 = not known, several

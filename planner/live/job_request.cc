@@ -29,6 +29,21 @@ absl::Status CheckAgainstJob(const TrainingSection& training, const Plan& plan) 
   return absl::OkStatus();
 }
 
+// Where something that is known at the step's end alone decides whether or how units are stepped, none goes before.
+absl::Status CheckSteps(const TrainingSection& training, const Precision& precision, const Plan& plan) {
+  if (plan.optimizer_steps == OptimizerSteps::kAtEnd) return absl::OkStatus();
+  const auto refuse = [](const std::string& because, const std::string& instead) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("plan: optimizer_steps is in_turn, but ", because, "; ", instead, ", or say at_end in the plan"));
+  };
+  if (training.max_norm > 0) {
+    return refuse(absl::StrCat("training.max_norm is ", training.max_norm, ", which clips by the norm of all gradients"),
+                  "set training.max_norm to 0");
+  }
+  if (precision.compute != DType::kFloat16) return absl::OkStatus();
+  return refuse("the job computes in float16, whose loss scale skips a step for any gradient", "compute in bfloat16 or float32");
+}
+
 // Of CUDA's cards; devices of other kinds compute in every type.
 bool ComputesIn(const DeviceDescription& device, DType type) {
   constexpr int kFirstBFloat16 = 80, kFirstFloat16 = 53;
@@ -141,6 +156,7 @@ absl::StatusOr<Plan> GivenPlanOf(const JobConfig& config, const ModelShape& mode
   MOTLEY_RETURN_IF_ERROR(CheckAgainstJob(config.training, plan));
   MOTLEY_ASSIGN_OR_RETURN(const Precision precision, PrecisionOf(config.training));
   plan.dtype = precision.compute;
+  MOTLEY_RETURN_IF_ERROR(CheckSteps(config.training, precision, plan));
   FillIn({model.num_layers, config.training.global_batch_size, config.training.seq_len}, &plan);
   if (IsLayeredAllTheSame(plan)) plan.schedule = ScheduleFamily::kLayered;
   MOTLEY_RETURN_IF_ERROR(ValidateForEngine(plan, model));

@@ -11,6 +11,9 @@ namespace motley::planner {
 
 class BufferPool {
  public:
+  // `in_turn`: buffers that units share, one after the other, before one is used again.
+  explicit BufferPool(int32_t in_turn) : in_turn_(in_turn) {}
+
   struct Place {
     UnitBuffer buffer;
     int32_t unit = -1;       // that is in it
@@ -31,7 +34,7 @@ class BufferPool {
     const auto at = std::find_if(places_.begin(), places_.end(), [unit](const Place& place) { return place.unit == unit; });
     return at == places_.end() ? -1 : static_cast<int32_t>(at - places_.begin());
   }
-  // The buffer whose last use is longest ago; a new one while there are not two, or none is to be had.
+  // The buffer whose last use is longest ago; a new one while there are too few in turn, or none is to be had.
   int32_t Take(int32_t unit, int64_t elements) {
     int32_t best = -1, in_turn = 0;
     for (int32_t b = 0; b < size(); ++b) {
@@ -39,14 +42,11 @@ class BufferPool {
       const bool is_free = !places_[b].stays && !places_[b].busy;
       if (is_free && (best < 0 || places_[b].last_step < places_[best].last_step)) best = b;
     }
-    if (best < 0 || in_turn < kInTurn) return Add({{elements}, unit});
+    if (best < 0 || in_turn < in_turn_) return Add({{elements}, unit});
     places_[best].unit = unit;
     places_[best].buffer.elements = std::max(places_[best].buffer.elements, elements);
     return best;
   }
-
-  // One that only its caller hands on.
-  int32_t AddEmpty() { return Add({}); }
 
   std::vector<UnitBuffer> Buffers() const {
     std::vector<UnitBuffer> buffers;
@@ -55,12 +55,12 @@ class BufferPool {
   }
 
  private:
-  static constexpr int32_t kInTurn = 2;
   int32_t Add(const Place& place) {
     places_.push_back(place);
     return size() - 1;
   }
 
+  const int32_t in_turn_;
   std::vector<Place> places_;
 };
 

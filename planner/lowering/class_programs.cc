@@ -73,7 +73,7 @@ absl::StatusOr<ClassPrograms> LowerClasses(const Setting& setting, const PlanVie
                             StepsOfPipeline(pass, p, schedule.pipelines[p], walks[p], first_sample));
     for (const StageMember& member : pipeline.members) {
       const ActorView& actor = view.actors[member.rank];
-      const CopyTraits copies = CopiesOf(pass, actor.first_rank, actor.ranks_per_unit, pipeline.traits[member.stage].units);
+      const CopyTraits copies = CopiesOf(pass, actor.first_rank, actor.ranks_per_unit, pipeline.traits[member.stage]);
       const StageSteps& stage = pipeline.stages[member.stage];
       Program& program =
           result.programs.emplace_back(ProgramOf(pass, pipeline, stage, member, TraitsOfClass(pass, actor), copies));

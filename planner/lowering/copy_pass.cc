@@ -14,14 +14,13 @@
 namespace motley::planner {
 namespace {
 
-// Pieces in which offloaded optimizer state streams through the device.
-constexpr size_t kStreamPieces = 8;
 // Passes between an input's forward and its backward in which it would only leave and come back.
 constexpr int64_t kTooSoon = static_cast<int64_t>(kCopiesAhead) + 1;
 
-class CopyPass {
+class InputCopyPass {
  public:
-  CopyPass(const CopyTraits& traits, std::vector<Operation> operations) : traits_(traits), operations_(std::move(operations)) {}
+  InputCopyPass(const CopyTraits& traits, std::vector<Operation> operations)
+      : traits_(traits), operations_(std::move(operations)) {}
 
   std::vector<Operation> Run() {
     for (const Operation& operation : operations_) {
@@ -40,19 +39,10 @@ class CopyPass {
   void Visit(const Op& op) {
     Add(op);
   }
-  // A rank of a tensor-parallel unit gathers and sums the ranges of a unit's array one after another.
-  template <typename Op>
-  bool GoesOn(const Op& op) const {
-    const auto* last = result_.empty() ? nullptr : std::get_if<Op>(&result_.back());
-    return last != nullptr && last->unit == op.unit && !op.elements.whole();
-  }
-
-  // ---- activations ----
 
   template <typename Op>
   void Find(const Op& op) {
     constexpr bool kIsBackward = std::is_same_v<Op, Backward> || std::is_same_v<Op, BackwardInput>;
-    if constexpr (std::is_same_v<Op, ReduceScatter>) ++sums_of_[op.unit];
     if constexpr (std::is_same_v<Op, Forward>) {
       if (IsLastForward(op)) FindForward(op);
     }
@@ -90,7 +80,7 @@ class CopyPass {
   template <typename Op>
   std::optional<OffloadActivation> InputsOf(const Op& op) const {
     const int32_t first = std::max(op.unit, 1), last = std::min(op.unit + op.more_units, traits_.head - 1);
-    if (!traits_.offloads.activations || first > last) return std::nullopt;
+    if (first > last) return std::nullopt;
     return OffloadActivation{first, op.microbatch, last - first, op.more_microbatches};
   }
   template <typename Use>
@@ -149,48 +139,6 @@ class CopyPass {
     PrefetchInputs();
   }
 
-  // ---- parameters and moments ----
-
-  void Visit(const Gather& op) {
-    if (traits_.offloads.parameters && !GoesOn(op)) Add(PrefetchParameters{op.unit, op.buffer, op.more_units});
-    Add(op);
-  }
-  // A unit's optimizer comes when the device has gone on with the backward of the unit before.
-  void Visit(const ReduceScatter& op) {
-    if (traits_.steps_in_turn && !GoesOn(op)) StepSummed();
-    Add(op);
-    if (traits_.steps_in_turn && --sums_of_[op.unit] == 0) summed_.push_back(op.unit);
-  }
-  void StepSummed() {
-    for (const int32_t unit : std::exchange(summed_, {})) Step(unit, 0);
-  }
-  void Visit(const ReduceScalars& op) {
-    StepSummed();
-    Add(op);
-  }
-  void Visit(const OptimizerStep& op) {
-    if (traits_.steps_in_turn) return;
-    if (!traits_.offloads.takes_state()) return Add(op);
-    const size_t units = traits_.units.size(), pieces = std::min(units, kStreamPieces);
-    for (size_t i = 0; i < pieces; ++i) StepPiece(units * i / pieces, units * (i + 1) / pieces);
-  }
-  // Of the rank's units, run by run.
-  void StepPiece(size_t begin, size_t end) {
-    for (size_t last = begin; begin < end; begin = ++last) {
-      while (last + 1 < end && traits_.units[last + 1] == traits_.units[last] + 1) ++last;
-      Step(traits_.units[begin], traits_.units[last] - traits_.units[begin]);
-    }
-  }
-  void Step(int32_t unit, int32_t more) {
-    const int32_t slot = FirstStateSlot() + static_cast<int32_t>(steps_++ % kCopiesAhead);
-    Add(PrefetchOptimizer{unit, slot, more});
-    Add(OptimizerStep{unit, more, slot});
-    Add(OffloadOptimizer{unit, slot, more});
-  }
-
-  // Behind those for inputs.
-  int32_t FirstStateSlot() const { return prefetches_ > 0 ? static_cast<int32_t>(std::min(prefetches_, kCopiesAhead)) : 0; }
-
   const CopyTraits& traits_;
   const std::vector<Operation> operations_;
   std::vector<Operation> result_;
@@ -199,15 +147,14 @@ class CopyPass {
   absl::flat_hash_set<Cell> leaves_;                      // inputs that wait in host memory
   absl::flat_hash_set<Cell> away_;                        // those that have left
   std::vector<std::optional<OffloadActivation>> inputs_;  // by backward: what comes back for it
-  size_t next_input_ = 0, backwards_ = 0, prefetches_ = 0, steps_ = 0;
-  absl::flat_hash_map<int32_t, int> sums_of_;  // by unit: those to come
-  std::vector<int32_t> summed_;                // not yet stepped
+  size_t next_input_ = 0, backwards_ = 0, prefetches_ = 0;
 };
 
 }  // namespace
 
 std::vector<Operation> WithCopies(std::vector<Operation> operations, const CopyTraits& traits) {
-  return CopyPass(traits, std::move(operations)).Run();
+  if (traits.offloads.activations) operations = InputCopyPass(traits, std::move(operations)).Run();
+  return WithStateCopies(std::move(operations), traits);
 }
 
 }  // namespace motley::planner

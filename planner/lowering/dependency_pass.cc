@@ -207,6 +207,7 @@ class DependencyPass {
     if (scalars_ >= 0) Needs(scalars_);
     for (int32_t unit = op.first_unit; op.first_unit >= 0 && unit <= op.first_unit + op.more_units; ++unit) Needs(summed_, unit);
     Needs(in_slot_, op.slot);
+    if (op.grad >= 0) reduced_[op.grad] = at_;  // its sum was used
     stepped_ = at_;
   }
   void NeedsComputed() {

@@ -11,7 +11,7 @@ namespace {
 class GradientPass {
  public:
   GradientPass(StageSteps stage, const StageTraits& traits)
-      : traits_(traits), stage_(std::move(stage)), shards_(traits.elements.size(), -1) {}
+      : traits_(traits), stage_(std::move(stage)), pool_(kBuffersInTurn), shards_(traits.elements.size(), -1) {}
 
   StageSteps Run() {
     Keep();
@@ -60,7 +60,8 @@ class GradientPass {
     if (reduces && step.gradients != apart_) Reduce(i, step.unit, step.gradients);
     // The head's part of a tied embedding's gradient goes while the layers compute.
     const bool head_tied = step.unit == traits_.head() && stage_.tied_gradients >= 0 && apart_ < 0 && !across();
-    if (last && head_tied && traits_.reduces_in_turn && !traits_.reduces_every_round) Reduce(i, 0, stage_.tied_gradients);
+    const bool apart = traits_.reduces_in_turn && !traits_.reduces_every_round && !traits_.sums_once;
+    if (last && head_tied && apart) Reduce(i, 0, stage_.tied_gradients);
   }
   // Stages that hold some of the same units need one order of them: each goes when it and all before it in that order are
   // complete. All gathers between pipelines are before the first step. Where what a stage gathers and reduces in turn is before

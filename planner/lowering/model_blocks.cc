@@ -64,6 +64,13 @@ bool ComesInTurn(const PlanView& view, const StageView& stage) {
   return stage.offload.parameters && view.pipelines.size() == 1;
 }
 
+bool StepsInTurn(const Setting& setting, const PlanView& view, const StageView& stage) {
+  if (view.pipelines.size() > 1) return false;
+  const bool as_published = setting.workload.state != StateKeeping::kEngine;
+  return view.optimizer_steps == OptimizerSteps::kInTurn ||
+         (as_published && TraitsOf(view.schedule).by_ministage && stage.offload.parameters);
+}
+
 ModelBlocks UnitsAsBlocks(const Setting& setting) {
   std::vector<int64_t> cuts;
   for (int64_t layer = 0; layer <= setting.workload.model.num_layers; ++layer) cuts.push_back(layer);

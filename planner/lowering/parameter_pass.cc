@@ -76,82 +76,22 @@ void AddStreams(const StageTraits& traits, StageSteps* stage, BufferPool* pool) 
   }
 }
 
-// Two sets of buffers, each of one virtual stage's units (Zorse section 3.1.2): what is next comes behind the last use of its
-// set.
-class MinistageSets {
- public:
-  MinistageSets(const StageTraits& traits, StageSteps* stage, BufferPool* pool) : traits_(traits), stage_(*stage), pool_(*pool) {}
-
-  void Add() {
-    for (int32_t i = 0; i < static_cast<int32_t>(stage_.steps.size()); ++i) {
-      StageStep& step = stage_.steps[i];
-      if (!step.needs_parameters()) continue;
-      Set& set = SetWith(i, step);
-      set.last_step = i;
-      for (const int32_t buffer : set.buffers) pool_[buffer].last_step = pool_[buffer].unit < 0 ? -1 : i;
-      step.parameters = pool_.Find(step.unit);
-      pool_[step.parameters].last_step = i;
-    }
-  }
-
- private:
-  struct Set {
-    int32_t virtual_stage = -1, last_step = -1;
-    std::vector<int32_t> buffers;
-  };
-
-  Set& SetWith(int32_t i, StageStep& step) {
-    for (Set& set : sets_) {
-      if (set.virtual_stage == step.virtual_stage) return set;
-    }
-    Set& set = sets_[sets_[0].last_step <= sets_[1].last_step ? 0 : 1];
-    step.waits_for = std::max(step.waits_for, set.last_step);
-    Fill(step, &set);
-    return set;
-  }
-  // In the order of the pass.
-  void Fill(const StageStep& step, Set* set) {
-    UnitCollectives* gathered = set->last_step >= 0 ? &stage_.steps[set->last_step].gathered : &stage_.gathered;
-    for (const int32_t buffer : set->buffers) {
-      if (pool_[buffer].unit < 0) continue;
-      stage_.steps[set->last_step].released.push_back(buffer);
-      pool_[buffer].unit = -1;
-    }
-    set->virtual_stage = step.virtual_stage;
-    std::vector<int32_t> units = traits_.units_of[step.virtual_stage];
-    if (step.backward()) std::reverse(units.begin(), units.end());
-    size_t next = 0;
-    for (const int32_t unit : units) {
-      if (pool_.Find(unit) >= 0) continue;  // a tied embedding has its own
-      if (next == set->buffers.size()) set->buffers.push_back(pool_.AddEmpty());
-      const int32_t buffer = set->buffers[next++];
-      BufferPool::Place& place = pool_[buffer];
-      place.unit = unit;
-      place.buffer.elements = std::max(place.buffer.elements, traits_.elements[unit]);
-      gathered->push_back({unit, buffer, traits_.group});
-    }
-  }
-
-  const StageTraits& traits_;
-  StageSteps& stage_;
-  BufferPool& pool_;
-  Set sets_[2];
-};
-
-// Two buffers, a unit in each.
+// A unit in each buffer. What comes into one comes behind its last use, which all of the stage's ranks must have passed.
 void AddUnits(const StageTraits& traits, StageSteps* stage, BufferPool* pool) {
+  const auto gather = [&](int32_t unit, StageStep* step) {
+    const int32_t buffer = pool->Take(unit, traits.elements[unit]), last = (*pool)[buffer].last_step;
+    if (last >= 0) stage->steps[last].released.push_back(buffer);
+    (last >= 0 ? stage->steps[last].gathered : stage->gathered).push_back({unit, buffer, traits.group});
+    step->waits_for = std::max(step->waits_for, last);
+  };
   for (int32_t i = 0; i < static_cast<int32_t>(stage->steps.size()); ++i) {
     StageStep& step = stage->steps[i];
     if (!step.needs_parameters()) continue;
-    step.parameters = pool->Find(step.unit);
-    if (step.parameters < 0) {
-      step.parameters = pool->Take(step.unit, traits.elements[step.unit]);
-      const int32_t last = (*pool)[step.parameters].last_step;
-      if (last >= 0) stage->steps[last].released.push_back(step.parameters);
-      (last >= 0 ? stage->steps[last].gathered : stage->gathered).push_back({step.unit, step.parameters, traits.group});
-      step.waits_for = std::max(step.waits_for, last);
+    for (int32_t unit = step.unit; unit <= step.last_unit(); ++unit) {
+      if (pool->Find(unit) < 0) gather(unit, &step);
+      (*pool)[pool->Find(unit)].last_step = i;
     }
-    (*pool)[step.parameters].last_step = i;
+    step.parameters = pool->Find(step.unit);
   }
 }
 
@@ -171,12 +111,12 @@ void ReleaseAtEnd(const StageTraits& traits, StageSteps* stage, BufferPool* pool
 }  // namespace
 
 StageSteps WithParameters(StageSteps stage, const StageTraits& traits) {
-  BufferPool pool;
+  BufferPool pool(traits.parameters_in_turn);
   Keep(traits, &stage, &pool);
   if (traits.streams) {
     AddStreams(traits, &stage, &pool);
   } else {
-    traits.gathers_by_ministage ? MinistageSets(traits, &stage, &pool).Add() : AddUnits(traits, &stage, &pool);
+    AddUnits(traits, &stage, &pool);
     ReleaseAtEnd(traits, &stage, &pool);
   }
   if (traits.across()) Order(traits, &stage.gathered);

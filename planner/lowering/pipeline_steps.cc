@@ -10,11 +10,29 @@
 namespace motley::planner {
 namespace {
 
+// Whether gradients of a stage of one rank have no home: each unit is summed once, and the sum leaves or is stepped at once.
+bool SumsOfOneLeave(const WrittenPass& pass, const StageView& stage) {
+  const bool once = stage.num_ranks == 1 && TraitsOf(pass.view.schedule).by_ministage && pass.view.pipelines.size() == 1;
+  return once && !pass.merged && (stage.offload.gradients || StepsInTurn(pass.setting, pass.view, stage));
+}
+
 // Searches' programs, whose members are classes and whose units are blocks.
-void Coarsen(const PlanView& view, const StageView& stage, StageTraits* traits) {
-  traits->alone = !stage.shared() && view.pipelines.size() == 1 && !stage.offload.parameters;
+void Coarsen(const WrittenPass& pass, const StageView& stage, StageTraits* traits) {
+  const bool leaves = stage.offload.parameters || stage.offload.gradients || StepsInTurn(pass.setting, pass.view, stage);
+  traits->alone = !stage.shared() && pass.view.pipelines.size() == 1 && !leaves;
   traits->joins = true;
   traits->streams = traits->gathers_in_turn && !traits->by_block && !traits->gathers_by_ministage;
+}
+
+// All units of a ministage stay until its last microbatch has passed them.
+int32_t ParametersInTurn(const StageTraits& traits) {
+  if (!traits.gathers_by_ministage) return kBuffersInTurn;
+  int64_t largest = 0;
+  for (const std::vector<int32_t>& units : traits.units_of) {
+    const int64_t kept = traits.tied ? std::count(units.begin(), units.end(), 0) : 0;
+    largest = std::max(largest, static_cast<int64_t>(units.size()) - kept);
+  }
+  return static_cast<int32_t>(largest) + kPrefetchedUnits;
 }
 
 StageTraits TraitsOfStage(const WrittenPass& pass, int s) {
@@ -28,17 +46,19 @@ StageTraits TraitsOfStage(const WrittenPass& pass, int s) {
   traits.elements = pass.blocks.elements;
   traits.tied = pass.setting.workload.model.tie_embeddings;
   traits.gathers_in_turn = ComesInTurn(pass.view, stage);
-  traits.reduces_in_turn = stage.shared() && ZeroAsRun(pass.view, stage) >= 2;
+  traits.reduces_in_turn = stage.shared() ? ZeroAsRun(pass.view, stage) >= 2 : SumsOfOneLeave(pass, stage);
+  traits.sums_once = stage.offload.gradients || StepsInTurn(pass.setting, pass.view, stage);
   const bool by_ministage = TraitsOf(pass.view.schedule).by_ministage;
   traits.by_block = by_ministage && stage.shared() && ZeroAsRun(pass.view, stage) == 3;
   traits.gathers_by_ministage = by_ministage && traits.gathers_in_turn && !traits.by_block;
+  traits.parameters_in_turn = ParametersInTurn(traits);
   traits.reduces_every_round = !by_ministage && traits.reduces_in_turn;
   traits.group = s;
   if (stage.embedding || stage.head) traits.tied_group = pass.places.tied_group[stage.pipeline];
   traits.sum_group = pass.places.sum_group;
   traits.gather_order = pass.places.gather_order;
   traits.sum_order = pass.places.sum_order;
-  if (pass.merged) Coarsen(pass.view, stage, &traits);
+  if (pass.merged) Coarsen(pass, stage, &traits);
   return traits;
 }
 
@@ -141,15 +161,16 @@ absl::StatusOr<PipelineSteps> StepsOfPipeline(const WrittenPass& pass, size_t p,
   return in_order(ReductionOrder::kBehindSums);
 }
 
-CopyTraits CopiesOf(const WrittenPass& pass, int first_rank, int num_ranks, std::vector<int32_t> units) {
+CopyTraits CopiesOf(const WrittenPass& pass, int first_rank, int num_ranks, const StageTraits& traits) {
   const StageView& stage = pass.view.stages[pass.view.ranks[first_rank].stage];
   CopyTraits copies{.rank = first_rank};
   for (int r = first_rank; r < first_rank + num_ranks; ++r) {
     copies.offloads = copies.offloads.Or(pass.view.ranks[r].plan->offload);
   }
   if (!pass.training) copies.offloads = copies.offloads.And({.parameters = true});
-  copies.steps_in_turn = TraitsOf(pass.view.schedule).by_ministage && stage.offload.parameters && pass.view.pipelines.size() == 1;
-  copies.units = std::move(units);
+  copies.steps_in_turn = pass.training && StepsInTurn(pass.setting, pass.view, stage);
+  copies.sums_stay = traits.reduces_in_turn && !traits.reduces_every_round;
+  copies.units = traits.units;
   copies.head = pass.blocks.head();
   return copies;
 }
@@ -167,7 +188,7 @@ Program ProgramOf(const WrittenPass& pass, const PipelineSteps& pipeline, const 
   program.gradient_buffers = slice.gradient_buffers;
   RankOperations operations = OperationsOf(slice, member, rank);
   program.offloads = copies.offloads;
-  if (copies.offloads.any()) operations.operations = WithCopies(std::move(operations.operations), copies);
+  if (copies.offloads.any() || copies.steps_in_turn) operations.operations = WithCopies(std::move(operations.operations), copies);
   program.instructions = WithDependencies(std::move(operations));
   program.slots = SlotSizes(pass, copies.rank, program).Run();
   return program;

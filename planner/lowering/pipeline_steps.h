@@ -42,8 +42,9 @@ struct PipelineSteps {
 absl::StatusOr<PipelineSteps> StepsOfPipeline(const WrittenPass& pass, size_t p, const PipelineSchedule& schedule,
                                               const PipelineWalk& walk, int64_t first_sample);
 
-// What of the ranks waits in host memory: of a rank, or of all of a class's unit, for which one program stands. `units`: theirs.
-CopyTraits CopiesOf(const WrittenPass& pass, int first_rank, int num_ranks, std::vector<int32_t> units);
+// What of the ranks waits in host memory: of a rank, or of all of a class's unit, for which one program stands. `traits`: of
+// their stage.
+CopyTraits CopiesOf(const WrittenPass& pass, int first_rank, int num_ranks, const StageTraits& traits);
 
 // A member's program without its rank and groups. Ranks of a tensor-parallel unit have `slice`, the stage as they see it.
 Program ProgramOf(const WrittenPass& pass, const PipelineSteps& pipeline, const StageSteps& slice, const StageMember& member,

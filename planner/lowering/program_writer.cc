@@ -31,7 +31,7 @@ Program ProgramOfRank(const WrittenPass& pass, int32_t r, const ModelSlice& slic
                       const StageMember& member) {
   const StageSteps& stage = pipeline.stages[member.stage];
   const RankTraits rank = TraitsOfRank(pass, r);
-  const CopyTraits copies = CopiesOf(pass, r, 1, pipeline.traits[member.stage].units);
+  const CopyTraits copies = CopiesOf(pass, r, 1, pipeline.traits[member.stage]);
   const std::vector<SharedElements>&gathered = pass.places.gathered[r], &reduced = pass.places.reduced[r];
   const auto all_whole = [](const std::vector<SharedElements>& units) {
     return std::all_of(units.begin(), units.end(), [](const SharedElements& unit) { return unit.empty(); });

@@ -38,14 +38,18 @@ inline constexpr size_t kCopiesAhead = 2;
 struct CopyTraits {
   OffloadKinds offloads;
   bool steps_in_turn = false;  // a unit is stepped once its sum is there, not at the step's end (Zorse section 3.1.2)
+  bool sums_stay = false;  // that sum is in a buffer in turn, made once, and leaves it for the step; else it was added elsewhere
   std::vector<int32_t> units;  // of the rank
   int32_t head = 0;            // the model's last unit
   int32_t rank = 0;            // the first of the class's
 };
 
-// With copies to host memory and back: inputs one backward ahead of their use, into slots in turn, parameters before each gather,
-// moments around the optimizer, a piece after the other.
+// With copies to host memory and back: inputs one backward ahead of their use, into slots in turn, then state.
 std::vector<Operation> WithCopies(std::vector<Operation> operations, const CopyTraits& traits);
+
+// Of state alone: parameters before each gather, sums behind them, a unit's optimizer around its step, into slots behind those of
+// inputs, the next one's before this one is stepped. It also puts the steps where they are in turn.
+std::vector<Operation> WithStateCopies(std::vector<Operation> operations, const CopyTraits& traits);
 
 // The same as instructions. `after` follows from the operations alone: who fills a buffer and who frees it, what brings a
 // microbatch over a border, what makes the loss, what leaves room for what comes next. It names only what the instruction's lane

@@ -14,6 +14,11 @@ namespace motley::planner {
 
 inline constexpr int64_t kAllRounds = -1;
 
+// Buffers in turn: of a unit that is used, and of the one that comes or goes meanwhile.
+inline constexpr int32_t kBuffersInTurn = 2;
+// Units that come ahead where a stage's parameters wait in host memory, beside those of a ministage.
+inline constexpr int32_t kPrefetchedUnits = 1;
+
 // A gather into a parameter buffer, or a reduction out of a gradient buffer.
 struct UnitCollective {
   int32_t unit = 0, buffer = 0, group = 0;
@@ -60,15 +65,18 @@ struct StageSteps {
 
 // What the passes ask of a stage.
 struct StageTraits {
-  std::vector<std::vector<int32_t>> units_of;  // by virtual stage of the pipeline, in forward order; none where it is elsewhere
-  std::vector<int32_t> units;                  // the same, ascending
-  std::vector<int64_t> elements;               // by unit of the model
-  bool tied = false;                           // the head computes with unit 0's array
-  bool by_block = false;                       // all of a rank's microbatches pass a unit before the next
-  bool gathers_in_turn = false;                // else every unit's parameters have a home
-  bool gathers_by_ministage = false;           // what is gathered in turn: all units of a virtual stage, not one
-  bool reduces_in_turn = false;                // else every unit's gradients have a home
-  bool reduces_every_round = false;            // what is reduced in turn
+  std::vector<std::vector<int32_t>> units_of;   // by virtual stage of the pipeline, in forward order; none where it is elsewhere
+  std::vector<int32_t> units;                   // the same, ascending
+  std::vector<int64_t> elements;                // by unit of the model
+  bool tied = false;                            // the head computes with unit 0's array
+  bool by_block = false;                        // all of a rank's microbatches pass a unit before the next
+  bool gathers_in_turn = false;                 // else every unit's parameters have a home
+  bool gathers_by_ministage = false;            // what is gathered in turn: all units of a virtual stage, not one
+  int32_t parameters_in_turn = kBuffersInTurn;  // buffers of what is gathered in turn
+  bool reduces_in_turn = false;                 // else every unit's gradients have a home
+  bool reduces_every_round = false;             // what is reduced in turn
+  // Every unit's gradients are summed once, as their sum leaves the buffer whole: the head of a tied model waits with its part.
+  bool sums_once = false;
   // What makes the programs of searches coarser. None is true of ranks' programs.
   bool alone = false;  // nobody shares the stage's state: what it would gather and reduce among itself is left out
   bool joins = false;  // neighbouring units are one step where nothing of them comes or goes apart

@@ -57,6 +57,7 @@ class Ledger {
         gradients_(program) {
     for (const int32_t unit : program.units) held_[unit] = true;
     for (const int64_t slot : program.slots) live_.boundaries += slot;
+    live_.boundaries -= StateSlotBytes(program);
   }
 
   ActivationBytes Peak() {
@@ -376,10 +377,29 @@ ActivationBytes PeakActivations(const Costs& costs, int kind, const Program& pro
   return Ledger(costs, kind, program, slice).Peak();
 }
 
-int64_t HostBytes(const Costs& costs, const Program& program) {
-  if (program.slots.empty()) return 0;
-  const HostSlots slots = AssignHostSlots(program);
-  return slots.count * costs.BoundaryBytes(static_cast<double>(slots.most_samples));
+HostMemory HostBytes(const Costs& costs, const Program& program, std::span<const int64_t> owned) {
+  HostMemory memory;
+  if (program.offloads.activations) memory.inputs = AssignHostSlots(program).BlockBytes(costs.BoundaryBytes(1));
+  if (!program.offloads.takes_state()) return memory;
+  for (const int32_t unit : program.units) {
+    const HostState state = costs.InHost(program.offloads, static_cast<double>(owned[static_cast<size_t>(unit)]));
+    const int64_t filling = state.AreaBytes() - state.total();
+    memory.parameters += state.parameter + state.cast;
+    memory.gradients += state.gradient;
+    memory.optimizer += 2 * state.moment;
+    (program.offloads.parameters ? memory.parameters : memory.optimizer) += filling;
+  }
+  return memory;
+}
+
+int64_t StateSlotBytes(const Program& program) {
+  absl::flat_hash_set<int32_t> slots;
+  int64_t bytes = 0;
+  for (const Instruction& instruction : program.instructions) {
+    const auto* state = std::get_if<PrefetchOptimizer>(&instruction.op);
+    if (state != nullptr && slots.insert(state->slot).second) bytes += program.slots[static_cast<size_t>(state->slot)];
+  }
+  return bytes;
 }
 
 int64_t GatheredBytes(const Costs& costs, const Program& program) {

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <string>
 
+#include "planner/plan/plan_words.h"
+
 namespace motley::planner {
 namespace {
 
@@ -52,8 +54,9 @@ void MixUnit(const UnitPlan& unit, LayoutMixer* mixer) {
     mixer->AddText(rank.device.value());
     mixer->AddShare(rank.shard_ratio);
     mixer->AddShare(rank.tp_share);
+    const OffloadKinds& offload = rank.offload;
     const int offloaded =
-        (rank.offload.activations ? 1 : 0) + (rank.offload.parameters ? 2 : 0) + (rank.offload.optimizer ? 4 : 0) + (rank.offload.gradients ? 16 : 0);
+        (offload.activations ? 1 : 0) + (offload.parameters ? 2 : 0) + (offload.optimizer ? 4 : 0) + (offload.gradients ? 16 : 0);
     mixer->AddCount(offloaded + (rank.recompute.all() ? 8 : 0));
     mixer->AddCount(rank.recompute.InProgram());
   }
@@ -65,6 +68,7 @@ LayoutDigest DigestOf(const Plan& plan) {
   LayoutMixer mixer;
   mixer.AddCount(static_cast<int64_t>(plan.schedule));
   mixer.AddCount(plan.pipelines_zero_stage);
+  if (plan.optimizer_steps != OptimizerSteps::kAtEnd) mixer.AddText(std::string(WordOf(plan.optimizer_steps)));
   mixer.AddSize(plan.pipelines.size());
   for (const PipelinePlan& pipeline : plan.pipelines) {
     mixer.AddSize(pipeline.stages.size());

@@ -45,11 +45,11 @@ struct RankPrediction {
 
 struct RankPlan {
   DeviceId device;
-  std::string device_model;          // for people
-  OpSet recompute;                   // in all of the rank's layers
-  double shard_ratio = 0;            // of the stage's training state; with ZeRO 1 and 2 of its optimizer state; see ownership
-  double tp_share = 1;               // of the unit's tensor-parallel work; a unit's shares add up to 1
-  OffloadKinds offload;              // what waits in host memory
+  std::string device_model;  // for people
+  OpSet recompute;           // in all of the rank's layers
+  double shard_ratio = 0;    // of the stage's training state; with ZeRO 1 and 2 of its optimizer state; see ownership
+  double tp_share = 1;       // of the unit's tensor-parallel work; a unit's shares add up to 1
+  OffloadKinds offload;      // what waits in host memory
   RankPrediction predicted;
 };
 
@@ -116,9 +116,13 @@ struct PlanPrediction {
   std::vector<std::string> notes;            // "A10G at 1024 tokens: estimated from ...", "stopped at the deadline"
 };
 
-inline constexpr int kPlanSchemaVersion = 4;
+inline constexpr int kPlanSchemaVersion = 5;
 // Older plans' schedules, and owned ranges, are made anew.
 inline constexpr int kFirstWithSchedules = 3, kFirstWithOwnership = 4;
+
+// When a unit is stepped: when all of the step is known, with its gradient clipped and checked; or behind its own sum, so that
+// the gradient need not wait (Zorse section 3.1.2).
+enum class OptimizerSteps { kAtEnd, kInTurn };
 
 struct Plan {
   int schema_version = kPlanSchemaVersion;
@@ -133,6 +137,7 @@ struct Plan {
   // Between pipelines: 0 = every pipeline keeps all state of its layers, 1 = the optimizer's state of a layer is sharded over the
   // ranks that hold it in the several pipelines, 2 = gradients too.
   int pipelines_zero_stage = 0;
+  OptimizerSteps optimizer_steps = OptimizerSteps::kAtEnd;
   std::vector<PipelinePlan> pipelines;
   // Who owns which elements, by rank in the plan's order: made once, when the plan is finished (planner/plan/ownership.h); the
   // ranks' shard ratios then follow from it. None: every block of a stage is cut at the shard ratios.
@@ -162,7 +167,7 @@ bool IsPlanText(std::string_view text);
 
 // On one line; `indent` >= 0: for people.
 std::string ToJson(const Plan& plan, int indent = -1);
-// Schema versions 1 to 4; 1 and 2 know no schedules, 3 and older have placements by stage, which are not read: shares say the
+// Schema versions 1 to 5; 1 and 2 know no schedules, 3 and older have placements by stage, which are not read: shares say the
 // same. INVALID_ARGUMENT names the path in the document. Reports that `motley plan -o json` adds (docs/use/plan-language.md) are
 // ignored.
 absl::StatusOr<Plan> PlanFromJson(const std::string& json);

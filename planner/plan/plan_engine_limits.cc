@@ -16,12 +16,16 @@ absl::Status Beyond(const Parts&... parts) {
   return absl::UnimplementedError(absl::StrCat("plan: ", parts...));
 }
 
-absl::Status CheckRank(const PlanLimits& limits, const RankPlan& rank, size_t r) {
-  const OffloadKinds beyond = rank.offload.Without(limits.offload);
-  if (!beyond.any()) return absl::OkStatus();
-  const std::string kinds = InWords(beyond);
-  return Beyond("rank ", r, " (", rank.device.value(), "): it offloads ", kinds, ", ", limits.who, " plans that keep ", kinds,
-                " on the device");
+absl::Status CheckRank(const PlanLimits& limits, const RankPlan& rank, size_t r, size_t pipelines) {
+  const auto refuse = [&](const OffloadKinds& beyond, const std::string& beside) {
+    const std::string kinds = InWords(beyond);
+    return Beyond("rank ", r, " (", rank.device.value(), "): it offloads ", kinds, beside, ", ", limits.who, " plans that keep ",
+                  kinds, " on the device", beside.empty() ? "" : " there");
+  };
+  if (const OffloadKinds beyond = rank.offload.Without(limits.offload); beyond.any()) return refuse(beyond, "");
+  const OffloadKinds beyond = rank.offload.Without(limits.with_pipelines);
+  if (pipelines == 1 || !beyond.any()) return absl::OkStatus();
+  return refuse(beyond, absl::StrCat(" with ", pipelines, " pipelines"));
 }
 
 }  // namespace
@@ -33,9 +37,12 @@ bool IsLayeredAllTheSame(const Plan& plan) {
 }
 
 absl::Status ValidateWithin(const PlanLimits& limits, const Plan& plan) {
+  if (plan.optimizer_steps == OptimizerSteps::kInTurn && !limits.steps_in_turn) {
+    return Beyond("optimizer_steps is in_turn, ", limits.who, " plans that step at the end (at_end)");
+  }
   size_t r = 0;
   absl::Status status;
-  ForEachRank(plan, [&](const RankPlan& rank) { status.Update(CheckRank(limits, rank, r++)); });
+  ForEachRank(plan, [&](const RankPlan& rank) { status.Update(CheckRank(limits, rank, r++, plan.pipelines.size())); });
   return status;
 }
 

@@ -3,6 +3,7 @@
 #include "nlohmann/json.hpp"
 #include "planner/plan/ownership_json.h"
 #include "planner/plan/plan.h"
+#include "planner/plan/plan_words.h"
 #include "planner/plan/schedule_json.h"
 
 namespace motley::planner {
@@ -92,6 +93,7 @@ std::string ToJson(const Plan& plan, int indent) {
                {"pipelines", std::move(pipelines)},
                {"unused", std::move(unused)},
                {"predicted", PredictionToJson(plan.predicted)}};
+  if (plan.optimizer_steps != OptimizerSteps::kAtEnd) json["optimizer_steps"] = std::string(WordOf(plan.optimizer_steps));
   if (!plan.cluster_file.empty()) json["cluster_file"] = plan.cluster_file;
   if (plan.ownership) json["ownership"] = OwnershipToJson(plan);
   if (plan.training || plan.validation) json["schedules"] = SchedulesToJson(plan);

@@ -6,6 +6,7 @@
 #include "common/base/status_macros.h"
 #include "planner/plan/ownership_json.h"
 #include "planner/plan/plan.h"
+#include "planner/plan/plan_words.h"
 #include "planner/plan/schedule_json.h"
 #include "planner/util/json_reader.h"
 
@@ -140,8 +141,8 @@ void ReadPlan(const JsonReader& reader, Plan* plan) {
   plan->schema_version = version;
   RefuseParallelism(reader);
   reader.Keys({"schema_version", "strategy", "generation", "epoch", "cluster", "model", "global_batch", "seq_len", "dtype",
-               "schedule", "pipelines_zero_stage", "pipelines", "unused", "predicted", "report", "cluster_file", "ownership",
-               "schedules"});
+               "schedule", "pipelines_zero_stage", "optimizer_steps", "pipelines", "unused", "predicted", "report",
+               "cluster_file", "ownership", "schedules"});
   int64_t epoch = 0;
   reader.Get("epoch", &epoch);  // its name in older plans
   reader.Get("generation", &epoch);
@@ -155,6 +156,7 @@ void ReadPlan(const JsonReader& reader, Plan* plan) {
   ReadName(reader, "dtype", &plan->dtype, ParseDType);
   ReadName(reader, "schedule", &plan->schedule, ParseSchedule);
   reader.Get("pipelines_zero_stage", &plan->pipelines_zero_stage);
+  ReadName(reader, "optimizer_steps", &plan->optimizer_steps, ParseOptimizerSteps);
   if (!reader.Has("pipelines")) return reader.Fail("pipelines is missing");
   reader["pipelines"].ForEach([plan, version](const JsonReader& item) {
     PipelinePlan& pipeline = plan->pipelines.emplace_back();

@@ -194,6 +194,7 @@ std::string LayoutText(const Plan& plan) {
   if (!plan.cluster_file.empty()) absl::StrAppend(&out, " in ", QuotedWord(plan.cluster_file));
   if (!plan.model.empty()) absl::StrAppend(&out, " model ", QuotedWord(plan.model));
   if (plan.pipelines_zero_stage != 0) absl::StrAppend(&out, " pipelines-zero ", plan.pipelines_zero_stage);
+  if (plan.optimizer_steps == OptimizerSteps::kInTurn) absl::StrAppend(&out, " steps in turn");
   absl::StrAppend(&out, "\n");
   size_t rank = 0;
   for (size_t p = 0; p < plan.pipelines.size(); ++p) {

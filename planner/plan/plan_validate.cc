@@ -48,6 +48,10 @@ absl::Status CheckHeader(const Plan& plan, const ModelShape& model) {
     return Invalid("pipelines_zero_stage must be 0, 1 or 2, got ", plan.pipelines_zero_stage);
   }
   if (plan.pipelines.empty()) return Invalid("pipelines: empty, at least one must compute");
+  if (plan.optimizer_steps == OptimizerSteps::kInTurn && plan.pipelines.size() > 1) {
+    return Invalid("optimizer_steps is in_turn, but ", plan.pipelines.size(),
+                   " pipelines sum a unit when all of them have it; use at_end, or one pipeline");
+  }
   return absl::OkStatus();
 }
 
@@ -140,6 +144,28 @@ absl::Status CheckLoneUnit(const StagePlan& stage, bool has_ownership, const Pla
   return absl::OkStatus();
 }
 
+// Gradients wait in host memory for a step that brings the unit's optimizer from there, and only where nothing else keeps them on
+// the device: they are summed once, in turn.
+absl::Status CheckOffload(const Plan& plan, const StagePlan& stage, const RankPlan& rank, const Place& place) {
+  if (!rank.offload.gradients) return absl::OkStatus();
+  const std::string offloads = absl::StrCat(place.Rank(rank), ": it offloads gradients, ");
+  if (!rank.offload.optimizer) return Invalid(offloads, "but not the optimizer, which they wait for; offload both");
+  if (plan.pipelines.size() > 1) {
+    return Invalid(offloads, "but ", plan.pipelines.size(), " pipelines sum them, on the device; offload them with one pipeline");
+  }
+  if (!TraitsOf(plan.schedule).by_ministage) {
+    return Invalid(offloads, "but schedule ", std::string(ScheduleName(plan.schedule)), " sums a unit for every microbatch; use ",
+                   NamesOf([](const ScheduleTraits& traits) { return traits.by_ministage; }, "or"));
+  }
+  if (plan.optimizer_steps == OptimizerSteps::kInTurn) {
+    return Invalid(offloads, "but optimizer_steps is in_turn, so that none waits; leave out one of both");
+  }
+  if (stage.units.size() > 1 ? stage.zero_stage >= 2 : stage.units[0].ranks.size() == 1) return absl::OkStatus();
+  return Invalid(offloads, "but its stage (zero_stage ", stage.zero_stage, ", ", stage.units.size(),
+                 stage.units.size() == 1 ? " unit of several ranks" : " units",
+                 ") keeps them whole on the device; use zero_stage 2 or 3 over several units, or one rank");
+}
+
 absl::Status CheckStage(const Plan& plan, const StagePlan& stage, Place* place) {
   if (stage.units.empty()) return Invalid(place->Stage(), ": units: empty, at least one device must take part");
   if (stage.zero_stage < 0 || stage.zero_stage > 3) {
@@ -154,8 +180,13 @@ absl::Status CheckStage(const Plan& plan, const StagePlan& stage, Place* place) 
   }
   double shares = 0;
   for (size_t u = 0; u < stage.units.size(); ++u) {
+    Place of_rank = *place;
     MOTLEY_RETURN_IF_ERROR(CheckUnit(plan, stage.units[u], u, place));
-    for (const RankPlan& rank : stage.units[u].ranks) shares += rank.shard_ratio;
+    for (const RankPlan& rank : stage.units[u].ranks) {
+      shares += rank.shard_ratio;
+      MOTLEY_RETURN_IF_ERROR(CheckOffload(plan, stage, rank, of_rank));
+      ++of_rank.rank;
+    }
   }
   if (stage.zero_stage > 0 && !plan.ownership && std::abs(shares - 1) > kTolerance) {
     return Invalid(place->Stage(), ": shard_ratio adds up to ", shares, " over its ranks, it must be 1");

@@ -6,6 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/clean_text.h"
 #include "common/base/parse_json.h"
 
 namespace motley::planner {
@@ -86,6 +87,17 @@ std::string LayersText(const std::vector<LayerRange>& ministages) {
     i = end;
   }
   return text;
+}
+
+std::string_view WordOf(OptimizerSteps steps) { return steps == OptimizerSteps::kInTurn ? "in_turn" : "at_end"; }
+
+absl::StatusOr<OptimizerSteps> ParseOptimizerSteps(std::string_view word) {
+  for (const OptimizerSteps steps : {OptimizerSteps::kAtEnd, OptimizerSteps::kInTurn}) {
+    if (WordOf(steps) == word) return steps;
+  }
+  return absl::InvalidArgumentError(absl::StrCat("optimizer_steps ", Quoted(std::string(word)), " is not known; use ",
+                                                 std::string(WordOf(OptimizerSteps::kAtEnd)), " or ",
+                                                 std::string(WordOf(OptimizerSteps::kInTurn))));
 }
 
 }  // namespace motley::planner

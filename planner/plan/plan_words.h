@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "common/base/ids.h"
 #include "planner/plan/plan.h"
 
@@ -20,5 +22,9 @@ std::string DevicesText(const std::vector<DeviceId>& devices);
 std::string BatchText(const std::vector<int64_t>& microbatches);
 // "0-5,12-17"; "0-31/8" is four ranges of eight layers.
 std::string LayersText(const std::vector<LayerRange>& ministages);
+// "at_end", "in_turn".
+std::string_view WordOf(OptimizerSteps steps);
+// INVALID_ARGUMENT names the word and both.
+absl::StatusOr<OptimizerSteps> ParseOptimizerSteps(std::string_view word);
 
 }  // namespace motley::planner

@@ -40,7 +40,7 @@ class StagePasses {
   }
 
   size_t chunks() const { return stage_.work.chunks.size(); }
-  double end() const { return std::max(compute_end(), lane_) + stage_.last_step; }
+  double end() const { return std::max({compute_end(), lane_, left_}) + stage_.last_step; }
 
   // `from`, `to`: what comes over the border before it and goes over the one behind it, where there is one.
   void Forward(size_t c, const Arrivals* from, const Sending& border, Arrivals* to) {
@@ -65,6 +65,7 @@ class StagePasses {
       if (c >= 2 && !(keeps() && c == 2)) Gather(c - 2);
     }
     if (stage_.reduce_seconds[c] > 0) Reduce(c, end);
+    if (stage_.leave_seconds[c] > 0) Leave(c, stage_.reduce_seconds[c] > 0 ? lane_ : end);
   }
 
   double MostOfAUnit() const {
@@ -181,10 +182,16 @@ class StagePasses {
     reduced_[2] = lane_;
   }
 
+  // The sum goes to host memory, and its buffer is free then.
+  void Leave(size_t c, double summed) {
+    left_ = copy_ = std::max(copy_, summed) + stage_.leave_seconds[c];
+    reduced_[Buffer(c)] = copy_;
+  }
+
   const StageEstimate& stage_;
-  std::vector<Slot> slots_;          // in the order of the batch
-  std::vector<double> free_, sent_;  // by actor
-  double lane_ = 0, copy_ = 0;
+  std::vector<Slot> slots_;                // in the order of the batch
+  std::vector<double> free_, sent_;        // by actor
+  double lane_ = 0, copy_ = 0, left_ = 0;  // left_: when the last sum is in host memory that waits there
   double freed_[3] = {0, 0, 0}, reduced_[3] = {0, 0, 0};
   std::vector<double> gathered_;  // by chunk
 };

@@ -8,6 +8,7 @@
 #include "planner/graph/group_flows.h"
 #include "planner/graph/pass_seconds.h"
 #include "planner/lowering/model_blocks.h"
+#include "planner/lowering/rank_passes.h"
 
 namespace motley::planner {
 namespace {
@@ -80,14 +81,16 @@ class StageEstimator {
 
   // All of the stage's ranks copy at the same time.
   void AddCopies() {
-    std::vector<Flow> fetches, activations;
+    std::vector<Flow> fetches, activations, gradients;
     for (int r = stage_.first_rank; r < stage_.first_rank + stage_.num_ranks; ++r) {
       const RankView& rank = view_.ranks[r];
       const double part = kProbeBytes * OwnedPart(view_, rank);
       if (rank.plan->offload.parameters && part > 0) fetches.push_back(setting_.links.ToHost(rank.device, part));
+      if (rank.plan->offload.gradients && part > 0) gradients.push_back(setting_.links.ToHost(rank.device, part));
       if (rank.plan->offload.activations) activations.push_back(setting_.links.ToHost(rank.device, kProbeBytes));
     }
     if (!fetches.empty()) fetch_ = LineOf(setting_.links, Links::Together(fetches), kProbeBytes);
+    if (!gradients.empty()) leave_ = LineOf(setting_.links, Links::Together(gradients), kProbeBytes);
     if (!activations.empty()) copy_ = LineOf(setting_.links, Links::Together(activations), kProbeBytes);
   }
 
@@ -105,7 +108,8 @@ class StageEstimator {
   void AddTransfers() {
     TransferLine gather, reduce;
     const Collective sum = zero() == 0 ? Collective::kAllReduce : Collective::kReduceScatter;
-    const double to_reduce = setting_.costs.RingBytes(sum) / static_cast<double>(setting_.costs.element_bytes());
+    const double to_reduce = OfElements(setting_.costs.RingBytes(sum));
+    const double of_gradient = OfElements(static_cast<double>(setting_.costs.gradient_bytes()));
     const bool across = view_.pipelines.size() > 1;  // then all of them together, but for what comes and goes in turn
     const auto line_of = [this](Collective collective) {
       const Flow flow = GroupFlow(setting_.links, view_, stage_, collective, kProbeBytes);
@@ -119,13 +123,43 @@ class StageEstimator {
       estimate_.gather_seconds.push_back(gather.At(bytes));
       estimate_.reduce_seconds.push_back(reduce.At(to_reduce * bytes));
       estimate_.fetch_seconds.push_back(stage_.offload.parameters ? fetch_.At(PartBytes(setting_, stage_, chunk.part)) : 0);
+      estimate_.leave_seconds.push_back(leave_.At(of_gradient * PartBytes(setting_, stage_, chunk.part)));
     }
-    const double bytes = PartBytes(setting_, stage_, Whole());
     estimate_.reduce_all = reduce.At(to_reduce * MovedBytes(Whole()));
-    // Offloaded parameters go back to the host. Layered, ministages of a pipeline alone step one by one.
-    estimate_.optimizer += fetch_.At(bytes);
-    if (estimate_.work.residency != Residency::kInTurn || !stage_.offload.parameters) return;
+    AddStreams();
+    // In turn ministages step one by one.
+    if (!StepsInTurn(setting_, view_, stage_)) return;
     estimate_.last_step = std::exchange(estimate_.optimizer, 0) / static_cast<double>(estimate_.work.chunks.size());
+  }
+
+  // Bytes of an element, in what one that computes has.
+  double OfElements(double bytes) const { return bytes / static_cast<double>(setting_.costs.element_bytes()); }
+
+  // Of what the ranks keep in host memory a part, all of them at the same time, each on its copy lane.
+  double StateSeconds(int64_t (HostState::*part)() const) const {
+    const double elements = OfElements(PartBytes(setting_, stage_, Whole()));
+    std::vector<Flow> flows;
+    for (int r = stage_.first_rank; r < stage_.first_rank + stage_.num_ranks; ++r) {
+      const RankView& rank = view_.ranks[r];
+      if (!rank.plan->offload.takes_state()) continue;
+      const HostState state = setting_.costs.InHost(rank.plan->offload, OwnedPart(view_, rank) * elements);
+      if ((state.*part)() > 0) flows.push_back(setting_.links.ToHost(rank.device, static_cast<double>((state.*part)())));
+    }
+    return flows.empty() ? 0 : setting_.links.SecondsAlone(Links::Together(flows));
+  }
+
+  // What steps need and make that waits in host memory comes and goes beside them, unit by unit. Behind the step's end come all
+  // but those that are there by then, and the last one goes when it is stepped. In turn all have come before.
+  void AddStreams() {
+    if (!stage_.offload.takes_state()) return;
+    const double comes = StateSeconds(&HostState::StepNeeds), goes = StateSeconds(&HostState::StepMakes);
+    if (StepsInTurn(setting_, view_, stage_)) {
+      estimate_.optimizer += goes;
+      return;
+    }
+    const auto units = static_cast<double>(Whole().units());
+    const double there = std::min(1.0, static_cast<double>(kCopiesAhead) / units);
+    estimate_.optimizer = std::max(estimate_.optimizer + goes / units, goes + (1 - there) * comes);
   }
 
   // The first unit's parameters where they come for every microbatch; where they stay, the first ministage's, a block after the
@@ -163,18 +197,11 @@ class StageEstimator {
       for (int r = 0; r < actor.ranks_per_unit; ++r) devices.push_back(view_.ranks[actor.first_rank + r].device);
       meets_[a] = LineOf(setting_.links, setting_.links.Ring(Collective::kAllReduce, devices, kProbeBytes), kProbeBytes);
     }
-    const RankView& rank = view_.ranks[actor.first_rank];
-    const double elements = PartBytes(setting_, stage_, Whole()) / static_cast<double>(setting_.costs.element_bytes());
+    const double elements = OfElements(PartBytes(setting_, stage_, Whole()));
     double step = 0;
     for (int r = actor.first_rank; r < actor.first_rank + actor.ranks_per_unit; ++r) {
       const RankView& of_unit = view_.ranks[r];
       step = std::max(step, setting_.costs.OptimizerSeconds(of_unit.kind, OwnedPart(view_, of_unit) * elements));
-    }
-    if (rank.plan->offload.optimizer || stage_.offload.parameters) {
-      const TransferLine host = LineOf(setting_.links, setting_.links.ToHost(rank.device, kProbeBytes), kProbeBytes);
-      const double moments =
-          OwnedPart(view_, rank) * elements * static_cast<double>(setting_.costs.optimizer_bytes_per_element());
-      if (rank.plan->offload.optimizer) step = std::max(step, 2 * host.At(moments));
     }
     estimate_.optimizer = std::max(estimate_.optimizer, step);
   }
@@ -264,7 +291,7 @@ class StageEstimator {
   SecondsTable table_;
   std::map<size_t, TransferLine> meets_;  // by actor: an all-reduce inside its tensor-parallel unit
   TransferLine copy_;                     // of an actor's activations to host memory
-  TransferLine fetch_;                    // of an actor's own part from host memory, over the bytes of the whole
+  TransferLine fetch_, leave_;            // of ranks' own parts from host memory and to it, over the bytes of the whole
   StageEstimate estimate_;
 };
 

@@ -44,9 +44,10 @@ struct ActorSeconds {
 
 struct StageEstimate {
   StageWork work;
-  std::vector<ActorSeconds> actors;                                   // that compute
-  std::vector<ChunkSeconds> forward, backward;                        // by chunk; backward with recomputation
-  std::vector<double> gather_seconds, reduce_seconds, fetch_seconds;  // by chunk
+  std::vector<ActorSeconds> actors;             // that compute
+  std::vector<ChunkSeconds> forward, backward;  // by chunk; backward with recomputation
+  // By chunk. What waits in host memory: its parameters that come from there, its summed gradients that go there.
+  std::vector<double> gather_seconds, reduce_seconds, fetch_seconds, leave_seconds;
   double input_part = 1;     // of a backward without recomputation: the gradient of the input, where that is an instruction
   double reduce_all = 0;     // of the whole stage at once
   double start_seconds = 0;  // of the step: until parameters let a forward begin

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "planner/pricing/evaluate.h"
+#include "planner/setting/least_lack.h"
 #include "planner/util/infinity.h"
 
 namespace motley::planner {
@@ -52,24 +53,20 @@ int64_t CountOf(const Setting& setting, UnitKind unit) {
 }
 
 // Bytes of one sample's saved tensors that cannot be kept until its backward begins: at that moment all units' tensors of the
-// sample lie in memory together, beside one copy of the training state, of which hosts may hold a part.
+// sample lie in memory together, beside what of the training state hosts cannot hold.
 double ForcedBytesPerSample(const Setting& setting) {
-  double memory = 0, host = 0;
+  double memory = 0;
   for (int d = 0; d < setting.num_devices(); ++d) {
     memory += std::max(
         0.0, static_cast<double>(setting.UsableBytes(d)) - static_cast<double>(setting.costs.ContextBytes(setting.KindOf(d))));
   }
-  if (setting.limits().offload.takes_state()) {
-    for (const ClusterNode& node : setting.cluster.nodes) host += static_cast<double>(node.host_memory_bytes);
-  }
-  const double state =
-      static_cast<double>(setting.costs.TotalElements()) * static_cast<double>(setting.costs.StateBytesPerElement());
+  const auto state = static_cast<double>(StateOnDevices(setting));
   int64_t least = INT64_MAX;  // of the kinds: what was measured may differ
   for (int kind = 0; kind < setting.costs.num_kinds(); ++kind) {
     least = std::min(least, setting.costs.SavedBytes(kind, UnitKind::kLayer, OpSet::None(), 1));
   }
   const double saved = static_cast<double>(CountOf(setting, UnitKind::kLayer)) * static_cast<double>(least);
-  return std::clamp(std::max(0.0, state - host) + saved - memory, 0.0, saved);
+  return std::clamp(state + saved - memory, 0.0, saved);
 }
 
 // Least seconds for a byte of saved tensors, by the operator that gives most bytes for its time. An operator takes its part of

@@ -1,8 +1,11 @@
 #include "planner/pricing/price.h"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <utility>
+#include <variant>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -102,6 +105,14 @@ class Fastest {
   std::optional<size_t> best_;
 };
 
+// Whether units are stepped in turn, with their sums where these were made.
+bool StepsFromBuffers(const Program& program) {
+  return std::any_of(program.instructions.begin(), program.instructions.end(), [](const Instruction& instruction) {
+    const auto* step = std::get_if<OptimizerStep>(&instruction.op);
+    return step != nullptr && step->grad >= 0;
+  });
+}
+
 // Bytes of ranks: of what their programs keep when, and in how many buffers.
 class RankLedger {
  public:
@@ -111,15 +122,14 @@ class RankLedger {
     for (const RankView& rank : resolved.view.ranks) devices_.push_back(rank.device);
   }
 
-  // As published, and of what waits in host memory, in closed form.
+  // As published, in closed form.
   MemoryByPurpose BytesOf(size_t r) const {
     const RankView& rank = resolved_.view.ranks[r];
     const StageView& stage = resolved_.view.stages[rank.stage];
     const StageSchedule& schedule = written_.schedule.pipelines[rank.pipeline].stages[stage.index];
     const PlanView& view = kept_ != nullptr ? *kept_ : resolved_.view;
     MemoryByPurpose memory = ClosedFormBytes(setting_, view, r, MostInFlight(schedule, static_cast<size_t>(rank.unit)));
-    const RankDuty duty = DutyOf(resolved_.view, rank);
-    if (IsEngines(costs_, duty) && !written_.programs[r].instructions.empty()) Walk(r, duty, &memory);
+    if (IsEngines(costs_) && !written_.programs[r].instructions.empty()) Walk(r, DutyOf(resolved_.view, rank), &memory);
     return memory;
   }
 
@@ -131,30 +141,38 @@ class RankLedger {
     const StageView& stage = view.stages[rank.stage];
     const Program& program = written_.programs[r];
     const ActivationBytes peak = PeakActivations(costs_, rank.kind, program, resolved_.slices[r]);
-    if (stage.num_ranks > stage.num_units || view.pipelines.size() > 1) SetState(program, memory);
+    const std::vector<int64_t> owned = OwnedBy(program);
+    SetState(program, std::accumulate(owned.begin(), owned.end(), int64_t{0}), memory);
     memory->gathered = GatheredBytes(costs_, program);
     memory->boundaries = peak.boundaries;
     memory->saved = peak.saved + TokenBytesOf(costs_, duty, MicrobatchSizes(stage.plan->units[rank.unit].microbatches));
     memory->workspace = peak.workspace;
-    memory->host = HostBytes(costs_, program);
+    memory->host = HostBytes(costs_, program, owned).total();
     memory->context = costs_.ContextBytes(rank.kind) + NcclBytes(setting_.cluster, devices_, program, /*evaluation=*/{});
   }
 
-  // What a rank of a tensor-parallel unit, or of one of several pipelines, keeps of the state: the closed form knows parts of it,
-  // the program and the owned ranges its slices.
-  void SetState(const Program& program, MemoryByPurpose* memory) const {
+  // By unit of the model.
+  std::vector<int64_t> OwnedBy(const Program& program) const {
+    std::vector<int64_t> owned(static_cast<size_t>(program.num_units), 0);
+    for (const int32_t unit : program.units) {
+      owned[static_cast<size_t>(unit)] = resolved_.plan->ownership->NumOwned(unit, program.rank);
+    }
+    return owned;
+  }
+
+  // The program has homes or buffers in turn, the owned ranges what else stays; what waits in host memory is neither.
+  void SetState(const Program& program, int64_t owned, MemoryByPurpose* memory) const {
     const auto of_homes = [](const std::vector<UnitBuffer>& buffers) {
       int64_t elements = 0;
       for (const UnitBuffer& buffer : buffers) elements += buffer.home_of >= 0 ? buffer.elements : 0;
       return elements;
     };
-    int64_t owned = 0;
-    for (const int32_t unit : program.units) owned += resolved_.plan->ownership->NumOwned(unit, program.rank);
+    OwnedBytes shards = costs_.OnDevice(program.offloads, owned);
+    if (StepsFromBuffers(program)) shards.gradients = 0;
     const int64_t parameters = of_homes(program.parameter_buffers), gradients = of_homes(program.gradient_buffers);
-    const int64_t alone = costs_.casts_gathered() ? 0 : owned;  // the master copy counts with the moments
-    memory->parameters = costs_.element_bytes() * (parameters > 0 ? parameters : alone);
-    memory->gradients = costs_.gradient_bytes() * (gradients > 0 ? gradients : owned);
-    memory->optimizer = costs_.optimizer_bytes_per_element() * owned;
+    memory->parameters = parameters > 0 ? costs_.element_bytes() * parameters : shards.parameters;
+    memory->gradients = gradients > 0 ? costs_.gradient_bytes() * gradients : shards.gradients;
+    memory->optimizer = shards.optimizer + StateSlotBytes(program);
   }
 
   const Setting& setting_;

@@ -9,11 +9,23 @@
 
 namespace motley::planner {
 
+int64_t StateOnDevices(const Setting& setting) {
+  const Costs& costs = setting.costs;
+  const int64_t elements = costs.TotalElements(), all = elements * costs.StateBytesPerElement();
+  const OffloadKinds kinds = setting.limits().offload;
+  int64_t hosts = 0;
+  for (const ClusterNode& node : setting.cluster.nodes) hosts += node.host_memory_bytes;
+  if (!kinds.takes_state() || hosts == 0) return all;
+  const HostState away = costs.InHost(kinds, static_cast<double>(elements));
+  // As published, ministages whose parameters wait are stepped one by one, and their gradients go.
+  const bool in_turn = kinds.parameters && costs.workload().state != StateKeeping::kEngine;
+  const int64_t gone = in_turn ? elements * costs.gradient_bytes() : 0;
+  return all - gone - std::min(hosts, away.total() - away.cast - (in_turn ? away.gradient : 0));
+}
+
 int64_t LeastLack(const Setting& setting) {
-  int64_t lack = setting.costs.TotalElements() * setting.costs.StateBytesPerElement();
+  int64_t lack = StateOnDevices(setting);
   for (int d = 0; d < setting.num_devices(); ++d) lack -= setting.UsableBytes(d);
-  const bool takes_state = setting.limits().offload.takes_state();
-  for (const ClusterNode& node : setting.cluster.nodes) lack -= takes_state ? node.host_memory_bytes : 0;
   const int64_t devices = std::max(1, setting.num_devices());
   return std::max<int64_t>(0, (lack + devices - 1) / devices);
 }

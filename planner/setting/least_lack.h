@@ -9,8 +9,12 @@
 
 namespace motley::planner {
 
-// Of the fullest device of any whole plan: what the training state is more than all devices' usable memory (and the hosts',
-// where plans may offload state), divided by the devices. 0: there is room for it.
+// Bytes of one copy of the training state that must be on devices whatever the plan: what may not wait in host memory, or finds
+// no room there.
+int64_t StateOnDevices(const Setting& setting);
+
+// Of the fullest device of any whole plan: what of the training state must be on devices and is more than all devices' usable
+// memory, divided by the devices. 0: there is room for it.
 int64_t LeastLack(const Setting& setting);
 
 // Of a search that gave up at one device, which lacks `bytes` there: LackOfMemory of LackIn::kOneDevice, with "BEFORE lacks 1.2

@@ -80,6 +80,7 @@ class Viewer {
   absl::StatusOr<PlanView> View() {
     view_.schedule = plan_.schedule;
     view_.pipelines_zero_stage = plan_.pipelines_zero_stage;
+    view_.optimizer_steps = plan_.optimizer_steps;
     for (size_t p = 0; p < plan_.pipelines.size(); ++p) MOTLEY_RETURN_IF_ERROR(AddPipeline(static_cast<int>(p)));
     return std::move(view_);
   }
@@ -355,6 +356,8 @@ RankDuty DutyOf(const PlanView& view, const RankView& rank) {
   duty.replica_gradients = view.pipelines_zero_stage >= 2;
   duty.recompute = rank.recompute;
   duty.offload = rank.plan->offload;
+  duty.stage_offload = stage.offload;
+  duty.steps_in_turn = view.optimizer_steps == OptimizerSteps::kInTurn;
   duty.sums_across = view.pipelines.size() > 1;
   duty.group_size = stage.num_units;
   for (const int a : stage.actors) duty.rounds = std::max(duty.rounds, view.actors[a].count());

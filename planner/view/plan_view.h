@@ -70,6 +70,7 @@ struct PipelineView {
 struct PlanView {
   ScheduleFamily schedule = ScheduleFamily::kLayered;
   int pipelines_zero_stage = 0;
+  OptimizerSteps optimizer_steps = OptimizerSteps::kAtEnd;
   std::vector<RankView> ranks;  // in plan order
   std::vector<StageView> stages;
   std::vector<ActorView> actors;

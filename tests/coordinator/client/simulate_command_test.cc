@@ -100,10 +100,10 @@ TEST_F(OfflineTest, SimulateNamesTheRuleThatAPlanBreaks) {
   EXPECT_EQ(ran.code, 65);
   EXPECT_THAT(ran.err, HasSubstr("changed.json: plan: rank 0 (n7/gpu0): cluster mixed has no such device"));
   changed = plan;
-  changed["schema_version"] = 5;
+  changed["schema_version"] = 6;
   ran = simulate(changed);
   EXPECT_EQ(ran.code, 65);
-  EXPECT_THAT(ran.err, HasSubstr("schema_version 5 is not known"));
+  EXPECT_THAT(ran.err, HasSubstr("schema_version 6 is not known"));
   ran = simulate(plan, {"--seq-len", "64"});
   EXPECT_EQ(ran.code, 65);
   EXPECT_THAT(ran.err, HasSubstr("the plan's is 128, --seq-len says 64"));

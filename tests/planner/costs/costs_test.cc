@@ -122,6 +122,32 @@ TEST(Costs, AnotherOptimizersStateIsAsAskedAndTheEnginesIsAdamW) {
   }
 }
 
+// Whatever waits, both together are all of it; of half types the engine has a cast beside it on the host.
+TEST(Costs, StateIsOnTheDeviceOrInHostMemory) {
+  for (const StateKeeping keeping : {StateKeeping::kPapers, StateKeeping::kEngine}) {
+    for (const DType dtype : {DType::kFloat16, DType::kFloat32, DType::kFloat64}) {
+      Costs costs = MakeCosts("llama-7b", dtype);
+      costs.KeepStateAs(keeping);
+      for (int k = 0; k < 8; ++k) {
+        const OffloadKinds kinds = {.parameters = (k & 1) != 0, .gradients = (k & 2) != 0, .optimizer = (k & 4) != 0};
+        const HostState away = costs.InHost(kinds, 100);
+        const OwnedBytes here = costs.OnDevice(kinds, 100);
+        EXPECT_EQ(away.total() - away.cast + here.parameters + here.gradients + here.optimizer,
+                  100 * costs.StateBytesPerElement());
+        if (kinds == OffloadKinds{.parameters = true, .gradients = true, .optimizer = true}) {
+          EXPECT_EQ(here.parameters + here.gradients + here.optimizer, 0);
+        }
+      }
+    }
+  }
+  Costs half = MakeCosts("llama-7b", DType::kFloat16);
+  EXPECT_EQ(half.OnDevice({.optimizer = true}, 100).optimizer, 0) << "as papers keep it the master copy goes with the moments";
+  half.KeepStateAs(StateKeeping::kEngine);
+  EXPECT_EQ(half.OnDevice({.optimizer = true}, 100).optimizer, 4 * 100);
+  EXPECT_EQ(half.OnDevice({.parameters = true}, 100).optimizer, 8 * 100);
+  EXPECT_EQ(half.InHost({.parameters = true}, 100).total(), (4 + 2) * 100);
+}
+
 TEST(Costs, ElementsAreTheLayouts) {
   const Costs costs = MakeCosts("gpt2-1.5b", DType::kFloat32);
   EXPECT_EQ(costs.TotalElements(), NumParameters(costs.workload().model));

@@ -1,6 +1,7 @@
 // The ledger of plans as the engine runs them. (tests/worker/engine/equivalence holds it to programs and to what ranks count.)
 #include "planner/costs/engine_memory.h"
 
+#include "common/program/host_slots.h"
 #include "gtest/gtest.h"
 #include "tests/planner/lowering/lowering_fixture.h"
 
@@ -167,12 +168,67 @@ TEST_P(EngineMemoryTest, InputsOfLayersWaitInHostMemory) {
   EXPECT_EQ(kept.total() - kept.boundaries, away.total() - away.boundaries);
 }
 
-TEST_P(EngineMemoryTest, OffloadOfStateIsThePublishedLedgers) {
-  RankDuty duty = Middle(ScheduleFamily::kLayered, 3);
-  EXPECT_TRUE(IsEngines(costs(), duty));
+// Half of four layers in a group that shares gradients: both moments wait, and come into two slots, a layer's in each.
+TEST_P(EngineMemoryTest, MomentsThatWaitLeaveTwoSlots) {
+  RankDuty duty = Middle(ScheduleFamily::kLayered, 2);
+  const MemoryByPurpose kept = MemoryOf(costs(), duty, {2, 2});
   duty.offload.optimizer = true;
-  EXPECT_FALSE(IsEngines(costs(), duty));
-  EXPECT_FALSE(IsEngines(MakePublishedSetting(Nodes({{"T4", "T4"}}), Work(false))->costs, Middle(ScheduleFamily::kLayered, 3)));
+  const MemoryByPurpose away = MemoryOf(costs(), duty, {2, 2});
+  const int64_t moments = 2 * Gradient(2 * Layer());
+  EXPECT_EQ(kept.host, 0);
+  EXPECT_NEAR(away.host, moments, 4 * kHostSlotAlignment);
+  EXPECT_NEAR(away.optimizer, kept.optimizer - moments + moments / 2, 2 * kHostSlotAlignment) << "a master copy stays";
+  EXPECT_EQ(away.total() - away.optimizer, kept.total() - kept.optimizer);
+  EXPECT_GT(MemoryOf(costs(), duty, {}).host, 0) << "a rank that only stores has them there, too";
+}
+
+// Nothing of them stays but buffers: a ministage's layers and one more.
+TEST_P(EngineMemoryTest, ParametersThatWaitComeIntoBuffersInTurn) {
+  RankDuty duty = Middle(ScheduleFamily::kLayered, 2);
+  duty.ministages = 4;
+  duty.largest_ministage = 1;
+  const MemoryByPurpose kept = MemoryOf(costs(), duty, {2, 2});
+  duty.offload.parameters = true;
+  const MemoryByPurpose away = MemoryOf(costs(), duty, {2, 2});
+  EXPECT_EQ(away.parameters, 0);
+  EXPECT_EQ(away.gathered - kept.gathered, Parameter(2 * Layer()));
+  const int64_t owned = 2 * Layer(), cast = IsHalf(GetParam()) ? Parameter(owned) : 0;
+  EXPECT_NEAR(away.host, Gradient(owned) + cast, 4 * kHostSlotAlignment);
+  const int64_t master = IsHalf(GetParam()) ? Gradient(owned) : 0;
+  EXPECT_NEAR(away.optimizer, kept.optimizer - master + (Gradient(owned) + cast) / 2, 2 * kHostSlotAlignment);
+  // Another rank of the stage keeps its own, and gathers as the others do.
+  duty.offload = {};
+  duty.stage_offload.parameters = true;
+  const MemoryByPurpose beside = MemoryOf(costs(), duty, {2, 2});
+  EXPECT_EQ(beside.parameters, IsHalf(GetParam()) ? 0 : Parameter(owned));
+  EXPECT_EQ(beside.gathered, away.gathered);
+  EXPECT_EQ(beside.host, 0);
+  // One ministage is there all step, and with ZeRO 3 a unit at a time.
+  duty.ministages = 1;
+  duty.largest_ministage = 4;
+  EXPECT_EQ(MemoryOf(costs(), duty, {2, 2}).gathered, Parameter(4 * Layer()) + Gradient(4 * Layer()));
+  duty.zero_stage = 3;
+  EXPECT_EQ(MemoryOf(costs(), duty, {2, 2}).gathered, Parameter(2 * Layer()) + Gradient(2 * Layer()));
+}
+
+// A stage of one rank has nobody to share with, and sums into buffers in turn all the same.
+TEST_P(EngineMemoryTest, GradientsThatWaitHaveBuffersInTurn) {
+  RankDuty duty = Middle(ScheduleFamily::kLayered, 2);
+  duty.group_size = 1;
+  duty.share = 1;
+  duty.ministages = 4;
+  duty.largest_ministage = 1;
+  EXPECT_EQ(MemoryOf(costs(), duty, {2, 2}).gradients, Gradient(4 * Layer()));
+  duty.offload = {.gradients = true, .optimizer = true};
+  const MemoryByPurpose away = MemoryOf(costs(), duty, {2, 2});
+  EXPECT_EQ(away.gradients, 0);
+  EXPECT_EQ(away.gathered, Gradient(2 * Layer()));
+  EXPECT_EQ(away.host, 3 * Gradient(4 * Layer()));
+}
+
+TEST_P(EngineMemoryTest, StateAsPapersKeepItIsThePublishedLedgers) {
+  EXPECT_TRUE(IsEngines(costs()));
+  EXPECT_FALSE(IsEngines(MakePublishedSetting(Nodes({{"T4", "T4"}}), Work(false))->costs));
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, EngineMemoryTest, testing::Values(DType::kFloat32, DType::kFloat16, DType::kFloat64),

@@ -12,6 +12,7 @@ namespace motley::planner {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(PlannerTest, UnknownStrategyNamesTheKnown) {
   PlannerInput input = MakeInput(SmallModel(), MixedDevices(), 8);
@@ -90,7 +91,7 @@ TEST(PlannerTest, AJobSaysWhatMayWaitOnTheHost) {
     }
   }
   section.offload = "gradients";
-  EXPECT_THAT(std::string(CheckPlannerWords(section).message()), HasSubstr("planner.offload: gradients are not offloaded yet"));
+  EXPECT_THAT(std::string(CheckPlannerWords(section).message()), HasSubstr("planner.offload: jobs do not offload gradients yet"));
 }
 
 TEST(PlannerTest, APlanThatTheEngineDoesNotRunIsRefusedByName) {
@@ -103,6 +104,23 @@ TEST(PlannerTest, APlanThatTheEngineDoesNotRunIsRefusedByName) {
       {"ranks":[{"device":"n1/gpu0","shard_ratio":1}],"microbatches":[8]}]}]}]})";
   EXPECT_EQ(CheckPlannerSection(input.config, input.model), absl::OkStatus());
   EXPECT_EQ(MakePlan(input)->plan.schedule, ScheduleFamily::kLayered);
+}
+
+// What is known at the step's end alone decides nothing where units are stepped before.
+TEST(PlannerTest, StepsInTurnNeedAJobThatNeitherClipsNorSkips) {
+  PlannerInput input = MakeInput(SmallModel(), MixedDevices(), 8);
+  input.config.planner.plan_json = R"({"schedule":"layered","optimizer_steps":"in_turn","pipelines":[{"stages":[{"units":[
+      {"ranks":[{"device":"n1/gpu0","shard_ratio":1}],"microbatches":[8]}]}]}]})";
+  const auto refused = [&] { return std::string(CheckPlannerSection(input.config, input.model).message()); };
+  EXPECT_THAT(refused(), HasSubstr("planner.plan_json: plan: optimizer_steps is in_turn, but training.max_norm is 1, which clips "
+                                   "by the norm of all gradients; set training.max_norm to 0, or say at_end in the plan"));
+  input.config.training.max_norm = 0;
+  EXPECT_THAT(refused(), Not(HasSubstr("training")));
+  input.config.training.mixed_precision_param = "float16";
+  EXPECT_THAT(refused(), HasSubstr("in_turn, but the job computes in float16, whose loss scale skips a step for any gradient; "
+                                   "compute in bfloat16 or float32, or say at_end in the plan"));
+  input.config.training.mixed_precision_param = "bfloat16";
+  EXPECT_THAT(refused(), Not(HasSubstr("float16")));
 }
 
 TEST(PlannerTest, AGivenPlanMaySplitTheBackwardAndRecomputeOperators) {

@@ -156,6 +156,24 @@ class RandomPlans {
                                                   Below(2) == 0 ? DType::kFloat32 : DType::kFloat16));
   }
 
+  // Kinds by rank, and when units are stepped, where the language has them.
+  void DrawOffload(Plan* plan) {
+    const bool one = plan->pipelines.size() == 1, layered = TraitsOf(plan->schedule).by_ministage;
+    plan->optimizer_steps = one && Below(3) == 0 ? OptimizerSteps::kInTurn : OptimizerSteps::kAtEnd;
+    for (PipelinePlan& pipeline : plan->pipelines) {
+      for (StagePlan& stage : pipeline.stages) {
+        const bool in_turn = stage.units.size() > 1 ? stage.zero_stage >= 2 : stage.units[0].ranks.size() == 1;
+        const bool leave = one && layered && in_turn && plan->optimizer_steps == OptimizerSteps::kAtEnd;
+        for (UnitPlan& unit : stage.units) {
+          for (RankPlan& rank : unit.ranks) {
+            rank.offload = {.activations = Below(2) == 0, .parameters = Below(2) == 0, .optimizer = Below(2) == 0};
+            rank.offload.gradients = leave && rank.offload.optimizer && Below(2) == 0;
+          }
+        }
+      }
+    }
+  }
+
   Plan Next(const Setting& setting) {
     const int devices = setting.num_devices();
     const ScheduleFamily schedule = static_cast<ScheduleFamily>(Below(5));
@@ -235,7 +253,7 @@ inline void MakeRunnable(Plan* plan) {
     for (StagePlan& stage : pipeline.stages) {
       for (UnitPlan& unit : stage.units) {
         for (RankPlan& rank : unit.ranks) {
-          rank.offload.activations = rank.offload.parameters = rank.offload.optimizer = false;
+          rank.offload = OffloadKinds::None();
           if (!rank.recompute.all()) rank.recompute = OpSet::None();
         }
       }

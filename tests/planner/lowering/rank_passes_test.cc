@@ -10,19 +10,6 @@
 namespace motley::planner {
 namespace {
 
-// Instructions as a program has them, without its header.
-std::string InstructionsText(std::vector<Instruction> instructions) {
-  Program program;
-  program.instructions = std::move(instructions);
-  const std::string text = ToText(program);
-  return text.substr(text.find("\n0 ") + 1);
-}
-std::string OperationsText(const std::vector<Operation>& operations) {
-  std::vector<Instruction> instructions;
-  for (const Operation& op : operations) instructions.push_back({op, {}});
-  return InstructionsText(std::move(instructions));
-}
-
 // A model of embedding, layer and head on one stage.
 StageSteps OneStage(const std::string& actions, bool training = true) {
   const StageTraits traits = StageOfUnits({{0, 1, 2}}, 3);
@@ -252,22 +239,6 @@ TEST(CopyPassTest, InputsWaitInHostMemory) {
             "22 optimizer_step after=21\n");
 }
 
-TEST(CopyPassTest, MomentsComeAndGoAroundTheOptimizer) {
-  CopyTraits copies;
-  copies.offloads = {.parameters = true, .optimizer = true};
-  copies.units = {0, 1};
-  EXPECT_EQ(InstructionsText(WithDependencies({WithCopies({Gather{0, 0, 0}, ReduceScalars{}, OptimizerStep{}}, copies)})),
-            "0 prefetch_parameters block=0 buffer=0\n"
-            "1 gather block=0 buffer=0 group=0 after=0\n"
-            "2 reduce_scalars\n"
-            "3 prefetch_optimizer block=0 slot=0\n"
-            "4 optimizer_step block=0 slot=0 after=2,3\n"
-            "5 offload_optimizer block=0 slot=0 after=4\n"
-            "6 prefetch_optimizer block=1 slot=1\n"
-            "7 optimizer_step block=1 slot=1 after=6\n"
-            "8 offload_optimizer block=1 slot=1 after=7\n");
-}
-
 // Tokens stay, and so do the head's input and that of a layer whose backward follows soon. A layer of a tensor-parallel unit is
 // forward in two halves, the second of which needs the input, and comes back with the first of its backward's.
 TEST(CopyPassTest, OnlyInputsOfWholeLayersMove) {
@@ -306,61 +277,6 @@ TEST(CopyPassTest, NothingComesBackBeforeItLeft) {
     if (const auto* comes = std::get_if<PrefetchActivation>(&op)) moves.push_back(1 + comes->microbatch);
   }
   EXPECT_EQ(moves, (std::vector<int>{-1, -2, -3, -4, 1, 2, 3, 4, -5, -6, -7, -8, 5, 6, 7, 8}));
-}
-
-// A tied table is summed at both its ends, a tensor-parallel rank's array in ranges; the rank's units need not be neighbours.
-TEST(CopyPassTest, AUnitIsFetchedAndSteppedOnce) {
-  CopyTraits copies;
-  copies.offloads.parameters = copies.steps_in_turn = true;
-  copies.units = {0, 1};
-  const std::vector<Operation> sums = {ReduceScatter{0, 0, 0},
-                                       ReduceScatter{1, 1, 0, 0, {0, 4}},
-                                       ReduceScatter{1, 1, 1, 0, {4, 2}},
-                                       ReduceScatter{0, 0, 0},
-                                       ReduceScalars{},
-                                       OptimizerStep{}};
-  std::vector<int32_t> stepped;
-  for (const Operation& op : WithCopies(sums, copies)) {
-    if (const auto* step = std::get_if<OptimizerStep>(&op)) stepped.push_back(step->first_unit);
-  }
-  EXPECT_EQ(stepped, (std::vector<int32_t>{1, 0}));
-  copies.steps_in_turn = false;
-  copies.units = {0, 1, 4};
-  const std::vector<Operation> apart = {Gather{1, 0, 0, 0, {0, 4}}, Gather{1, 0, 1, 0, {4, 2}}, ReduceScalars{}, OptimizerStep{}};
-  EXPECT_EQ(OperationsText(WithCopies(apart, copies)),
-            "0 prefetch_parameters block=1 buffer=0\n"
-            "1 gather block=1 elements=4@0 buffer=0 group=0\n"
-            "2 gather block=1 elements=2@4 buffer=0 group=1\n"
-            "3 reduce_scalars\n"
-            "4 prefetch_optimizer block=0 slot=0\n"
-            "5 optimizer_step block=0 slot=0\n"
-            "6 offload_optimizer block=0 slot=0\n"
-            "7 prefetch_optimizer block=1 slot=1\n"
-            "8 optimizer_step block=1 slot=1\n"
-            "9 offload_optimizer block=1 slot=1\n"
-            "10 prefetch_optimizer block=4 slot=0\n"
-            "11 optimizer_step block=4 slot=0\n"
-            "12 offload_optimizer block=4 slot=0\n");
-}
-
-// Zorse: a ministage's optimizer follows its own sum, once the device has gone on with the one before.
-TEST(CopyPassTest, UnitsAreSteppedInTurn) {
-  CopyTraits copies;
-  copies.offloads.parameters = copies.steps_in_turn = true;
-  copies.units = {0, 1};
-  const std::vector<Operation> operations = {ReduceScatter{1, 1, 0}, Backward{0, 0, 0, -1, 0, -1}, ReduceScatter{0, 0, 0},
-                                             ReduceScalars{}, OptimizerStep{}};
-  EXPECT_EQ(OperationsText(WithCopies(operations, copies)),
-            "0 reduce_scatter block=1 grad=1 group=0\n"
-            "1 backward block=0 mb=0 buffer=0 grad=0\n"
-            "2 prefetch_optimizer block=1 slot=0\n"
-            "3 optimizer_step block=1 slot=0\n"
-            "4 offload_optimizer block=1 slot=0\n"
-            "5 reduce_scatter block=0 grad=0 group=0\n"
-            "6 prefetch_optimizer block=0 slot=1\n"
-            "7 optimizer_step block=0 slot=1\n"
-            "8 offload_optimizer block=0 slot=1\n"
-            "9 reduce_scalars\n");
 }
 
 }  // namespace

@@ -216,16 +216,27 @@ TEST(ParameterPassTest, StreamsComeForEveryPass) {
             "+1:0 +2-4:1 F1.0:0 F2-3.0:0 -0 +4:0 F4.0:1 -1 +1-3:1 B4.0:0<1 B2-3.0:0 B1.0:1<2");
 }
 
-// Zorse section 3.1.2: a ministage's units come together, the next ministage's while this one computes. At the turn both stay.
-TEST(ParameterPassTest, MinistagesComeInTwoSets) {
+// Zorse section 3.1.2, with less room than two ministages take: a ministage's units and one more. The last microbatch frees unit
+// by unit, and the next ministage's come there. At the turn all stay.
+TEST(ParameterPassTest, AMinistagesUnitsAndOneMoreAreThere) {
   StageTraits traits = StageOfUnits({{1, 2}, {3, 4}, {5, 6}}, 8);
-  traits.gathers_in_turn = traits.gathers_by_ministage = true;
+  traits.gathers_in_turn = true;
+  traits.parameters_in_turn = 2 + kPrefetchedUnits;
   const StageSteps stage = Parameters("0F0-1 1F0-1 2F0-1 2B0-1 1B0-1 0B0-1", traits);
-  EXPECT_EQ(stage.parameter_buffers.size(), 4u);
+  EXPECT_EQ(BuffersText(stage.parameter_buffers), "50 60 70");
   EXPECT_EQ(StepsText(stage),
-            "+1:0 +2:1 +3:2 +4:3 F1.0:0 F2.0:1 F1.1:0 F2.1:1 -0 -1 +5:0 +6:1 F3.0:2 F4.0:3 F3.1:2 F4.1:3 F5.0:0<3 F6.0:1 F5.1:0 "
-            "F6.1:1 B6.0:1 B5.0:0 B6.1:1 B5.1:0 -0 -1 +2:0 +1:1 B4.0:3 B3.0:2 B4.1:3 B3.1:2 -2 -3 B2.0:0<15 B1.0:1 B2.1:0 B1.1:1 "
-            "-0 -1");
+            "+1:0 +2:1 +3:2 F1.0:0 F2.0:1 F1.1:0 -0 +4:0 F2.1:1 -1 +5:1 F3.0:2 F4.0:0<2 F3.1:2 -2 +6:2 F4.1:0 "
+            "F5.0:1<3 F6.0:2<6 F5.1:1 F6.1:2 B6.0:2 B5.0:1 B6.1:2 -2 +3:2 B5.1:1 -1 +2:1 B4.0:0 B3.0:2<14 B4.1:0 "
+            "-0 +1:0 B3.1:2 -2 B2.0:1<15 B1.0:0<18 B2.1:1 -1 B1.1:0 -0");
+}
+
+// A block that several units are joined to finds them all, and takes none of them away.
+TEST(ParameterPassTest, AJoinedStepUsesAllOfItsUnits) {
+  StageTraits traits = StageOfUnits({{1, 2}, {3, 4}}, 6);
+  traits.gathers_in_turn = traits.gathers_by_ministage = traits.joins = traits.alone = true;
+  traits.parameters_in_turn = 2 + kPrefetchedUnits;
+  EXPECT_EQ(StepsText(Parameters("0F0-1 1F0-1", traits)),
+            "+1:0 +2:1 +3:2 F1.0:0 F2.0:1 F1-2.1:0 -0 -1 +4:0 F3.0:2 F4.0:0<2 F3-4.1:2 -0 -2");
 }
 
 }  // namespace

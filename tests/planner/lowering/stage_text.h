@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/program/program.h"
 #include "gtest/gtest.h"
 #include "planner/lowering/stage_steps.h"
 #include "planner/plan/schedule.h"
@@ -69,6 +70,19 @@ inline std::string BuffersText(const std::vector<UnitBuffer>& buffers) {
                     buffer.home_of >= 0 ? absl::StrCat(buffer.IsShard() ? "/" : ":", buffer.home_of) : "");
   }
   return text;
+}
+
+// Instructions as a program has them, without its header.
+inline std::string InstructionsText(std::vector<Instruction> instructions) {
+  Program program;
+  program.instructions = std::move(instructions);
+  const std::string text = ToText(program);
+  return text.substr(text.find("\n0 ") + 1);
+}
+inline std::string OperationsText(const std::vector<Operation>& operations) {
+  std::vector<Instruction> instructions;
+  for (const Operation& op : operations) instructions.push_back({op, {}});
+  return InstructionsText(std::move(instructions));
 }
 
 }  // namespace motley::planner

@@ -70,12 +70,76 @@ TEST(ProgramMemoryTest, InputsThatWaitOnTheHostAreNotThere) {
     const Program kept = program(false), away = program(true);
     const auto boundaries = [&](const Program& of) { return PeakActivations(setting->costs, 0, of).boundaries; };
     EXPECT_EQ(away.slots, std::vector<int64_t>({input, input}));
-    EXPECT_EQ(HostBytes(setting->costs, away), 4 * 6 * input);
-    EXPECT_EQ(HostBytes(setting->costs, kept), 0);
+    EXPECT_EQ(HostBytes(setting->costs, away, {}).inputs, 4 * 6 * input);
+    EXPECT_EQ(HostBytes(setting->costs, away, {}).total(), 4 * 6 * input);
+    EXPECT_EQ(HostBytes(setting->costs, kept, {}).total(), 0);
     // The head's inputs of all, and a gradient. What a card's allocator had for the last but one is free a pass later.
     EXPECT_EQ(boundaries(kept), (4 * 6 + 6 + 1) * input);
     EXPECT_EQ(boundaries(away), (2 + 6 + 1 + 1 + (launches_ahead ? 1 : 0)) * input);
   }
+}
+
+// Two ranks of unlike shares, a quarter and three, whose state waits on the host but for one kind. As the engine keeps half types
+// the master copy is with the parameters, and a cast beside it.
+TEST(ProgramMemoryTest, StateThatWaitsOnTheHostIsNotOnTheDevice) {
+  for (const DType dtype : {DType::kFloat32, DType::kFloat16}) {
+    PlanRequest request;
+    const auto setting =
+        Setting::Create(Nodes({{"T4", "T4"}}), WorkOf(MediumModel(4, false), 8, dtype), request, nullptr).value();
+    const int64_t size = 4, compute = dtype == DType::kFloat16 ? 2 : 4, master = compute < size ? size : 0;
+    const auto memory = [&](const OffloadKinds& kinds) {
+      StagePlan stage = StageOf(*setting, 0, {{2, 2}, {2, 2}}, {{0, 1}, {2, 3}}, 2);
+      for (size_t r = 0; r < 2; ++r) {
+        stage.units[r].ranks[0].shard_ratio = r == 0 ? 0.25 : 0.75;
+        stage.units[r].ranks[0].offload = kinds;
+      }
+      const auto priced = Price(*setting, PlanOf(*setting, ScheduleFamily::kLayered, {{{stage}}}));
+      EXPECT_TRUE(priced.ok()) << priced.status();
+      return priced->plan.pipelines[0].stages[0].units[0].ranks[0].predicted.memory;
+    };
+    const int64_t all = NumParameters(setting->workload.model), owned = all / 4;
+    ASSERT_EQ(all % 4, 0);
+    const MemoryByPurpose kept = memory({});
+    EXPECT_EQ(kept.parameters, compute * all);
+    EXPECT_EQ(kept.gradients, size * owned);
+    EXPECT_EQ(kept.optimizer, (2 * size + master) * owned);
+    // The slots: the largest units' areas, of the embedding in one and the head in the other.
+    const int64_t largest = setting->costs.UnitElements(UnitKind::kEmbedding) / 4;
+    const int64_t head = setting->costs.UnitElements(UnitKind::kHead) / 4;
+    const auto slots = [&](int64_t bytes) { return bytes * (largest + head); };
+    const MemoryByPurpose moments = memory({.optimizer = true});
+    EXPECT_EQ(moments.host, 2 * size * owned);
+    EXPECT_EQ(moments.optimizer, master * owned + slots(2 * size));
+    EXPECT_EQ(moments.parameters, kept.parameters);
+    EXPECT_EQ(moments.gradients, kept.gradients);
+    EXPECT_EQ(moments.boundaries, kept.boundaries) << "a slot counts once";
+    const MemoryByPurpose parameters = memory({.parameters = true});
+    EXPECT_EQ(parameters.host, (size + (master > 0 ? compute : 0)) * owned);
+    EXPECT_EQ(parameters.parameters, 0);
+    EXPECT_EQ(parameters.optimizer, 2 * size * owned + slots(size + (master > 0 ? compute : 0)));
+    const MemoryByPurpose gradients = memory({.gradients = true, .optimizer = true});
+    EXPECT_EQ(gradients.host, 3 * size * owned);
+    EXPECT_EQ(gradients.gradients, 0);
+    EXPECT_EQ(gradients.gathered, kept.gathered);
+  }
+}
+
+// By what it is. An area of 4 * 33 bytes is filled up to three cache lines.
+TEST(ProgramMemoryTest, HostBytesSayWhatTheyAreOf) {
+  const auto setting = RunnableSetting(4);
+  Program program;
+  program.num_units = 6;
+  program.units = {1, 2};
+  program.offloads = {.parameters = true, .gradients = true, .optimizer = true};
+  const std::vector<int64_t> owned = {1000, 16, 33, 1000, 1000, 1000};
+  const HostMemory all = HostBytes(setting->costs, program, owned);
+  EXPECT_EQ(all.inputs, 0);
+  EXPECT_EQ(all.gradients, 4 * (16 + 33));
+  EXPECT_EQ(all.optimizer, 8 * (16 + 33));
+  EXPECT_EQ(all.parameters, 4 * (16 + 33) + 48) << "16 * 33 bytes end 48 bytes before a cache line does";
+  EXPECT_EQ(all.total(), 16 * (16 + 33) + 48);
+  program.offloads = {.parameters = true};
+  EXPECT_EQ(HostBytes(setting->costs, program, owned).total(), 64 + 192);
 }
 
 // What kernels take for themselves stands beside all that a layer's forward keeps.

@@ -52,6 +52,8 @@ TEST(LayoutDigestTest, WhateverARankDoesCounts) {
       [&](Plan& plan) { rank(plan).offload.activations = true; },
       [&](Plan& plan) { rank(plan).offload.parameters = true; },
       [&](Plan& plan) { rank(plan).offload.optimizer = true; },
+      [&](Plan& plan) { rank(plan).offload.gradients = true; },
+      [&](Plan& plan) { plan.optimizer_steps = OptimizerSteps::kInTurn; },
   };
   std::vector<LayoutDigest> digests = {DigestOf(TwoRanks())};
   for (size_t i = 0; i < changes.size(); ++i) {

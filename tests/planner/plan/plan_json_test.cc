@@ -32,6 +32,21 @@ TEST(PlanJsonTest, RoundTripsExactly) {
   EXPECT_EQ(PlanFromJson(ToJson(OneStagePlan(SmallModel())))->epoch, Epoch(3));
 }
 
+TEST(PlanJsonTest, StepsAndWhatWaitsInHostMemory) {
+  Plan plan = OneStagePlan(SmallModel());
+  EXPECT_EQ(ToJson(plan).find("optimizer_steps"), std::string::npos);
+  plan.optimizer_steps = OptimizerSteps::kInTurn;
+  RankPlan& rank = plan.pipelines[0].stages[0].units[0].ranks[0];
+  rank.offload = OffloadKinds::All();
+  const auto parsed = PlanFromJson(ToJson(plan));
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(parsed->optimizer_steps, OptimizerSteps::kInTurn);
+  EXPECT_EQ(parsed->pipelines[0].stages[0].units[0].ranks[0].offload, OffloadKinds::All());
+  EXPECT_EQ(ToJson(*parsed), ToJson(plan));
+  EXPECT_THAT(JsonComplaint(R"({"optimizer_steps":"now","pipelines":[]})"),
+              HasSubstr("optimizer_steps 'now' is not known; use at_end or in_turn"));
+}
+
 TEST(PlanJsonTest, MicrobatchesInFlight) {
   const Plan plan = InTurnPlan();
   const auto parsed = PlanFromJson(ToJson(plan));
@@ -167,7 +182,7 @@ TEST(PlanJsonTest, NumbersThatAreNone) {
 
 TEST(PlanJsonTest, AnotherVersionIsSaidBeforeItsKeys) {
   EXPECT_THAT(JsonComplaint(R"({"schema_version":9,"stages":[]})"),
-              HasSubstr("schema_version 9 is not known, this build reads 1 to 4"));
+              HasSubstr("schema_version 9 is not known, this build reads 1 to 5"));
   EXPECT_THAT(JsonComplaint(R"({"schema_version":"2"})"), HasSubstr("schema_version: must be"));
 }
 

@@ -32,7 +32,7 @@ TEST(PlanTest, ScheduleNamesRoundTrip) {
 }
 
 TEST(PlanTest, HeaderRules) {
-  EXPECT_THAT(Broken(FullPlan(), [](Plan& p) { p.schema_version = 5; }), HasSubstr("schema_version 5 is not known"));
+  EXPECT_THAT(Broken(FullPlan(), [](Plan& p) { p.schema_version = 6; }), HasSubstr("schema_version 6 is not known"));
   EXPECT_THAT(Broken(FullPlan(), [](Plan& p) { p.global_batch = 0; }), HasSubstr("global_batch must be in 1.."));
   EXPECT_THAT(Broken(FullPlan(), [](Plan& p) { p.global_batch = int64_t{1} << 62; }), HasSubstr("global_batch must be in 1.."));
   EXPECT_THAT(Broken(FullPlan(), [](Plan& p) { p.seq_len = 4096; }), HasSubstr("seq_len must be in 1..128"));
@@ -279,12 +279,59 @@ TEST(PlanTest, LimitsAreByKindOfWhatWaitsOnTheHost) {
   EXPECT_EQ(ValidateWithin(limits, plan), absl::OkStatus());
 }
 
+TEST(PlanTest, LimitsBesidePipelinesAreTheirOwn) {
+  Plan plan = FullPlan();
+  ForEachRank(plan, [](RankPlan& rank) { rank.offload = {.activations = true, .optimizer = true}; });
+  PlanLimits limits = kEngineLimits;
+  limits.offload = OffloadKinds::All();
+  EXPECT_EQ(ValidateWithin(limits, plan), absl::OkStatus());
+  plan.pipelines[0].stages[0].units[0].ranks[0].offload.parameters = true;
+  EXPECT_THAT(
+      std::string(ValidateWithin(limits, plan).message()),
+      HasSubstr("it offloads parameters with 2 pipelines, the engine runs plans that keep parameters on the device there"));
+  EXPECT_EQ(ValidateWithin(kWholeLanguage, plan), absl::OkStatus());
+  plan.pipelines.pop_back();
+  EXPECT_EQ(ValidateWithin(limits, plan), absl::OkStatus());
+}
+
+// Two ranks of one stage, whose gradients wait for the optimizer.
+TEST(PlanTest, GradientsWaitInHostMemoryWhereTheyAreSummedOnceInTurn) {
+  const ModelShape model = SmallModel();
+  Plan good = OneStagePlan(model);
+  good.schedule = ScheduleFamily::kLayered;
+  good.pipelines[0].stages[0].zero_stage = 2;
+  ForEachRank(good, [](RankPlan& rank) { rank.offload = {.gradients = true, .optimizer = true}; });
+  const auto broken = [&](auto&& change) { return Broken(good, change); };
+  EXPECT_EQ(Validate(good, model), absl::OkStatus());
+  EXPECT_THAT(broken([](Plan& p) { p.pipelines[0].stages[0].units[1].ranks[0].offload.optimizer = false; }),
+              HasSubstr("rank 1 (n1/gpu1): it offloads gradients, but not the optimizer, which they wait for; offload both"));
+  EXPECT_THAT(broken([](Plan& p) { p.schedule = ScheduleFamily::k1F1B; }),
+              HasSubstr("but schedule 1f1b sums a unit for every microbatch; use layered"));
+  EXPECT_THAT(broken([](Plan& p) { p.pipelines.push_back(p.pipelines[0]); }),
+              HasSubstr("but 2 pipelines sum them, on the device"));
+  EXPECT_THAT(broken([](Plan& p) { p.pipelines[0].stages[0].zero_stage = 1; }),
+              HasSubstr("keeps them whole on the device; use zero_stage 2 or 3 over several units, or one rank"));
+  EXPECT_THAT(broken([](Plan& p) { p.optimizer_steps = OptimizerSteps::kInTurn; }),
+              HasSubstr("but optimizer_steps is in_turn, so that none waits; leave out one of both"));
+}
+
+TEST(PlanTest, StepsInTurnAreOfOnePipeline) {
+  Plan plan = OneStagePlan(SmallModel());
+  plan.optimizer_steps = OptimizerSteps::kInTurn;
+  EXPECT_EQ(Validate(plan, SmallModel()), absl::OkStatus());
+  EXPECT_EQ(ValidateWithin(kWholeLanguage, plan), absl::OkStatus());
+  EXPECT_THAT(std::string(ValidateWithin({.steps_in_turn = false, .who = "somebody takes"}, plan).message()),
+              HasSubstr("optimizer_steps is in_turn, somebody takes plans that step at the end (at_end)"));
+  EXPECT_THAT(ToText(plan), HasSubstr(" steps in turn\n"));
+  EXPECT_THAT(Broken(FullPlan(), [](Plan& p) { p.optimizer_steps = OptimizerSteps::kInTurn; }),
+              HasSubstr("optimizer_steps is in_turn, but 2 pipelines sum a unit when all of them have it; use at_end, or one"));
+}
+
 // Beside other pipelines too, in stages of tensor-parallel units.
 TEST(PlanTest, TheEngineRunsPipelinesInEveryZeroStage) {
   for (const int zero_stage : {0, 1, 2, 3}) {
     Plan plan = FullPlan();
-    ForEachRank(plan,
-                [](RankPlan& rank) { rank.offload.activations = rank.offload.parameters = rank.offload.optimizer = false; });
+    ForEachRank(plan, [](RankPlan& rank) { rank.offload = OffloadKinds::None(); });
     for (PipelinePlan& pipeline : plan.pipelines) {
       for (StagePlan& stage : pipeline.stages) {
         stage.zero_stage = zero_stage;

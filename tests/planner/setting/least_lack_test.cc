@@ -51,5 +51,28 @@ TEST(LeastLackTest, HostsTakeStateWherePlansMayOffload) {
   EXPECT_EQ(OneDeviceLacks(*MakeSetting(SmallWorkload()), 3 << 20, "n/gpu0", " here").message(), "n/gpu0 lacks 3.0 MiB here");
 }
 
+// Of each element 16 bytes; what may not wait is on devices however roomy the hosts are.
+TEST(LeastLackTest, HostsTakeNoMoreThanMayWait) {
+  std::string toml = kMixedToml;
+  toml.replace(toml.find("nic_gbit"), 0, "host_memory_gib = 512\n");
+  Workload workload = SmallWorkload();
+  workload.dtype = DType::kFloat16;
+  const auto bytes_of_element = [&](const OffloadKinds& kinds, Fidelity fidelity) {
+    PlanRequest request;
+    request.offload = kinds;
+    request.fidelity = fidelity;
+    const auto setting = MakeSetting(workload, request, toml);
+    const int64_t elements = setting->costs.TotalElements(), bytes = StateOnDevices(*setting);
+    EXPECT_EQ(bytes % elements, 0);
+    return bytes / elements;
+  };
+  EXPECT_EQ(bytes_of_element({.activations = true}, Fidelity::kTuned), 16);
+  EXPECT_EQ(bytes_of_element({.optimizer = true}, Fidelity::kTuned), 16 - 8);
+  EXPECT_EQ(bytes_of_element({.parameters = true}, Fidelity::kTuned), 16 - 4) << "a cast on the host is none of them";
+  EXPECT_EQ(bytes_of_element(OffloadKinds::All(), Fidelity::kTuned), 0);
+  EXPECT_EQ(bytes_of_element({.optimizer = true}, Fidelity::kPublished), 16 - 12) << "with the master copy";
+  EXPECT_EQ(bytes_of_element({.parameters = true}, Fidelity::kPublished), 16 - 2 - 2) << "gradients go ministage by ministage";
+}
+
 }  // namespace
 }  // namespace motley::planner

@@ -1,0 +1,166 @@
+#include "planner/costs/engine_state.h"
+
+#include <algorithm>
+
+namespace motley::planner {
+namespace {
+
+// Ranks of a tensor-parallel unit share what is not divided, also where it is alone in its stage.
+bool SharesState(const RankDuty& duty) { return duty.group_size > 1 || duty.tp_share < 1; }
+
+// Of the rank or of another of its stage, which then go the same way.
+OffloadKinds OfStage(const RankDuty& duty) { return duty.offload.Or(duty.stage_offload); }
+
+// Beside other pipelines a unit that is alone in its stage keeps parameters and gradients whole, and so do those whose parameters
+// wait in host memory.
+int ZeroOf(const RankDuty& duty) {
+  const bool whole = duty.sums_across && (duty.group_size == 1 || OfStage(duty).parameters);
+  return whole ? std::min(duty.zero_stage, 1) : duty.zero_stage;
+}
+
+int64_t PartOf(double share, int64_t elements) { return static_cast<int64_t>(share * static_cast<double>(elements) + 0.5); }
+
+// State and the buffers of parameters and gradients, as programs declare them (docs/inside/pipelines.md).
+class EngineState {
+ public:
+  EngineState(const Costs& costs, const RankDuty& duty, int64_t rounds)
+      : costs_(costs),
+        duty_(duty),
+        rounds_(rounds),
+        embedding_(costs.UnitElements(UnitKind::kEmbedding, duty.tp_share)),
+        layer_(costs.UnitElements(UnitKind::kLayer, duty.tp_share)),
+        head_(costs.UnitElements(UnitKind::kHead, duty.tp_share)),
+        tied_(costs.workload().model.tie_embeddings),
+        layered_(TraitsOf(duty.schedule).by_ministage),
+        by_unit_(GathersByUnit(duty)),
+        fetches_(OfStage(duty).parameters && !duty.sums_across),
+        gathers_(fetches_ || (SharesState(duty) && ZeroOf(duty) == 3)),
+        leaves_(layered_ && !duty.sums_across && (OfStage(duty).gradients || duty.steps_in_turn)),
+        reduces_in_turn_((SharesState(duty) && ZeroOf(duty) >= 2) || (leaves_ && !SharesState(duty))) {}
+
+  void AddTo(MemoryByPurpose* memory) const {
+    const auto sum = [this](int64_t layer, int64_t embedding, int64_t head) {
+      return duty_.layers * layer + (duty_.embedding ? embedding : 0) + (duty_.head ? head : 0);
+    };
+    const int64_t elements = sum(layer_, embedding_, head_);
+    const int64_t whole = sum(costs_.UnitElements(UnitKind::kLayer), costs_.UnitElements(UnitKind::kEmbedding),
+                              costs_.UnitElements(UnitKind::kHead));
+    const int64_t owned = PartOf(duty_.share * duty_.replica_share, whole);
+    const int64_t size = costs_.element_bytes(), gradient_size = costs_.gradient_bytes();
+    const bool across = duty_.sums_across;
+    OwnedBytes shards = costs_.OnDevice(duty_.offload, owned);
+    if (layered_ && duty_.steps_in_turn) shards.gradients = 0;  // the step takes the sum from its buffer
+    // A tied embedding has buffers of its own for the whole step; its home is one where it is not gathered.
+    const bool copy = tied_ && duty_.head && !duty_.embedding, kept = tied_ && duty_.embedding;
+    // Beside other pipelines what the rank keeps of its stage's, of which it owns a part; a tied embedding whole.
+    const int64_t at_home = across && kept ? embedding_ : 0;
+    const int64_t sharded = across ? at_home + PartOf(duty_.share, elements - at_home) : owned;
+    memory->parameters = gathers_ && !across ? shards.parameters : size * (ZeroOf(duty_) == 3 ? sharded : elements);
+    memory->gradients =
+        reduces_in_turn_ && !across ? shards.gradients : gradient_size * (ZeroOf(duty_) >= 2 ? sharded : elements);
+    memory->optimizer = shards.optimizer + StateSlots();
+    if (copy || (kept && gathers_ && !across)) memory->gathered += size * embedding_;
+    if (copy || (kept && reduces_in_turn_ && !across)) memory->gathered += gradient_size * embedding_;
+    if (gathers_) memory->gathered += size * Parameters();
+    if (reduces_in_turn_) memory->gathered += gradient_size * Gradients();
+    if (!duty_.offload.takes_state()) return;
+    memory->host += sum(AreaBytes(UnitKind::kLayer), AreaBytes(UnitKind::kEmbedding), AreaBytes(UnitKind::kHead));
+  }
+
+ private:
+  bool EmbeddingInTurn() const { return duty_.embedding && !tied_; }
+  int64_t units() const { return duty_.layers + (EmbeddingInTurn() ? 1 : 0) + (duty_.head ? 1 : 0); }
+
+  // Two buffers that the units take in turn, in their order: those of even places and those of odd ones. Where places `shift`
+  // from one microbatch to the next, every unit has been in both. A single unit has one buffer, or with several `uses` another.
+  int64_t InTurn(bool shift, int64_t uses) const {
+    int64_t buffers[2] = {0, 0};
+    int64_t place = 0;
+    const auto put = [&](int64_t elements) { buffers[place % 2] = std::max(buffers[place % 2], elements), ++place; };
+    if (EmbeddingInTurn()) put(embedding_);
+    for (int64_t i = 0; i < std::min<int64_t>(duty_.layers, 2); ++i) put(layer_);
+    place = units() - (duty_.head ? 1 : 0);
+    if (duty_.head) put(head_);
+    if (shift && (units() > 1 || uses > 1)) return 2 * std::max(buffers[0], buffers[1]);
+    return buffers[0] + buffers[1];
+  }
+
+  // Of a unit's place in host memory, of what the rank owns of it: no less than where its array is really cut.
+  int64_t AreaBytes(UnitKind unit) const {
+    const double share = duty_.share * duty_.replica_share;
+    const int64_t elements = costs_.UnitElements(unit);
+    const auto cut = static_cast<int64_t>(share * static_cast<double>(elements)) + (share > 0 ? 1 : 0);
+    return costs_.InHost(duty_.offload, static_cast<double>(std::min(cut, elements))).AreaBytes();
+  }
+  // What comes from the host for the optimizer, a unit after the other: in two slots, each as large as the largest in it.
+  int64_t StateSlots() const {
+    if (!duty_.offload.takes_state()) return 0;
+    int64_t slots[2] = {0, 0};
+    int64_t place = 0;
+    const auto put = [&](UnitKind unit) { slots[place % 2] = std::max(slots[place % 2], AreaBytes(unit)), ++place; };
+    if (duty_.embedding) put(UnitKind::kEmbedding);
+    for (int64_t i = 0; i < std::min<int64_t>(duty_.layers, 2); ++i) put(UnitKind::kLayer);
+    place = duty_.layers + (duty_.embedding ? 1 : 0);
+    if (duty_.head) put(UnitKind::kHead);
+    return slots[0] + slots[1];
+  }
+
+  // Where some wait in host memory, a ministage's units, and one that comes meanwhile; with ZeRO 3 two all the same.
+  int64_t Parameters() const {
+    if (!fetches_ || !layered_ || (duty_.group_size > 1 && ZeroOf(duty_) == 3)) return InTurn(ParametersShift(), 1);
+    const int64_t embedding = EmbeddingInTurn() ? embedding_ : 0, head = duty_.head ? head_ : 0;
+    if (duty_.ministages == 1) return duty_.layers * layer_ + embedding + head;
+    const int64_t ends = embedding > 0 || head > 0 ? 1 : 0;  // one of the two is beside the ministage's layers
+    const int64_t buffers = std::min(units(), duty_.largest_ministage + ends + 1);
+    // There and back a unit comes into the same one.
+    return buffers * layer_ + std::max<int64_t>(0, embedding - layer_) + std::max<int64_t>(0, head - layer_);
+  }
+
+  // Between two forwards, or two backwards, the units begin again from the other end than where they were left.
+  bool ParametersShift() const {
+    if (layered_ || rounds_ < 2) return false;
+    if (duty_.ministages > 1) return true;
+    const int64_t flight = duty_.in_flight > 0 && !TraitsOf(duty_.schedule).keeps_all
+                               ? duty_.in_flight
+                               : InFlight(duty_.schedule, duty_.stage, duty_.num_stages, 1, rounds_);
+    return flight > 1 && units() % 2 == 1 && units() > 1;
+  }
+  int64_t Gradients() const {
+    if (!layered_) return InTurn(rounds_ > 1 && (units() % 2 == 1 || duty_.ministages > 1), rounds_);
+    if (by_unit_ || rounds_ < 2) return InTurn(false, 1);
+    // Each microbatch passes the whole ministage, so its gradients add up until the last; the next one takes the same buffers.
+    const int64_t embedding = EmbeddingInTurn() ? embedding_ : 0, head = duty_.head ? head_ : 0;
+    if (duty_.ministages == 1) return duty_.layers * layer_ + embedding + head;
+    const int64_t layers = duty_.largest_ministage;
+    if (duty_.head) {
+      const int64_t at_embedding = embedding > 0 ? std::max(embedding, layer_) : layer_;
+      return (layers - 1) * layer_ + std::max(head, layer_) + at_embedding;
+    }
+    // No fewer than two: the first that is free is not taken while there is one alone.
+    if (layers == 1) return layer_ + std::max(embedding, layer_);
+    return layers * layer_ + embedding;
+  }
+
+  const Costs& costs_;
+  const RankDuty& duty_;
+  const int64_t rounds_;  // microbatches of the rank of the stage that has most
+  const int64_t embedding_, layer_, head_;
+  const bool tied_, layered_;
+  const bool by_unit_;          // all microbatches pass a unit before the next
+  const bool fetches_;          // parameters are on the device in turn, as some wait in host memory
+  const bool gathers_;          // they are there in turn
+  const bool leaves_;           // each unit is summed once, and its sum leaves the buffer whole
+  const bool reduces_in_turn_;  // gradients are there in turn
+};
+
+}  // namespace
+
+bool GathersByUnit(const RankDuty& duty) {
+  return TraitsOf(duty.schedule).by_ministage && SharesState(duty) && ZeroOf(duty) == 3;
+}
+
+void AddEngineState(const Costs& costs, const RankDuty& duty, int64_t rounds, MemoryByPurpose* memory) {
+  EngineState(costs, duty, rounds).AddTo(memory);
+}
+
+}  // namespace motley::planner
