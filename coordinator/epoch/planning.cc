@@ -121,7 +121,7 @@ void BeginPlan(Core& core, const std::shared_ptr<PlanningTask>& task) {
   core.executor.Run(
       [task] {
         if (task->memory_end.empty()) return PlanFrom(std::move(task->input), task->tries_without_small, &task->prepared);
-        task->prepared.status = OnOneLine(planner::RanOut(std::move(task->input), task->memory_end));
+        task->prepared.status = OnOneLine(planner::RanOut(task->input, task->memory_end));
       },
       [&core, task] { Answer(core, *task); });
 }

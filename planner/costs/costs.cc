@@ -252,7 +252,8 @@ HostState Costs::InHost(const OffloadKinds& offloads, double owned) const {
   const auto elements = static_cast<int64_t>(owned + 0.5);
   if (workload_.state == StateKeeping::kEngine) return HostStateOf(offloads, elements, gradient_bytes(), element_bytes());
   HostState state;
-  if (offloads.parameters) state.parameter = elements * element_bytes();
+  // Of half types the master is among the moments: a step makes what is gathered, and does not need it.
+  if (offloads.parameters) (IsHalf(workload_.dtype) ? state.cast : state.parameter) = elements * element_bytes();
   if (offloads.gradients) state.gradient = elements * gradient_bytes();
   if (offloads.optimizer) state.moment = elements * optimizer_bytes_per_element() / 2;
   return state;
@@ -261,7 +262,7 @@ HostState Costs::InHost(const OffloadKinds& offloads, double owned) const {
 OwnedBytes Costs::OnDevice(const OffloadKinds& offloads, int64_t owned) const {
   const HostState away = InHost(offloads, static_cast<double>(owned));
   const bool is_master = casts_gathered();  // the only copy of the parameters
-  return {is_master ? 0 : element_bytes() * owned - away.parameter, gradient_bytes() * owned - away.gradient,
+  return {is_master ? 0 : element_bytes() * owned - away.parameter - away.cast, gradient_bytes() * owned - away.gradient,
           optimizer_bytes_per_element() * owned - 2 * away.moment - (is_master ? away.parameter : 0)};
 }
 

@@ -10,6 +10,6 @@ namespace motley::planner {
 
 // RESOURCE_EXHAUSTED: `why`, with the ways out (ways_out.h). By the planner's own count the job fits, so the ways are those of
 // devices that hold so little that it does not.
-absl::Status RanOut(PlannerInput input, const std::string& why);
+absl::Status RanOut(const PlannerInput& input, const std::string& why);
 
 }  // namespace motley::planner

@@ -3,6 +3,7 @@
 #include <map>
 #include <numeric>
 #include <utility>
+#include <vector>
 
 #include "planner/cluster/transfer_line.h"
 #include "planner/graph/group_flows.h"
@@ -148,8 +149,8 @@ class StageEstimator {
     return flows.empty() ? 0 : setting_.links.SecondsAlone(Links::Together(flows));
   }
 
-  // What steps need and make that waits in host memory comes and goes beside them, unit by unit. Behind the step's end come all
-  // but those that are there by then, and the last one goes when it is stepped. In turn all have come before.
+  // What waits in host memory comes and goes beside the steps, block by block on one lane. The first ones are there by then. In
+  // turn ministages step one by one, and what they need is there, too.
   void AddStreams() {
     if (!stage_.offload.takes_state()) return;
     const double comes = StateSeconds(&HostState::StepNeeds), goes = StateSeconds(&HostState::StepMakes);
@@ -157,9 +158,27 @@ class StageEstimator {
       estimate_.optimizer += goes;
       return;
     }
-    const auto units = static_cast<double>(Whole().units());
-    const double there = std::min(1.0, static_cast<double>(kCopiesAhead) / units);
-    estimate_.optimizer = std::max(estimate_.optimizer + goes / units, goes + (1 - there) * comes);
+    const std::vector<double> parts = BlockParts();
+    std::vector<double> there(parts.size() + kCopiesAhead, 0);
+    double lane = 0, step = 0;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      step = std::max(step, there[i]) + parts[i] * estimate_.optimizer;
+      lane = std::max(lane, step) + parts[i] * goes;
+      if (i + kCopiesAhead < parts.size()) there[i + kCopiesAhead] = lane += parts[i + kCopiesAhead] * comes;
+    }
+    estimate_.optimizer = lane;
+  }
+  // Of the stage's elements, by its blocks.
+  std::vector<double> BlockParts() const {
+    const ModelBlocks blocks = CoarseBlocks(setting_, view_);
+    std::vector<double> parts;
+    for (const Element& element : view_.pipelines[stage_.pipeline].elements) {
+      if (&view_.stages[element.stage] != &stage_) continue;
+      for (const int32_t block : BlocksOf(blocks, element)) parts.push_back(static_cast<double>(blocks.elements[block]));
+    }
+    const double all = std::accumulate(parts.begin(), parts.end(), 0.0);
+    for (double& part : parts) part /= all;
+    return parts;
   }
 
   // The first unit's parameters where they come for every microbatch; where they stay, the first ministage's, a block after the

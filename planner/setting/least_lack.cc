@@ -16,11 +16,11 @@ int64_t StateOnDevices(const Setting& setting) {
   int64_t hosts = 0;
   for (const ClusterNode& node : setting.cluster.nodes) hosts += node.host_memory_bytes;
   if (!kinds.takes_state() || hosts == 0) return all;
-  const HostState away = costs.InHost(kinds, static_cast<double>(elements));
+  const OwnedBytes stays = costs.OnDevice(kinds, elements);
   // As published, ministages whose parameters wait are stepped one by one, and their gradients go.
   const bool in_turn = kinds.parameters && costs.workload().state != StateKeeping::kEngine;
-  const int64_t gone = in_turn ? elements * costs.gradient_bytes() : 0;
-  return all - gone - std::min(hosts, away.total() - away.cast - (in_turn ? away.gradient : 0));
+  const int64_t gone = in_turn ? elements * costs.gradient_bytes() : 0, gradients = in_turn ? 0 : stays.gradients;
+  return std::max(all - gone - hosts, stays.parameters + gradients + stays.optimizer);
 }
 
 int64_t LeastLack(const Setting& setting) {

@@ -16,6 +16,7 @@
 #include "common/base/status_macros.h"
 #include "planner/costs/memory_model.h"
 #include "planner/pricing/evaluate.h"
+#include "planner/pricing/price.h"
 #include "planner/published/cephalo_group.h"
 #include "planner/split/group_split.h"
 #include "planner/split/group_tables.h"
@@ -150,6 +151,8 @@ class Tuned {
       Plan plan = ToPlan(setting_, question, *answer, because);
       MOTLEY_ASSIGN_OR_RETURN(const QuickPrice price, EstimatePlan(setting_, plan));
       if (price.step_seconds >= best_seconds_ * (offload ? 1 - kLeastOffloadGain : 1)) continue;
+      // The closed form of offload may be short by a little: what fits without is not given up for what does not.
+      if (offload && best_ && !FitsAsScheduled(setting_, plan).ok()) continue;
       best_seconds_ = price.step_seconds;
       best_ = std::move(plan);
     }

@@ -84,6 +84,20 @@ def no_utilization_of_cpus(cluster, name, plan):
     expect(not samples(cluster.metrics_address, "motley_job_mfu_ratio"), "the metrics have an MFU")
 
 
+def memory_of_ranks(cluster, job, ranks, when):
+    """What is measured is measured of every rank; what nobody measures is null, and "-" for people."""
+    memory = cluster.motley("status", job, "--memory")["memory"]
+    expect(len(memory) == ranks, f"{when}: memory of {len(memory)} ranks, not of {ranks}")
+    for rank in memory:
+        uses = {(use["tier"], use["purpose"]): use for use in rank["uses"]}
+        held, tensors = uses["device", "held"]["measured_bytes"], uses["device", "tensors"]["measured_bytes"]
+        expect(held is not None and 0 < held <= tensors, f"{when}: {rank['device']} holds {held} of {tensors}")
+        parameters = uses["device", "parameters"]
+        expect(parameters["planned_bytes"] is not None and parameters["measured_bytes"] is None, f"{when}: {parameters}")
+    text = cluster.run_motley("status", job, "--memory").stdout
+    expect("PURPOSE" in text and "tensors" in text, f"{when}: {text}")
+
+
 def transports_of_a_running_job(cluster):
     """Without a card: one word; behind it every group of the plan's devices, which nothing was planned for."""
     path = cluster.job_file("moving", job_sections(cluster, training__steps=100000, planner__strategy="cephalo"))
@@ -98,8 +112,12 @@ def transports_of_a_running_job(cluster):
            [(0, devices, "tcp", None, None)], f"transports: {uses}")
     expect(plan["transports"] == [], f"planned transports: {plan['transports']}")
     no_utilization_of_cpus(cluster, "moving", plan["plan"])
+    expect(cluster.motley("status", "moving")["memory"] is None, "nobody asked for the memory")
+    cluster.wait_for_step("moving", 3)
+    memory_of_ranks(cluster, "moving", 2, "running")
     cluster.run_motley("stop", "moving")
     expect(cluster.run_motley("wait", "moving", "--timeout", "60").returncode == 1, "it was stopped")
+    memory_of_ranks(cluster, "moving", 2, "ended")
     expect(cluster.motley("status", "moving")["transports"] == [], "transports of a job that has ended")
 
 

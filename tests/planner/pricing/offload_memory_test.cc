@@ -1,7 +1,7 @@
 // What searches take plans to need whose state waits in host memory, on devices and on hosts, and what they need as they run.
 #include <algorithm>
 #include <cmath>
-#include <iostream>
+#include <cstdio>
 #include <memory>
 #include <vector>
 
@@ -53,7 +53,7 @@ TEST(OffloadMemoryTest, TheClosedFormIsNearTheProgramsWalk) {
     const std::unique_ptr<Setting> setting = plans.NextSetting();
     Plan plan = plans.Next(*setting);
     plans.DrawOffload(&plan);
-    if (!MayRun(plan)) continue;
+    if (!Validate(plan, setting->workload.model).ok() || !MayRun(plan)) continue;
     const auto searched = Evaluate(*setting, plan), priced = Price(*setting, plan);
     ASSERT_TRUE(searched.ok() && priced.ok()) << searched.status() << priced.status() << "\n" << ToText(plan);
     const std::vector<Bytes> taken = BytesOf(searched->plan), as_run = BytesOf(priced->plan);
@@ -65,16 +65,19 @@ TEST(OffloadMemoryTest, TheClosedFormIsNearTheProgramsWalk) {
       too_little += gap > 0.05;
       ++ranks;
       if (!taken[r].single) continue;
-      // Arrays are cut at whole elements.
+      // Arrays are cut at whole elements. Buffers of other families follow an order that may be another one.
       const int64_t rounding = kHostSlotAlignment * taken[r].units;
-      const auto of_state = [](const MemoryByPurpose& m) { return m.parameters + m.gradients + m.optimizer + m.gathered; };
+      const bool layered = TraitsOf(plan.schedule).by_ministage;
+      const auto of_state = [layered](const MemoryByPurpose& m) {
+        return m.parameters + m.gradients + m.optimizer + (layered ? m.gathered : 0);
+      };
       EXPECT_GE(of_state(closed), of_state(walked) - rounding) << "rank " << r << "\n" << ToText(plan);
       if (taken[r].kinds.activations) continue;
       EXPECT_GE(closed.host, walked.host) << "rank " << r << "\n" << ToText(plan);
       EXPECT_LE(closed.host, walked.host + rounding) << "rank " << r << "\n" << ToText(plan);
     }
   }
-  std::cout << "mean " << sum / ranks << " of " << ranks << ", too little " << too_little << "\n";
+  std::printf("%d ranks: mean %.1f %%, %d more than 5 %% too little\n", ranks, 100 * sum / ranks, too_little);
   EXPECT_GT(ranks, 400);
   EXPECT_LT(sum, 0.02 * ranks);
   EXPECT_LT(too_little, ranks / 20);

@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kGiB = int64_t{1} << 30;
 
-RankAssignment Rank(int number, const char* device, int64_t host_gib) {
+RankAssignment OnHost(int number, const char* device, int64_t host_gib) {
   RankAssignment rank;
   rank.rank = number;
   rank.device.id = DeviceId(device);
@@ -22,7 +22,7 @@ RankAssignment Rank(int number, const char* device, int64_t host_gib) {
 }
 
 TEST(HostRoomTest, TheRanksOfANodeTogetherFitOrNot) {
-  const std::vector<RankAssignment> ranks = {Rank(2, "n1/gpu0", 12), Rank(3, "n1/gpu1", 0), Rank(4, "n1/gpu2", 8)};
+  const std::vector<RankAssignment> ranks = {OnHost(2, "n1/gpu0", 12), OnHost(3, "n1/gpu1", 0), OnHost(4, "n1/gpu2", 8)};
   EXPECT_EQ(PlannedHostBytes(ranks), 20 * kGiB);
   EXPECT_EQ(CheckHostRoom(ranks, {64 * kGiB, 20 * kGiB}, {}), absl::OkStatus());
   EXPECT_EQ(CheckHostRoom(ranks, {}, {}), absl::OkStatus()) << "nothing is known";
