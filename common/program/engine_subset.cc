@@ -52,13 +52,13 @@ std::string_view RefusedBy(const ReceiveGradient&) { return ""; }
 std::string_view RefusedBy(const OffloadActivation& op) { return RefusedField(op); }
 std::string_view RefusedBy(const PrefetchActivation& op) { return RefusedField(op); }
 std::string_view RefusedBy(const ReduceScalars&) { return ""; }
-std::string_view RefusedBy(const OptimizerStep& op) { return op.first_unit != -1 ? "a step of named units" : ""; }
+std::string_view RefusedBy(const OptimizerStep& op) { return RefusedField(op); }
 std::string_view RefusedBy(const Broadcast&) { return kOperation; }
 std::string_view RefusedBy(const AllReduce&) { return kOperation; }
-std::string_view RefusedBy(const PrefetchParameters&) { return kOperation; }
-std::string_view RefusedBy(const OffloadGradients&) { return kOperation; }
-std::string_view RefusedBy(const PrefetchOptimizer&) { return kOperation; }
-std::string_view RefusedBy(const OffloadOptimizer&) { return kOperation; }
+std::string_view RefusedBy(const PrefetchParameters& op) { return RefusedField(op); }
+std::string_view RefusedBy(const OffloadGradients& op) { return RefusedField(op); }
+std::string_view RefusedBy(const PrefetchOptimizer& op) { return RefusedField(op); }
+std::string_view RefusedBy(const OffloadOptimizer& op) { return RefusedField(op); }
 
 }  // namespace
 

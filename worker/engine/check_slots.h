@@ -1,5 +1,5 @@
-// That the slots of a rank's program have room for what comes into them: what Validate (common/program) cannot know, since a
-// program does not say how large an input is. Knows no torch.
+// That a rank's programs fit what waits in its host's memory: what Validate (common/program) cannot know, since a program does
+// not say how large an input is, what the rank owns, nor what the job asks for. Knows no torch.
 #pragma once
 
 #include <cstdint>
@@ -17,5 +17,9 @@ int64_t InputBytesOfASample(const RankAssignment& assignment, Precision precisio
 // `program`: one of the assignment's that passes Validate and RunsInEngine. FAILED_PRECONDITION names rank, instruction, slot and
 // bytes.
 absl::Status CheckSlots(const RankAssignment& assignment, Precision precision, const Program& program);
+
+// That both programs leave the parameters in the same place, and that units are stepped in turn only where nothing global decides
+// a step. Both pass Validate. FAILED_PRECONDITION names the rank and what to change.
+absl::Status CheckOffloads(const RankAssignment& assignment, Precision precision);
 
 }  // namespace motley::engine

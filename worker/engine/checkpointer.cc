@@ -143,6 +143,9 @@ absl::Status WriteAndPublish(const RankAssignment& assignment, const ShardedStat
 
 absl::Status SaveCheckpoint(const RankAssignment& assignment, const ShardedState& state, int64_t step, absl::Duration patience,
                             Communicator& communicator, RankHost& host) {
+  if (!state.whole()) {
+    return absl::InternalError(absl::StrCat("the state after step ", step, " is not saved: the step did not come to its end"));
+  }
   const std::string temporary = absl::StrCat(assignment.config.checkpoint.folder, "/",
                                              TemporaryCheckpointFolderName(step, assignment.epoch.value(), assignment.job_uid));
   const absl::Status verdict = WriteAndPublish(assignment, state, step, patience, temporary, communicator, host);

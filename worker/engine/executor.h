@@ -59,8 +59,8 @@ class Executor {
            Communicator& communicator, const HostSide& host, const RankLanes& lanes);
 
   // ABORTED: loss or gradient not finite and the step may not be skipped (training only): names the first unit and its device,
-  // state unchanged. RESOURCE_EXHAUSTED: device memory. UNAVAILABLE: a peer was lost. INTERNAL: an operator failed. After an
-  // error the communicator is dead.
+  // state unchanged, but where units are stepped in turn: a part of it may be. RESOURCE_EXHAUSTED: device memory. UNAVAILABLE: a
+  // peer was lost. INTERNAL: an operator failed. After an error the communicator is dead.
   absl::StatusOr<StepOutcome> Run(const Program& program, const StepInput& input);
 
   // Called from all lanes when an instruction begins, often.
@@ -70,13 +70,10 @@ class Executor {
   class Pass;
 
   // Those that a program has and earlier ones had not. A home of the shard's own type takes the shard in: it is a range of the
-  // buffer from then on.
+  // buffer from then on. What waits on the host stays there.
   void MakeBuffers(std::vector<UnitArray>& buffers, const std::vector<UnitBuffer>& wanted, at::Tensor RangeState::*shard,
                    DType type);
   void MakeSlots(const std::vector<int64_t>& wanted);
-
-  // Those that will get a home: they are zero between steps, and no second one is needed while buffers are made.
-  void FreeShardsOfGradients(const Program& program);
 
   // Of a tensor on the device.
   at::TensorOptions OptionsOf(at::ScalarType type) const { return at::TensorOptions().dtype(type).device(backend_.tensors()); }
@@ -91,7 +88,8 @@ class Executor {
   const RankLanes& lanes_;
   UnitModel model_;
   const RankArrays arrays_;
-  const bool wants_ranges_;  // for Nsight Systems
+  const std::vector<int64_t> owned_;  // elements by unit
+  const bool wants_ranges_;           // for Nsight Systems
   std::vector<UnitArray> parameter_buffers_, gradient_buffers_;
   std::vector<at::Tensor> slots_;  // of bytes: for what comes from host memory
   std::function<void(int64_t, const Operation&)> progress_;

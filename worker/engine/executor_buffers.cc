@@ -10,8 +10,9 @@ namespace motley::engine {
 
 void Executor::MakeBuffers(std::vector<UnitArray>& buffers, const std::vector<UnitBuffer>& wanted, at::Tensor RangeState::*shard,
                            DType type) {
-  const bool takes_in = type == precision_.master;      // what the state is in
   const bool is_zero = shard == &RangeState::gradient;  // as gradients are between steps
+  const bool waits = !is_zero && assignment_.program.offloads.parameters;
+  const bool takes_in = type == precision_.master && !waits;  // what the state is in
   if (buffers.size() < wanted.size()) buffers.resize(wanted.size());
   for (size_t b = 0; b < wanted.size(); ++b) {
     if (buffers[b].defined() && buffers[b].flat().numel() >= wanted[b].elements) continue;
@@ -38,14 +39,6 @@ void Executor::MakeSlots(const std::vector<int64_t>& wanted) {
   if (slots_.size() < wanted.size()) slots_.resize(wanted.size());
   for (size_t s = 0; s < wanted.size(); ++s) {
     if (!slots_[s].defined() || slots_[s].numel() < wanted[s]) slots_[s] = at::empty({wanted[s]}, OptionsOf(at::kByte));
-  }
-}
-
-void Executor::FreeShardsOfGradients(const Program& program) {
-  if (gradient_buffers_.size() >= program.gradient_buffers.size()) return;  // they have their homes
-  for (const UnitBuffer& buffer : program.gradient_buffers) {
-    if (buffer.home_of < 0) continue;
-    for (RangeState& own : state_.Of(buffer.home_of)) own.gradient = at::Tensor();
   }
 }
 

@@ -42,8 +42,9 @@ absl::Status Executor::Pass::Do(const Gather& op) {
   const UnitBuffer& buffer = program_.parameter_buffers[op.buffer];
   const MovedElements moved = e_.arrays_.MovedBy(program_, op);
   const at::Tensor array = e_.parameter_buffers_[op.buffer].flat().narrow(0, moved.within.begin, moved.within.size());
-  // In a home is what the rank owns, unless it must be cast to the compute type.
-  const bool there = buffer.home_of >= 0 && !e_.precision_.mixed();
+  // In a home is what the rank owns, unless it must be cast to the compute type; from the host it was brought there.
+  const bool is_own = moved.shard < 0;
+  const bool there = is_own && (program_.offloads.parameters || (buffer.home_of >= 0 && !e_.precision_.mixed()));
   const auto give = [&](int64_t begin, int64_t end, const at::Tensor& part) {
     for (const LocalPiece& piece : e_.arrays_.In(buffer).PiecesOf(op.unit, begin, end, moved.within)) {
       array.narrow(0, piece.in_array, piece.elements).copy_(part.narrow(0, piece.in_range, piece.elements));
@@ -65,12 +66,31 @@ absl::Status Executor::Pass::Do(const ReduceScatter& op) {
       part.narrow(0, piece.in_range, piece.elements).add_(array.narrow(0, piece.in_array, piece.elements));
     }
   };
-  const bool stays = buffer.home_of >= 0;
+  const bool stays = buffer.home_of >= 0 || SumStays(op.unit);
   if (!stays) ForEachPart(op.unit, &RangeState::gradient, e_.gradient_buffers_, moved.shard, add);
   GradientUse& use = gradient_uses_[op.grad];
   use.reduced += moved.within.size();
-  if (use.reduced == map.NumElements(op.unit)) use = GradientUse();
+  if (use.reduced < map.NumElements(op.unit)) return absl::OkStatus();
+  use = GradientUse();
+  if (moved.shard < 0 && (SumStays(op.unit) || in_turn_[static_cast<size_t>(op.unit)])) TakeNorms(op);
   return absl::OkStatus();
+}
+
+// The norms of ranges are those that their shards would have: of the same elements in the same order.
+void Executor::Pass::TakeNorms(const ReduceScatter& op) {
+  const at::Tensor& array = e_.gradient_buffers_[op.grad].flat();
+  const std::vector<RangeState>& all = e_.state_.ranges();
+  for (const RangeState& own : e_.state_.Of(op.unit)) {
+    at::Tensor sum = own.gradient;
+    if (SumStays(op.unit)) {
+      std::vector<at::Tensor> parts;
+      for (const LocalPiece& piece : e_.arrays_.In(program_.gradient_buffers[op.grad]).PiecesOf(op.unit, own.begin, own.end)) {
+        parts.push_back(array.narrow(0, piece.in_array, piece.elements));
+      }
+      sum = parts.size() == 1 ? parts[0] : at::cat(parts);
+    }
+    norms_[static_cast<size_t>(&own - all.data())] = SquaredNorm(sum);
+  }
 }
 
 // In place: what a pass keeps of the tensor is the sum, too. What is carried past the products is added to their sum, by every
@@ -144,7 +164,7 @@ void Executor::Pass::AddNorms(StepScalars& mine) const {
   const std::vector<RangeState>& owned = e_.state_.ranges();
   if (owned.empty()) return;
   std::vector<at::Tensor> norms;
-  for (const RangeState& range : owned) norms.push_back(SquaredNorm(range.gradient));
+  for (size_t i = 0; i < owned.size(); ++i) norms.push_back(norms_[i].defined() ? norms_[i] : SquaredNorm(owned[i].gradient));
   const at::Tensor on_host = at::stack(norms).cpu();
   for (size_t i = 0; i < owned.size(); ++i) {
     const double squared = on_host.const_data_ptr<double>()[i];
@@ -164,13 +184,15 @@ absl::Status Executor::Pass::CheckFinite() {
   const std::string where =
       absl::StrCat(known ? DescribePosition(scalars.sum.not_finite, program_.num_units) : std::string("the sum over ranks"),
                    known ? absl::StrCat(" on ", assignment().devices[scalars.first_not_finite_rank].value()) : std::string());
-  if (input_.may_skip) {
+  const bool in_part = std::find(in_turn_.begin(), in_turn_.end(), true) != in_turn_.end();
+  if (input_.may_skip && !in_part) {
     outcome_.overflow = where;
     return absl::OkStatus();
   }
   const bool half = e_.precision_.compute == DType::kFloat16;
   return absl::AbortedError(absl::StrCat(
-      "step ", input_.step + 1, ": loss or gradient is NaN or infinite, first in ", where, "; the step was not applied. ",
+      "step ", input_.step + 1, ": loss or gradient is NaN or infinite, first in ", where, "; the step was ",
+      in_part ? "applied in part, since units are stepped in turn, and is not saved. " : "not applied. ",
       half ? "Float16 overflows even with a loss scale of 1: set training.mixed_precision_param to bfloat16 or float32, or lower"
            : "Lower",
       " optimizer.lr, raise lr_scheduler.warmup_steps, or set training.max_norm"));

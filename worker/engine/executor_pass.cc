@@ -13,6 +13,7 @@
 #include "worker/engine/base/out_of_memory.h"
 #include "worker/engine/base/scalar_type.h"
 #include "worker/engine/device/nvtx_range.h"
+#include "worker/engine/steps_in_turn.h"
 
 namespace motley::engine {
 
@@ -22,7 +23,10 @@ Executor::Pass::Pass(Executor& executor, const Program& program, const StepInput
       input_(input),
       training_(program.kind == ProgramKind::kTraining),
       flops_(executor.assignment_.model, executor.assignment_.slice, executor.assignment_.config.training.seq_len, program,
-             executor.state_.owned_elements()),
+             executor.owned_),
+      index_(program),
+      in_turn_(SteppedInTurn(program)),
+      norms_(executor.state_.ranges().size()),
       gradient_uses_(program.gradient_buffers.size()),
       loss_sum_(at::zeros({}, executor.OptionsOf(at::kDouble))),
       finite_(2 * program.num_units, static_cast<int64_t>(program.microbatches.size()),

@@ -1,6 +1,6 @@
-// One walk over one program: what each of its instructions does. In four files: here and executor_pass.cc what all lanes share,
-// executor_collectives.cc the collective lane, executor_copies.cc the copy lane, executor_units.cc the compute lane. Private to
-// the executor.
+// One walk over one program: what each of its instructions does. In five files: here and executor_pass.cc what all lanes share,
+// executor_collectives.cc the collective lane, executor_copies.cc the copy lane, executor_units.cc and executor_steps.cc the
+// compute lane. Private to the executor.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "common/program/program_index.h"
 #include "worker/engine/border.h"
 #include "worker/engine/executor.h"
 #include "worker/engine/lanes/runner.h"
@@ -41,6 +42,8 @@ class Executor::Pass : public ProgramWork {
   template <typename Use>
   void ForEachPart(int32_t unit, at::Tensor RangeState::*owned, const std::vector<UnitArray>& buffers, int32_t shard, Use use);
   absl::Status GatherRows(int group, at::Tensor& rows);
+  // Of sums that will be gone before the scalars: stepped, or on the host.
+  void TakeNorms(const ReduceScatter& op);
   void AddNorms(StepScalars& mine) const;
   // All ranks have the same scalars, so all come to the same verdict.
   absl::Status CheckFinite();
@@ -50,7 +53,7 @@ class Executor::Pass : public ProgramWork {
   template <typename Op, typename... Refused>
   static constexpr bool kIsOneOf = (std::is_same_v<Op, Refused> || ...);
   template <typename Op>
-  static constexpr bool kIsRefused = kIsOneOf<Op, Broadcast, AllReduce, PrefetchParameters, OffloadGradients, PrefetchOptimizer, OffloadOptimizer>;
+  static constexpr bool kIsRefused = kIsOneOf<Op, Broadcast, AllReduce>;
   template <typename Op>
     requires kIsRefused<Op>
   absl::Status Do(const Op&) {
@@ -73,8 +76,21 @@ class Executor::Pass : public ProgramWork {
 
   absl::Status Do(const OffloadActivation& op);
   absl::Status Do(const PrefetchActivation& op);
+  absl::Status Do(const PrefetchParameters& op);
+  absl::Status Do(const OffloadGradients& op);
+  absl::Status Do(const PrefetchOptimizer& op);
+  absl::Status Do(const OffloadOptimizer& op);
 
-  absl::Status Copy(Direction direction, char* to, const char* from, int64_t bytes);
+  struct Piece {
+    char* to = nullptr;
+    const char* from = nullptr;
+    int64_t bytes = 0;
+  };
+  // One copy, of all of them.
+  absl::Status Copy(Direction direction, const std::vector<Piece>& pieces);
+  // What the rank owns of a unit, in a buffer's array of it and in a part of its area on the host: by the bytes of an element.
+  template <typename Use>
+  void ForEachOwned(int32_t unit, const UnitBuffer& buffer, int64_t part, int64_t bytes, Use use);
 
   // ---- compute lane ----
 
@@ -97,8 +113,18 @@ class Executor::Pass : public ProgramWork {
   void LeaveSlot(Saved& saved);
   // Whole or a segment; its rows are the microbatch's activation between the two.
   void RunHead(const Forward& op, at::Tensor& activation);
-  // Of one owned range.
-  void Step(RangeState& own, const OptimizerSection& options, int64_t update, double clip);
+  // Of one owned range: what the step works on, wherever it lies.
+  struct Stepped {
+    at::Tensor parameter, exp_avg, exp_avg_sq, cast;
+    at::Tensor sum;                  // of gradients
+    std::vector<LocalPiece> pieces;  // where in the sum the range's elements are
+  };
+  Stepped SteppedBy(const OptimizerStep& op, RangeState& own) const;
+  // Of the range's part of a slot that holds its unit's state.
+  at::Tensor InSlot(int32_t slot, const RangeState& own, int64_t part, DType type) const;
+  void Step(Stepped& range, const RangeState& own, double clip);
+  // In host memory, or in the unit's gradient buffer until it is stepped: no shard of its own that reductions add to.
+  bool SumStays(int32_t unit) const { return index_.sum_stays[static_cast<size_t>(unit)]; }
   void CountLoss(const Forward& op, const at::Tensor& loss);
   // What both kinds of a backward begin with: the gradient of what the unit or segment makes, which becomes that of its input.
   template <typename Op>
@@ -148,7 +174,10 @@ class Executor::Pass : public ProgramWork {
   const StepInput& input_;
   const bool training_;
   const InstructionFlops flops_;
-  StepOutcome outcome_;  // written by the collective lane, read by the optimizer after it
+  const ProgramIndex index_;
+  const std::vector<bool> in_turn_;  // by unit: stepped before the scalars
+  std::vector<at::Tensor> norms_;    // squared, by owned range; collective lane. Undefined: not yet
+  StepOutcome outcome_;              // written by the collective lane, read by steps after it
   std::vector<GradientUse> gradient_uses_;
   // Compute lane:
   at::Tensor loss_sum_;  // read by ReduceScalars after the last loss

@@ -1,4 +1,4 @@
-// The compute lane: units forward and backward, and the optimizer.
+// The compute lane: units forward and backward. The optimizer is in executor_steps.cc.
 #include <ATen/ATen.h>
 
 #include <utility>
@@ -6,7 +6,6 @@
 #include "common/model/op_set.h"
 #include "worker/engine/base/scalar_type.h"
 #include "worker/engine/executor_pass.h"
-#include "worker/engine/model/optimizer.h"
 
 namespace motley::engine {
 
@@ -162,28 +161,6 @@ absl::Status Executor::Pass::Do(const BackwardWeight& op) {
 
 absl::Status Executor::Pass::Do(const ZeroGrad& op) {
   GradientBuffer(op.grad, op.unit);
-  return absl::OkStatus();
-}
-
-void Executor::Pass::Step(RangeState& own, const OptimizerSection& options, int64_t update, double clip) {
-  OptimizerSection without_decay = options;
-  without_decay.weight_decay = 0;
-  for (const DecayRun& run : own.decay_runs) {
-    const auto of = [&run](const at::Tensor& all) { return all.narrow(0, run.begin, run.end - run.begin); };
-    at::Tensor gradient = of(own.gradient), parameter = of(own.parameter), exp_avg = of(own.exp_avg),
-               exp_avg_sq = of(own.exp_avg_sq);
-    AdamWStep(run.decayed ? options : without_decay, input_.lr, update, clip, gradient, parameter, exp_avg, exp_avg_sq);
-  }
-}
-
-absl::Status Executor::Pass::Do(const OptimizerStep&) {
-  const JobConfig& config = assignment().config;
-  const double clip = ClipCoefficient(outcome_.scalars.norm(), config.training.max_norm) / input_.loss_scale;
-  const int64_t update = input_.step - input_.skipped + 1;
-  for (RangeState& own : e_.state_.ranges()) {
-    if (outcome_.overflow.empty() && !outcome_.is_void) Step(own, config.optimizer, update, clip);
-    own.gradient.zero_();  // reductions add to it
-  }
   return absl::OkStatus();
 }
 

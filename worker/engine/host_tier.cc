@@ -27,14 +27,20 @@ absl::StatusOr<char*> BlockOf(DeviceMemory* memory, int64_t bytes) {
 
 }  // namespace
 
+int64_t HostBytesFor(const RankAssignment& assignment, Precision precision) {
+  return AssignHostSlots(assignment.program).BlockBytes(InputBytesOfASample(assignment, precision)) +
+         HostAreas(assignment, precision).bytes();
+}
+
 absl::StatusOr<std::unique_ptr<HostTier>> HostTier::Make(const RankAssignment& assignment, Precision precision,
                                                          DeviceMemory* memory) {
-  auto tier = std::unique_ptr<HostTier>(new HostTier(memory));
+  auto tier = std::unique_ptr<HostTier>(new HostTier(memory, HostAreas(assignment, precision)));
   const HostSlots slots = AssignHostSlots(assignment.program);
-  const int64_t sample_bytes = InputBytesOfASample(assignment, precision), bytes = slots.BlockBytes(sample_bytes);
+  const int64_t sample_bytes = InputBytesOfASample(assignment, precision), of_inputs = slots.BlockBytes(sample_bytes);
+  const int64_t bytes = of_inputs + tier->areas_.bytes();
   if (bytes == 0) return tier;
   const auto where = [&] {
-    return absl::StrCat(assignment.devices[assignment.rank].value(), " (rank ", assignment.rank, "): inputs that wait need ",
+    return absl::StrCat(assignment.devices[assignment.rank].value(), " (rank ", assignment.rank, "): what waits there needs ",
                         bytes, " bytes of the host's memory");
   };
   if (bytes > assignment.planned_host_bytes) {
@@ -48,6 +54,7 @@ absl::StatusOr<std::unique_ptr<HostTier>> HostTier::Make(const RankAssignment& a
   }
   tier->block_ = *block;
   tier->bytes_ = bytes;
+  tier->areas_.Place(tier->block_ + of_inputs);
   for (size_t i = 0; i < slots.of.size(); ++i) {
     const auto* leaves = std::get_if<OffloadActivation>(&assignment.program.instructions[i].op);
     if (leaves != nullptr) tier->inputs_[{leaves->unit, leaves->microbatch}] = slots.of[i] * slots.SlotBytes(sample_bytes);

@@ -150,6 +150,7 @@ absl::Status Trainer::Prepare() {
     MOTLEY_RETURN_IF_ERROR(CheckSlice(assignment_, assignment_.evaluation));
     MOTLEY_RETURN_IF_ERROR(CheckValidationData());
   }
+  MOTLEY_RETURN_IF_ERROR(CheckOffloads(assignment_, precision));
   order_ = std::make_unique<SampleOrder>(config.training.seed, data_->summary().digest, config.training.seq_len,
                                          data_->num_samples(Split::kTrain));
   lanes_ = std::make_unique<RankLanes>(assignment_.device, backend_, communicator_, host_link_, pacer_);
@@ -161,16 +162,16 @@ absl::Status Trainer::Prepare() {
     MOTLEY_RETURN_IF_ERROR(Rehearse(assignment_, precision, rows, backend_, lanes_->all()));
     library_bytes_ = std::max<int64_t>(0, backend_.CurrentBytes() - before);
   }
-  MOTLEY_ASSIGN_OR_RETURN(ShardedState state, ShardedState::Create(assignment_, backend_.tensors(), options_.roots,
-                                                                   [this] { progress_.Beat("restoring"); }));
-  state_ = std::make_unique<ShardedState>(std::move(state));
-  for (const Program* program : {&assignment_.program, &assignment_.evaluation}) {
-    MOTLEY_RETURN_IF_ERROR(ReserveTransfers(assignment_, *program, precision, communicator_));
-  }
   {
     const Heartbeat heartbeat(
         kStartBeat, [this] { progress_.Beat("making room in the host's memory"); }, kLongestStart);
     MOTLEY_ASSIGN_OR_RETURN(host_tier_, HostTier::Make(assignment_, precision, backend_.memory()));
+  }
+  MOTLEY_ASSIGN_OR_RETURN(ShardedState state, ShardedState::Create(assignment_, backend_.tensors(), host_tier_->areas(),
+                                                                   options_.roots, [this] { progress_.Beat("restoring"); }));
+  state_ = std::make_unique<ShardedState>(std::move(state));
+  for (const Program* program : {&assignment_.program, &assignment_.evaluation}) {
+    MOTLEY_RETURN_IF_ERROR(ReserveTransfers(assignment_, *program, precision, communicator_));
   }
   MOTLEY_ASSIGN_OR_RETURN(
       batches_, BatchLoader::Make(*data_, assignment_.program, config.training.seq_len, config.training.global_batch_size,

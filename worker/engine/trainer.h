@@ -94,9 +94,9 @@ class Trainer {
   SharedProof proof_;
   std::unique_ptr<SampleOrder> order_;
   std::unique_ptr<BatchLoader> batches_;
-  std::unique_ptr<ShardedState> state_;
   HostLink host_link_;
   std::unique_ptr<HostTier> host_tier_;
+  std::unique_ptr<ShardedState> state_;
   std::unique_ptr<Executor> executor_;
   CheckpointSchedule schedule_;  // rank 0 asks it
   int64_t saved_step_ = -1;

@@ -335,9 +335,12 @@ TEST(EngineSubsetTest, RefusesWhatItDoesNotRunByName) {
               HasSubstr("a range of microbatches in offload_activation"));
   EXPECT_THAT(refusal(kTraining, {{"2", "prefetch_activation block=1-2 mb=0 slot=0"}}),
               HasSubstr("a range of units in prefetch_activation"));
-  EXPECT_THAT(refusal(kCopies), HasSubstr("instruction 0 (prefetch_parameters): the engine does not run the operation"));
-  EXPECT_THAT(refusal(kTraining, {{"2", "offload_optimizer block=1 slot=0"}}), HasSubstr("the operation offload_optimizer"));
-  EXPECT_THAT(refusal(kTraining, {{"21", "optimizer_step block=0"}}), HasSubstr("a step of named units in optimizer_step"));
+  EXPECT_EQ(refusal(kInTurn), "") << "steps of named units run, one by one";
+  EXPECT_THAT(refusal(kCopies), HasSubstr("instruction 17 (prefetch_optimizer): the engine does not run a range of units"));
+  EXPECT_THAT(refusal(kTraining, {{"2", "prefetch_parameters block=0-1 buffer=0"}}), HasSubstr("a range of units in prefetch_p"));
+  EXPECT_THAT(refusal(kTraining, {{"2", "offload_gradients block=0-1 grad=0"}}), HasSubstr("a range of units in offload_g"));
+  EXPECT_THAT(refusal(kTraining, {{"2", "offload_optimizer block=0-1 slot=0"}}), HasSubstr("a range of units in offload_o"));
+  EXPECT_THAT(refusal(kTraining, {{"21", "optimizer_step block=0-1"}}), HasSubstr("a range of units in optimizer_step"));
 }
 
 }  // namespace

@@ -78,7 +78,7 @@ TEST_F(EngineOffloadTest, MoreThanIsPlannedOfTheHostsMemoryIsRefused) {
   const auto end = Train({assignment}).ends[0];
   EXPECT_EQ(end.status().code(), absl::StatusCode::kResourceExhausted) << end.status();
   EXPECT_THAT(std::string(end.status().message()),
-              HasSubstr("n0/gpu0 (rank 0): inputs that wait need " + std::to_string(planned) + " bytes of the host's memory, " +
+              HasSubstr("n0/gpu0 (rank 0): what waits there needs " + std::to_string(planned) + " bytes of the host's memory, " +
                         std::to_string(planned - 1) + " are planned"));
 }
 

@@ -1,5 +1,7 @@
 #include "worker/engine/model/instruction_flops.h"
 
+#include <algorithm>
+#include <numeric>
 #include <variant>
 
 #include "common/model/layer_table.h"
@@ -49,8 +51,10 @@ std::optional<double> InstructionFlops::Flops(const BackwardInput& op) const { r
 
 std::optional<double> InstructionFlops::Flops(const BackwardWeight& op) const { return Sum(op, &OpCost::backward_weight_flops); }
 
-std::optional<double> InstructionFlops::Flops(const OptimizerStep&) const {
-  return kOptimizerFlopsPerElement * static_cast<double>(owned_elements_);
+std::optional<double> InstructionFlops::Flops(const OptimizerStep& op) const {
+  const auto first = owned_elements_.begin() + std::max(0, op.first_unit);
+  const auto end = op.first_unit < 0 ? owned_elements_.end() : first + op.more_units + 1;
+  return kOptimizerFlopsPerElement * static_cast<double>(std::accumulate(first, end, int64_t{0}));
 }
 
 }  // namespace motley::engine

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "common/model/model.h"
 #include "common/model/model_slice.h"
@@ -13,15 +15,15 @@ namespace motley::engine {
 
 class InstructionFlops {
  public:
-  // `model`: the whole one, of which the rank computes with a slice. `owned_elements`: what the rank steps. The program must
-  // outlive it.
+  // `model`: the whole one, of which the rank computes with a slice. `owned_elements`: what the rank steps, by unit. The program
+  // must outlive it.
   InstructionFlops(const ModelShape& model, const ModelSlice& slice, int64_t seq_len, const Program& program,
-                   int64_t owned_elements)
+                   std::vector<int64_t> owned_elements)
       : model_(ShapeOf(model, slice)),
         whole_(slice.whole()),
         seq_len_(seq_len),
         program_(program),
-        owned_elements_(owned_elements) {}
+        owned_elements_(std::move(owned_elements)) {}
 
   // nullopt: of an instruction that does not compute.
   std::optional<double> Of(const Operation& op) const;
@@ -39,7 +41,7 @@ class InstructionFlops {
   std::optional<double> Flops(const Backward& op) const;
   std::optional<double> Flops(const BackwardInput& op) const;
   std::optional<double> Flops(const BackwardWeight& op) const;
-  std::optional<double> Flops(const OptimizerStep&) const;
+  std::optional<double> Flops(const OptimizerStep& op) const;
 
   // Of the operators of the instruction's unit and segment, on its microbatch.
   template <typename Op>
@@ -49,7 +51,7 @@ class InstructionFlops {
   const bool whole_;
   const int64_t seq_len_;
   const Program& program_;
-  const int64_t owned_elements_;
+  const std::vector<int64_t> owned_elements_;
 };
 
 }  // namespace motley::engine

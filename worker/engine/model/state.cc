@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/fault.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/model/parameters.h"
+#include "common/program/program_index.h"
 #include "common/weights/huggingface_weights.h"
 #include "worker/engine/base/scalar_type.h"
 #include "worker/engine/model/unit_model.h"
@@ -116,6 +118,52 @@ std::unique_ptr<JobBase> BaseOfJob(const Sources& sources, const RankAssignment&
   return base;
 }
 
+// Where a range's tensors lie: on the host those that wait there, and they are restored in place.
+class Placement {
+ public:
+  Placement(const RankAssignment& assignment, const HostAreas& host, Precision precision)
+      : host_(host), waits_(assignment.program.offloads), program_(assignment.program), precision_(precision) {}
+
+  // Zeroed, all on the host.
+  void Make(RangeState& state) const {
+    const HostState& layout = host_.LayoutOf(state.block);
+    if (HasGradient(state.block)) state.gradient = Zeros(state, waits_.gradients, 0);
+    state.parameter = Zeros(state, waits_.parameters, layout.ParameterAt());
+    state.exp_avg = Zeros(state, waits_.optimizer, layout.MomentAt(0));
+    state.exp_avg_sq = Zeros(state, waits_.optimizer, layout.MomentAt(1));
+    if (layout.cast > 0) state.cast = InArea(state, layout.CastAt(), precision_.compute);
+  }
+  // Once it is restored: what does not wait goes to the device.
+  void Finish(c10::Device device, RangeState& state) const {
+    if (state.cast.defined()) state.cast.copy_(state.parameter);
+    for (const auto& [waits, tensor] :
+         {std::pair{waits_.gradients, &state.gradient}, std::pair{waits_.parameters, &state.parameter},
+          std::pair{waits_.optimizer, &state.exp_avg}, std::pair{waits_.optimizer, &state.exp_avg_sq}}) {
+      if (!waits && tensor->defined()) *tensor = tensor->to(device);
+    }
+  }
+
+ private:
+  // Of a home's the gradient will be a range, and a sum that stays in its buffer is stepped or leaves from there.
+  bool HasGradient(int32_t block) const {
+    const auto unit = static_cast<size_t>(block);
+    return waits_.gradients || (program_.gradient_home[unit] < 0 && !program_.sum_stays[unit]);
+  }
+  at::Tensor InArea(const RangeState& state, int64_t part, DType type) const {
+    char* const begin = host_.Of(state.block) + part + state.in_area * SizeOfBytes(type);
+    return at::from_blob(begin, {state.size()}, at::TensorOptions().dtype(ScalarTypeOf(type)));
+  }
+  at::Tensor Zeros(const RangeState& state, bool waits, int64_t part) const {
+    if (waits) return InArea(state, part, precision_.master).zero_();
+    return at::zeros({state.size()}, at::TensorOptions().dtype(ScalarTypeOf(precision_.master)));
+  }
+
+  const HostAreas& host_;
+  const OffloadKinds waits_;
+  const ProgramIndex program_;
+  const Precision precision_;
+};
+
 OpenPath OpenerOf(const FileRoots* roots) {
   if (roots == nullptr) return OpenAnywhere;
   return [roots](const std::string& path) { return roots->OpenForRead("checkpoint.initial", path); };
@@ -123,8 +171,8 @@ OpenPath OpenerOf(const FileRoots* roots) {
 
 }  // namespace
 
-absl::StatusOr<ShardedState> ShardedState::Create(const RankAssignment& assignment, c10::Device device, const FileRoots* roots,
-                                                  const std::function<void()>& progress) {
+absl::StatusOr<ShardedState> ShardedState::Create(const RankAssignment& assignment, c10::Device device, const HostAreas& host,
+                                                  const FileRoots* roots, const std::function<void()>& progress) {
   const std::vector<UnitSpec> layout = ParameterLayout(assignment.model);
   std::vector<int64_t> elements;
   for (const UnitSpec& block : layout) elements.push_back(block.num_elements);
@@ -136,7 +184,7 @@ absl::StatusOr<ShardedState> ShardedState::Create(const RankAssignment& assignme
   }
   const OpenPath open = OpenerOf(roots);
   MOTLEY_ASSIGN_OR_RETURN(const Sources sources, OpenSources(assignment, open, precision.master));
-  const auto options = at::TensorOptions().dtype(ScalarTypeOf(precision.master));
+  const Placement placement(assignment, host, precision);
   ShardedState result(precision.compute);
   result.base_ = BaseOfJob(sources, assignment, precision.master, open);
   if (sources.checkpoint && !IsInitial(assignment)) {
@@ -144,16 +192,17 @@ absl::StatusOr<ShardedState> ShardedState::Create(const RankAssignment& assignme
     result.loss_scale_.Restore(manifest.loss_scale, manifest.steps_at_loss_scale, manifest.skipped_steps);
   }
   for (int32_t block = 0; block < assignment.ownership.num_blocks(); ++block) {
+    int64_t in_area = 0;
     for (const OwnedRange& range : assignment.ownership.Of(block)) {
       if (range.rank != assignment.rank) continue;
       RangeState state;
       state.block = block;
       state.begin = range.begin;
       state.end = range.end;
+      state.in_area = std::exchange(in_area, in_area + state.size());
       const UnitSpec& spec = layout[static_cast<size_t>(block)];
       state.decay_runs = DecayRunsOf(assignment.config.optimizer, spec, state.begin, state.end);
-      const auto tensors = {&state.parameter, &state.gradient, &state.exp_avg, &state.exp_avg_sq};
-      for (at::Tensor* tensor : tensors) *tensor = at::zeros({state.size()}, options);
+      placement.Make(state);
       if (WeightSource* const source = sources.ForInitial(assignment); source != nullptr) {
         const absl::Status read = source->Read(state.block, state.begin, state.end, state.parameter.mutable_data_ptr());
         MOTLEY_RETURN_IF_ERROR(sources.weights ? OfWeights(read) : read);
@@ -163,7 +212,7 @@ absl::StatusOr<ShardedState> ShardedState::Create(const RankAssignment& assignme
         InitializeRange(spec, assignment.config.training.seed, state.begin, state.end, state.parameter,
                         assignment.device.threads);
       }
-      for (at::Tensor* tensor : tensors) *tensor = tensor->to(device);
+      placement.Finish(device, state);
       result.ranges_.push_back(std::move(state));
     }
     progress();
@@ -174,12 +223,6 @@ absl::StatusOr<ShardedState> ShardedState::Create(const RankAssignment& assignme
 std::span<RangeState> ShardedState::Of(int32_t block) {
   const auto of_block = std::ranges::equal_range(ranges_, block, {}, &RangeState::block);
   return {of_block.begin(), of_block.end()};
-}
-
-int64_t ShardedState::owned_elements() const {
-  int64_t sum = 0;
-  for (const RangeState& range : ranges_) sum += range.size();
-  return sum;
 }
 
 std::vector<PieceData> ShardedState::Pieces() const {

@@ -19,7 +19,7 @@ double DeclaredSeconds(const RankAssignment& assignment, UnitKind kind) {
   Program program;
   program.num_units = static_cast<int32_t>(NumUnits(assignment.model));
   program.microbatches = {{1}};
-  const InstructionFlops flops(assignment.model, ModelSlice(), assignment.config.training.seq_len, program, 0);
+  const InstructionFlops flops(assignment.model, ModelSlice(), assignment.config.training.seq_len, program, {});
   Forward forward{};
   Backward backward{};
   forward.unit = backward.unit = static_cast<int32_t>(FirstUnitOf(kind, assignment.model));

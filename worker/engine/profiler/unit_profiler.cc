@@ -251,7 +251,7 @@ class UnitProfiler {
     Program program;
     program.num_units = static_cast<int32_t>(NumUnits(rank_.assignment.model));
     program.microbatches = {{point->microbatch}};
-    const InstructionFlops flops(rank_.assignment.model, series.slice, seq_len_, program, 0);
+    const InstructionFlops flops(rank_.assignment.model, series.slice, seq_len_, program, {});
     LaneTimer timer(rank_.backend.StreamOf(Lane::kCompute), rank_.pacer);
     timer.Settle();
     ByteCount bytes(rank_.backend, *series.bench, *point);

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "common/base/status_macros.h"
-#include "common/program/host_slots.h"
 #include "planner/graph/program_walk.h"
 #include "planner/plan/each_rank.h"
 #include "planner/plan/ownership.h"
@@ -12,7 +11,7 @@
 #include "planner/pricing/price.h"
 #include "planner/scheduling/make_schedule.h"
 #include "tests/planner/scheduled.h"
-#include "worker/engine/check_slots.h"
+#include "worker/engine/host_tier.h"
 
 namespace motley::engine {
 namespace {
@@ -137,7 +136,7 @@ absl::StatusOr<std::vector<RankAssignment>> AssignmentsOf(const ModelShape& mode
     own.slice = slices[rank];
     own.device.id = own.devices[rank];
     own.program = std::move(programs[rank]);
-    own.planned_host_bytes = AssignHostSlots(own.program).BlockBytes(InputBytesOfASample(own, precision));
+    own.planned_host_bytes = HostBytesFor(own, precision);
     own.evaluation = std::move(evaluations[rank]);
   }
   return assignments;

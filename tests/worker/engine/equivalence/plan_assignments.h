@@ -27,7 +27,7 @@ std::vector<std::vector<int64_t>> FourSamples(const planner::Plan& plan);
 // PlacedSchedule.
 absl::StatusOr<planner::Plan> ScheduledOnThreads(const ModelShape& model, planner::Plan plan);
 
-// By rank, with programs lowered from the plan, which may offload inputs of layers. Its program and its evaluation pass Validate
+// By rank, with programs lowered from the plan, which may offload. Its program and its evaluation pass Validate
 // and CheckOrder. Errors of these and of LowerTraining.
 absl::StatusOr<std::vector<RankAssignment>> AssignmentsOf(const ModelShape& model, const JobConfig& config,
                                                           const planner::Plan& plan,

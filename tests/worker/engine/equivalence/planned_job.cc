@@ -21,8 +21,8 @@ planner::Plan OneDevicePlan(const TinyJob& job) {
   return plan;
 }
 
-PlannedJob Offloading(PlannedJob planned) {
-  planner::ForEachRank(planned.plan, [](planner::RankPlan& rank) { rank.offload.activations = true; });
+PlannedJob Offloading(PlannedJob planned, const OffloadKinds& kinds) {
+  planner::ForEachRank(planned.plan, [&kinds](planner::RankPlan& rank) { rank.offload = kinds; });
   return planned;
 }
 

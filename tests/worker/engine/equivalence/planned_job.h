@@ -14,7 +14,7 @@ struct PlannedJob {
 // One stage of one device with one microbatch.
 planner::Plan OneDevicePlan(const TinyJob& job);
 
-// The same plan where inputs of layers wait in host memory, on every rank.
-PlannedJob Offloading(PlannedJob planned);
+// The same plan where these wait in host memory, on every rank.
+PlannedJob Offloading(PlannedJob planned, const OffloadKinds& kinds = {.activations = true});
 
 }  // namespace motley::engine

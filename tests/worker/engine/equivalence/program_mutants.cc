@@ -30,7 +30,6 @@ struct FieldChanger {
   void Operators(const char*, uint32_t&) {}
   void Word(const char*, UnitSegment&) {}
   void Word(const char*, Exchanged&) {}
-  void Word(const char*, State&) {}
   void Word(const char*, Keep& value) {
     if (count++ != wanted) return;
     what = "keep";

@@ -1,6 +1,7 @@
 // Trains a job in this process, ranks as threads, and keeps everything that it computed.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -42,6 +43,9 @@ absl::StatusOr<Checkpoints> TrainAndKeep(const std::vector<RankAssignment>& assi
 // The same; reads the checkpoints and removes them.
 absl::StatusOr<TrainingRun> TrainOnThreads(const std::vector<RankAssignment>& assignments,
                                            std::optional<uint64_t> delays = std::nullopt, Devices devices = Devices::kHosts);
+
+// The same number, or none both: a skipped step has no norm.
+inline bool IsSame(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
 // How long an instruction of a rank is kept waiting.
 absl::Duration DelayOf(uint64_t seed, int rank, int64_t instruction);

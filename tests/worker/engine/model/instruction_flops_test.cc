@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 #include "common/model/layer_table.h"
 
 namespace motley::engine {
@@ -13,11 +15,13 @@ class InstructionFlopsTest : public testing::Test {
     program_.num_units = static_cast<int32_t>(model_.num_layers) + 2;
     program_.microbatches.push_back({.samples = 3});
   }
-  double Of(const Operation& op) const { return InstructionFlops(model_, slice_, 64, program_, 100).Of(op).value_or(-1); }
+  InstructionFlops Flops() const { return {model_, slice_, 64, program_, owned_}; }
+  double Of(const Operation& op) const { return Flops().Of(op).value_or(-1); }
 
   const ModelShape model_ = *ModelFlavor("gpt2", "124M");
   ModelSlice slice_;
   Program program_;
+  const std::vector<int64_t> owned_ = {10, 20, 30, 40};  // by unit
 };
 
 TEST_F(InstructionFlopsTest, HalvesOfABackwardAreTheWhole) {
@@ -65,9 +69,14 @@ TEST_F(InstructionFlopsTest, SegmentsAreOfTheirOperators) {
 }
 
 TEST_F(InstructionFlopsTest, WhatDoesNotComputeHasNone) {
+  EXPECT_FALSE(Flops().Of(Gather{}).has_value());
+  EXPECT_FALSE(Flops().Of(ZeroGrad{}).has_value());
+}
+
+TEST_F(InstructionFlopsTest, AStepIsOfWhatTheRankOwnsOfItsUnits) {
   EXPECT_EQ(Of(OptimizerStep{}), 100 * kOptimizerFlopsPerElement);
-  EXPECT_FALSE(InstructionFlops(model_, slice_, 64, program_, 100).Of(Gather{}).has_value());
-  EXPECT_FALSE(InstructionFlops(model_, slice_, 64, program_, 100).Of(ZeroGrad{}).has_value());
+  EXPECT_EQ(Of(OptimizerStep{.first_unit = 0}), 10 * kOptimizerFlopsPerElement);
+  EXPECT_EQ(Of(OptimizerStep{.first_unit = 1, .more_units = 1}), 50 * kOptimizerFlopsPerElement);
 }
 
 }  // namespace
