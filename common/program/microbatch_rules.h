@@ -29,8 +29,7 @@ struct UnitWork {
 class MicrobatchRules {
  public:
   explicit MicrobatchRules(const ProgramCheck& check)
-      : check_(check),
-        work_(check.program.microbatches.size(), std::vector<UnitWork>(check.program.units.size())) {}
+      : check_(check), work_(check.program.microbatches.size(), std::vector<UnitWork>(check.program.units.size())) {}
 
   // Of a unit that the rank holds.
   UnitWork& At(int32_t unit, int32_t microbatch) { return work_[microbatch][check_.index.place[unit]]; }

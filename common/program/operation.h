@@ -251,11 +251,11 @@ struct OptimizerStep {
 
 // Whoever visits it has a function for each alternative and none for the rest, so that a new one does not compile before all
 // have said what they do with it.
-using Operation = std::variant<Gather, Broadcast, Release, Forward, Recompute, Backward, BackwardInput, BackwardWeight, ZeroGrad,
-                               ReduceScatter, AllReduce, AllReduceActivation, BroadcastActivation, SendActivation,
-                               ReceiveActivation, SendGradient, ReceiveGradient, OffloadActivation, PrefetchActivation,
-                               PrefetchParameters, OffloadGradients, PrefetchOptimizer, OffloadOptimizer, ReduceScalars,
-                               OptimizerStep>;
+using Operation =
+    std::variant<Gather, Broadcast, Release, Forward, Recompute, Backward, BackwardInput, BackwardWeight, ZeroGrad, ReduceScatter,
+                 AllReduce, AllReduceActivation, BroadcastActivation, SendActivation, ReceiveActivation, SendGradient,
+                 ReceiveGradient, OffloadActivation, PrefetchActivation, PrefetchParameters, OffloadGradients, PrefetchOptimizer,
+                 OffloadOptimizer, ReduceScalars, OptimizerStep>;
 
 inline const OperationTraits& TraitsOf(const Operation& op) {
   return std::visit([](const auto& o) -> const OperationTraits& { return o.kTraits; }, op);

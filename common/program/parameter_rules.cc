@@ -74,8 +74,8 @@ absl::Status ParameterRules::FillUnit(int32_t index, int32_t unit, const ArrayRa
   }
   if (check_.program.offloads.parameters) {
     if (tenant == nullptr) {
-      return check_.Error(absl::StrCat("the parameters of unit ", unit, " are in host memory; prefetch them into parameter buffer ",
-                                       index, " first"));
+      return check_.Error(absl::StrCat("the parameters of unit ", unit,
+                                       " are in host memory; prefetch them into parameter buffer ", index, " first"));
     }
     MOTLEY_RETURN_IF_ERROR(check_.Ordered(tenant->prefetch, "it must wait for the prefetch of the parameters of unit ", unit));
   } else if (tenant == nullptr) {

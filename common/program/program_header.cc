@@ -165,7 +165,8 @@ absl::Status CheckOffloads(const Program& p) {
     }
     if (missing == nullptr) continue;
     return absl::FailedPreconditionError(absl::StrCat("program of rank ", p.rank, ", instruction ", i, " (",
-                                                      std::string(OperationName(op)), "): its header does not offload ", missing));
+                                                      std::string(OperationName(op)), "): its header does not offload ",
+                                                      missing));
   }
   return absl::OkStatus();
 }

@@ -340,8 +340,8 @@ absl::Status ParseOffloads(Line& line, OffloadKinds& offloads) {
   const std::string word = line.Word();
   const absl::StatusOr<OffloadKinds> kinds = word == "-" ? OffloadKinds::None() : ParseOffload(word);
   if (!kinds.ok() || OffloadsToText(*kinds) != word) {
-    return line.Error(absl::StrCat("expected '-' or of activations,parameters,gradients,optimizer some in this order, got ",
-                                   Quoted(word)));
+    return line.Error(
+        absl::StrCat("expected '-' or of activations,parameters,gradients,optimizer some in this order, got ", Quoted(word)));
   }
   offloads = *kinds;
   return line.End();
@@ -370,11 +370,12 @@ absl::Status ParseHeaderLine(int number, Line& line, Program& program) {
 }  // namespace
 
 std::string ToText(const Program& program) {
-  std::string out = absl::StrCat("program ", program.version, " ", NameOf(kKinds, program.kind), " rank ", program.rank, " of ",
-                                 program.world, " units ", program.num_units, " microbatches ", ListToText(program.microbatches),
-                                 "\nholds ", ListToText(program.units), "\ngroups ", ListToText(program.groups, " "),
-                                 "\nparameters ", ListToText(program.parameter_buffers), "\ngradients ",
-                                 ListToText(program.gradient_buffers), "\noffloads ", OffloadsToText(program.offloads), "\nslots ", ListToText(program.slots), "\n");
+  std::string out =
+      absl::StrCat("program ", program.version, " ", NameOf(kKinds, program.kind), " rank ", program.rank, " of ", program.world,
+                   " units ", program.num_units, " microbatches ", ListToText(program.microbatches), "\nholds ",
+                   ListToText(program.units), "\ngroups ", ListToText(program.groups, " "), "\nparameters ",
+                   ListToText(program.parameter_buffers), "\ngradients ", ListToText(program.gradient_buffers), "\noffloads ",
+                   OffloadsToText(program.offloads), "\nslots ", ListToText(program.slots), "\n");
   FieldPrinter printer(out);
   for (size_t i = 0; i < program.instructions.size(); ++i) {
     const Instruction& instruction = program.instructions[i];

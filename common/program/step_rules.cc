@@ -26,7 +26,8 @@ absl::Status StepRules::Check(const OptimizerStep& op) {
     return absl::OkStatus();
   }
   by_name_ = true;
-  if (op.grad != -1 && scalars_ >= 0) return check_.Error("behind reduce_scalars the sum must be elsewhere: it takes a buffer all step");
+  if (op.grad != -1 && scalars_ >= 0)
+    return check_.Error("behind reduce_scalars the sum must be elsewhere: it takes a buffer all step");
   return check_.ForUnits(op.first_unit, op.more_units, [&](int32_t unit) -> absl::Status {
     MOTLEY_RETURN_IF_ERROR(check_.HoldsArray(unit));
     if (stepped_[unit] >= 0) return check_.Error(absl::StrCat("unit ", unit, " was stepped already"));

@@ -20,12 +20,9 @@ constexpr EnumRow<RankEventKind, v1::RankEvent::Kind> kKinds[] = {
     {RankEventKind::kHung, v1::RankEvent::KIND_HUNG},          {RankEventKind::kPeerLost, v1::RankEvent::KIND_PEER_LOST},
     {RankEventKind::kNonFinite, v1::RankEvent::KIND_NONFINITE}};
 
-constexpr EnumRow<Fault, v1::Fault> kFaults[] = {{Fault::kOurs, v1::FAULT_OURS},
-                                                 {Fault::kPeer, v1::FAULT_PEER},
-                                                 {Fault::kStorage, v1::FAULT_STORAGE},
-                                                 {Fault::kDamage, v1::FAULT_DAMAGE},
-                                                 {Fault::kNode, v1::FAULT_NODE},
-                                                 {Fault::kMemory, v1::FAULT_MEMORY}};
+constexpr EnumRow<Fault, v1::Fault> kFaults[] = {{Fault::kOurs, v1::FAULT_OURS},       {Fault::kPeer, v1::FAULT_PEER},
+                                                 {Fault::kStorage, v1::FAULT_STORAGE}, {Fault::kDamage, v1::FAULT_DAMAGE},
+                                                 {Fault::kNode, v1::FAULT_NODE},       {Fault::kMemory, v1::FAULT_MEMORY}};
 
 v1::Fault WireFault(Fault fault) { return WireOf(kFaults, fault).value_or(v1::FAULT_UNSPECIFIED); }
 Fault PlainFault(v1::Fault fault) { return PlainOf(kFaults, fault).value_or(Fault::kOurs); }

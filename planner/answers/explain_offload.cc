@@ -97,8 +97,8 @@ std::string ExplainOffload(const Setting& setting, const Evaluation& evaluation)
   size_t ranks = 0;
   ForEachRank(plan, [&](const RankPlan& rank) {
     if (!rank.offload.any() || ++ranks > kMostRanks) return;
-    absl::StrAppend(&text, "  ", rank.device.value(), ": ", InWords(rank.offload), ", ",
-                    BytesText(rank.predicted.memory.host), "\n");
+    absl::StrAppend(&text, "  ", rank.device.value(), ": ", InWords(rank.offload), ", ", BytesText(rank.predicted.memory.host),
+                    "\n");
   });
   if (ranks > kMostRanks) absl::StrAppend(&text, "  and ", ranks - kMostRanks, " ranks more\n");
   if (const std::vector<HostShare> shares = HostSharesOf(setting, plan); !shares.empty()) {

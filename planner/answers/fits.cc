@@ -166,7 +166,7 @@ void FindFewest(const Setting& setting, const LatencyBook* book, FitReport* repo
 
 // Samples that a device of `kind` takes at once beside `share` of the state.
 int64_t LargestMicrobatch(const Setting& setting, int device, const RankPlan& rank, size_t ranks, const OpSet& recompute) {
-  RankDuty duty = FrugalDuty(setting, device, rank.shard_ratio, {rank.offload.optimizer, static_cast<int64_t>(ranks), 0});
+  RankDuty duty = FrugalDuty(setting, device, rank.shard_ratio, {rank.offload, static_cast<int64_t>(ranks), 0});
   duty.recompute = recompute;
   const auto fits = [&](int64_t size) {
     return MemoryOf(setting.costs, duty, 1, size, 0).total() <= setting.UsableBytes(device);

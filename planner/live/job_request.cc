@@ -52,14 +52,10 @@ bool ComputesIn(const DeviceDescription& device, DType type) {
   return capability >= (type == DType::kBFloat16 ? kFirstBFloat16 : kFirstFloat16);
 }
 
-// Of a list, what does not run is refused: who names a kind counts on it.
 absl::StatusOr<OffloadKinds> OffloadOf(const PlannerSection& section) {
   const absl::StatusOr<OffloadKinds> kinds = ParseOffload(section.offload);
   if (!kinds.ok()) return absl::InvalidArgumentError(absl::StrCat("planner.offload: ", kinds.status().message()));
-  const OffloadKinds beyond = kinds->Without(kEngineOffloads);
-  if (section.offload == "auto" || !beyond.any()) return kinds;
-  return absl::InvalidArgumentError(
-      absl::StrCat("planner.offload: jobs do not offload ", InWords(beyond), " yet; leave it out, or say auto: whatever runs"));
+  return kinds;
 }
 
 // A node's devices all say the same of it.

@@ -16,11 +16,11 @@ struct PlanLimits {
   const char* who = "all take";                       // whose limits they are, for people
 };
 
-inline constexpr OffloadKinds kEngineOffloads = {.activations = true};
+inline constexpr OffloadKinds kEngineOffloads = OffloadKinds::All();
 // Several pipelines keep parameters and gradients, whole or in shards, between two uses of them.
 inline constexpr OffloadKinds kEngineOffloadsWithPipelines = {.activations = true, .optimizer = true};
 
-inline constexpr bool kEngineStepsInTurn = false;
+inline constexpr bool kEngineStepsInTurn = true;
 
 inline constexpr PlanLimits kWholeLanguage = {};
 inline constexpr PlanLimits kEngineLimits = {.offload = kEngineOffloads,

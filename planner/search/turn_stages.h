@@ -19,8 +19,8 @@ struct TurnChoice {
   double in_flight_factor = 1;           // times the schedule's own number in flight (in_flight.h)
   // No other stage waits for a single one's gradients: its backward is never split, whatever two halves were measured to take.
   ScheduleFamily schedule = ScheduleFamily::k1F1B;
-  int zero_stage = 1;              // inside the groups
-  OffloadKinds offload;            // optimizer, wherever a node offers some
+  int zero_stage = 1;    // inside the groups
+  OffloadKinds offload;  // optimizer, wherever a node offers some
 };
 
 // By stage: what the choice's factor comes to, and all that it decides.

@@ -102,7 +102,7 @@ double StateBytes(const Setting& setting, int device, const FrugalWay& way) {
 
 bool Offloads(const Plan& plan) {
   const std::vector<UnitPlan>& units = plan.pipelines[0].stages[0].units;
-  return std::any_of(units.begin(), units.end(), [](const UnitPlan& unit) { return unit.ranks[0].offload.optimizer; });
+  return std::any_of(units.begin(), units.end(), [](const UnitPlan& unit) { return unit.ranks[0].offload.any(); });
 }
 
 std::string LackText(const Setting& setting, const Plan& plan, int64_t most, const DeviceId& fullest, int lacking) {
@@ -140,13 +140,13 @@ absl::Status FitsAt(const Setting& setting, const Plan& plan) {
   }
   if (most == 0) return absl::OkStatus();
   return LackOfMemory(most,
-                      absl::StrCat("the host memory of ", fullest.value(), " lacks ", BytesText(most), " for the optimizer"));
+                      absl::StrCat("the host memory of ", fullest.value(), " lacks ", BytesText(most), " for what waits there"));
 }
 
 // By device the first one whose state takes as many bytes.
-std::vector<int> FirstWithSuchState(const Setting& setting, bool offload) {
+std::vector<int> FirstWithSuchState(const Setting& setting, const OffloadKinds& offload) {
   std::vector<int> first(setting.cluster.devices.size(), 0);
-  if (!offload) return first;
+  if (!offload.any()) return first;
   int with[] = {-1, -1};  // without host memory, with it
   for (int d = 0; d < setting.num_devices(); ++d) {
     int& of = with[setting.OffersHost(d) ? 1 : 0];
@@ -156,7 +156,7 @@ std::vector<int> FirstWithSuchState(const Setting& setting, bool offload) {
   return first;
 }
 
-Division Divide(const Setting& setting, bool offload, size_t most_computing) {
+Division Divide(const Setting& setting, const OffloadKinds& offload, size_t most_computing) {
   Division division{.way = {.offload = offload}};
   std::vector<int> devices(setting.cluster.devices.size());
   std::iota(devices.begin(), devices.end(), 0);
@@ -184,7 +184,7 @@ Division Divide(const Setting& setting, bool offload, size_t most_computing) {
 
 // As many compute as leave room for the state. One that computes has less room for it, so what fits with a sequence fits with
 // every shorter one.
-Division DivideFrugally(const Setting& setting, bool offload) {
+Division DivideFrugally(const Setting& setting, const OffloadKinds& offload) {
   size_t too_many = setting.cluster.devices.size();
   Division division = Divide(setting, offload, too_many);
   if (division.holds || too_many == 1) return division;
@@ -212,11 +212,12 @@ RankDuty FrugalDuty(const Setting& setting, int device, double share, const Frug
   duty.recompute = Recomputed(setting);
   duty.group_size = way.ranks;
   duty.rounds = way.rounds;
-  duty.offload.optimizer = way.offload && setting.MayOffload(device).optimizer;
+  duty.offload = way.offload.And(setting.MayOffload(device));
+  duty.stage_offload = way.offload;
   return duty;
 }
 
-Plan FrugalPlan(const Setting& setting, bool offload) {
+Plan FrugalPlan(const Setting& setting, const OffloadKinds& offload) {
   Plan plan = BlankPlan(setting, "frugal", ScheduleFamily::k1F1B);
   Division division = DivideFrugally(setting, offload);
   const std::vector<Member>& members = division.members;
@@ -229,7 +230,7 @@ Plan FrugalPlan(const Setting& setting, bool offload) {
     RankPlan rank = RankOn(setting, member.device);
     rank.recompute = Recomputed(setting);
     rank.shard_ratio = member.share;
-    rank.offload.optimizer = offload && setting.MayOffload(member.device).optimizer;
+    rank.offload = offload.And(setting.MayOffload(member.device));
     int64_t batch = 0;
     if (member.computes) {
       batch = (left + computing - 1) / computing;
@@ -247,13 +248,14 @@ Plan FrugalPlan(const Setting& setting, bool offload) {
 
 FrugalAnswer FindFrugal(const Setting& setting) {
   FrugalAnswer nearest;
-  for (const bool offload : {false, true}) {
-    if (offload && !setting.MayOffload().optimizer) break;
+  constexpr OffloadKinds kNone, kOptimizer = {.optimizer = true}, kState = {.parameters = true, .optimizer = true};
+  for (const OffloadKinds& offload : {kNone, kOptimizer, kState}) {
+    if (offload.Without(setting.MayOffload()).any()) continue;
     Plan plan = FrugalPlan(setting, offload);
     absl::Status fits = FollowsRequest(setting, plan, true);
     if (fits.ok()) fits = FitsAt(setting, plan);
     if (fits.ok()) return {std::move(plan), std::move(fits)};
-    if (!offload || IsNearerMiss(fits, nearest.fits)) nearest = {std::move(plan), std::move(fits)};
+    if (!offload.any() || IsNearerMiss(fits, nearest.fits)) nearest = {std::move(plan), std::move(fits)};
   }
   return nearest;
 }

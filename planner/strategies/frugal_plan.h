@@ -1,7 +1,7 @@
 // The plan that needs the least memory without splitting layers: ZeRO 3 over all devices, shares by what each has left,
-// microbatches of one sample one after the other, everything recomputed (and the optimizer offloaded, where the hosts' memory
-// may be used). Slow, but whatever the batch is. `motley estimate` asks it first, auto where it finds nothing else, so that the
-// two agree.
+// microbatches of one sample one after the other, everything recomputed (and the optimizer offloaded, then parameters, too, where
+// the hosts' memory may be used). Slow, but whatever the batch is. `motley estimate` asks it first, auto where it finds nothing
+// else, so that the two agree.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace motley::planner {
 
 // How all ranks of a frugal plan go about it.
 struct FrugalWay {
-  bool offload = false;  // the optimizer
+  OffloadKinds offload;  // of those whose nodes offer host memory: optimizer, parameters
   int64_t ranks = 1;     // that share the state
   int64_t rounds = 0;    // samples of the rank that has most
 };
@@ -23,7 +23,7 @@ struct FrugalWay {
 RankDuty FrugalDuty(const Setting& setting, int device, double share, const FrugalWay& way);
 // With the bytes that each rank needs, whether they are there or not. Where state lacks memory, all devices lack the same: no
 // whole plan of this kind has a fullest device that lacks less.
-Plan FrugalPlan(const Setting& setting, bool offload);
+Plan FrugalPlan(const Setting& setting, const OffloadKinds& offload);
 
 struct FrugalAnswer {
   Plan plan;
@@ -31,8 +31,8 @@ struct FrugalAnswer {
   // of plan.
   absl::Status fits;
 };
-// Within the setting's limits, on the devices alone if that fits, else offloaded where it may be. The first that fits, or the
-// one that comes nearer.
+// Within the setting's limits, on the devices alone if that fits, else with as few kinds offloaded as do. The first that fits, or
+// the one that comes nearer.
 FrugalAnswer FindFrugal(const Setting& setting);
 
 }  // namespace motley::planner

@@ -13,6 +13,8 @@ namespace motley::planner {
 
 Plan ToPlan(const Setting& setting, const ZorseModel& model, const ZorseChoice& choice, bool even_shards) {
   Plan plan = BlankPlan(setting, "zorse", ScheduleFamily::kLayered);
+  // As the paper does (section 3.1.2). What runs is stepped at the end: a job may clip.
+  if (choice.offload.parameters && !setting.request.runnable) plan.optimizer_steps = OptimizerSteps::kInTurn;
   PipelinePlan& pipeline = plan.pipelines.emplace_back();
   pipeline.stages.resize(choice.groups.size());
   for (size_t s = 0; s < choice.groups.size(); ++s) {

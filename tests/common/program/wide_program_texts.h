@@ -311,8 +311,7 @@ inline constexpr char kSlots[] =
 
 // Those of which every instruction is needed by itself, and all.
 inline constexpr const char* kWideTexts[] = {kWide, kSplitBackward, kFollower, kCopies, kOnHost, kInTurn};
-inline constexpr const char* kAllWideTexts[] = {kWide,           kSplitBackward, kLeader, kFollower, kBeforeTheGroup,
-                                                kBehindTheGroup, kRows,          kCopies, kOnHost,   kInTurn,
-                                                kSlots};
+inline constexpr const char* kAllWideTexts[] = {kWide, kSplitBackward, kLeader, kFollower, kBeforeTheGroup, kBehindTheGroup,
+                                                kRows, kCopies,        kOnHost, kInTurn,   kSlots};
 
 }  // namespace motley

@@ -21,7 +21,7 @@ std::string HalfTheHosts(const std::string& gib = "512") {
 
 TEST(ExplainOffloadTest, SaysWhoKeepsWhatWhereAndWhatItCosts) {
   const auto setting = MakeSetting(LargeWorkload(2), {}, HalfTheHosts());
-  const auto evaluation = Price(*setting, FrugalPlan(*setting, true));
+  const auto evaluation = Price(*setting, FrugalPlan(*setting, {.optimizer = true}));
   ASSERT_TRUE(evaluation.ok()) << evaluation.status();
   const std::string text = ExplainOffload(*setting, *evaluation);
   EXPECT_THAT(text, testing::StartsWith("what waits in the hosts' memory:\n  n1/gpu0: optimizer, "));
@@ -35,12 +35,12 @@ TEST(ExplainOffloadTest, SaysWhoKeepsWhatWhereAndWhatItCosts) {
   EXPECT_GE(link.copy_seconds, link.busy_seconds * 0.999);
   EXPECT_GE(link.hidden_seconds, 0);
   EXPECT_LE(link.hidden_seconds, link.copy_seconds);
-  EXPECT_EQ(ExplainOffload(*setting, *Price(*setting, FrugalPlan(*setting, false))), "");
+  EXPECT_EQ(ExplainOffload(*setting, *Price(*setting, FrugalPlan(*setting, {}))), "");
 }
 
 TEST(ExplainOffloadTest, SaysWhatTheCardsWouldLack) {
   const auto setting = MakeSetting(LargeWorkload(8.2), {}, HalfTheHosts());
-  const auto evaluation = Price(*setting, FrugalPlan(*setting, true));
+  const auto evaluation = Price(*setting, FrugalPlan(*setting, {.optimizer = true}));
   ASSERT_TRUE(evaluation.ok()) << evaluation.status();
   EXPECT_THAT(ExplainOffload(*setting, *evaluation), HasSubstr("with all of it on the cards this plan does not fit: "));
 }

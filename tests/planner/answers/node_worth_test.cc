@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <memory>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "planner/answers/given_plan.h"
 #include "planner/answers/plan_answer.h"
 #include "planner/cluster/cluster_file.h"
 #include "planner/costs/workload.h"
@@ -152,8 +155,18 @@ TEST(NodeWorthTest, APlanThatRunsHereNeedsNoOtherThatDoes) {
 TEST(NodeWorthTest, TheBestThatRunsHereIsThatOfRunnable) {
   PlanRequest request;
   const auto setting = SettingOf(kLab, request);
-  Plan best = Answered(*setting);
-  best.pipelines[0].stages[0].units[0].ranks[0].offload.optimizer = true;
+  const std::string whole =
+      absl::StrCat("{\"stages\":[{\"ministages\":[[0,", setting->workload.model.num_layers - 1,
+                   "]],\"units\":[{\"ranks\":[{\"device\":\"ws/gpuN\",\"shard_ratio\":1,\"recompute\":\"full\"}],"
+                   "\"microbatches\":[4,4,4,4]}]}]}");
+  const auto two = PlanFromJson(
+      absl::StrCat("{\"schedule\":\"1f1b\",\"global_batch\":32,\"seq_len\":512,\"dtype\":\"float16\",\"pipelines\":[",
+                   absl::StrReplaceAll(whole, {{"gpuN", "gpu0"}}), ",", absl::StrReplaceAll(whole, {{"gpuN", "gpu1"}}), "]}"));
+  ASSERT_TRUE(two.ok()) << two.status();
+  const auto priced = PriceGivenPlan(*setting, *two);
+  ASSERT_TRUE(priced.ok()) << priced.status();
+  Plan best = priced->evaluation.plan;
+  best.pipelines[0].stages[0].units[0].ranks[0].offload.parameters = true;
   ASSERT_FALSE(FindRunsHere(*setting, best).status.ok());
   const Worth worth = FindWorth(*setting, best, nullptr);
   ASSERT_TRUE(worth.runnable);

@@ -9,6 +9,7 @@
 #include "planner/answers/given_plan.h"
 #include "planner/answers/plan_answer.h"
 #include "planner/answers/runs_here.h"
+#include "planner/plan/each_rank.h"
 #include "planner/pricing/price.h"
 #include "planner/strategies/catalog.h"
 #include "planner/util/lack_of_memory.h"
@@ -134,7 +135,9 @@ TEST(OnePriceTest, RandomPlansHaveOneOnEveryRoad) {
     if (runnable) MakeRunnable(&plan);
     if (!Validate(plan, open->workload.model).ok()) continue;
     if (runnable && !ValidateForEngine(plan, open->workload.model).ok()) continue;
-    ++(ValidateForEngine(plan, open->workload.model).ok() ? as_run : offloading);
+    bool offloads = false;
+    ForEachRank(plan, [&](const RankPlan& rank) { offloads |= rank.offload.any(); });
+    ++(offloads ? offloading : as_run);
     ExpectOnePriceOf(*open, plan);
   }
   EXPECT_GT(offloading, 50);
@@ -191,17 +194,23 @@ TEST(OnePriceTest, WhatBindsIsOfTheProgramsToo) {
 
 // What no engine runs yet has its number all the same, in any setting, and programs.
 TEST(OnePriceTest, WhatDoesNotRunIsPricedAsItWould) {
-  const auto open = SettingFor(kClusters[1], "llama-1.1b", DType::kFloat16, false);
-  auto plan = PlanAndEvaluate(*open, *FindInCatalog("megatron"));
-  ASSERT_TRUE(plan.ok()) << plan.status();
-  plan->plan.pipelines[0].stages[0].units[0].ranks[0].offload.optimizer = true;
-  const auto priced = Price(open->AsRun(), plan->plan);
-  ASSERT_TRUE(priced.ok()) << priced.status();
-  EXPECT_TRUE(priced->plan.predicted.as_run);
-  EXPECT_EQ(priced->plan.predicted.step_seconds, Price(*open, plan->plan)->plan.predicted.step_seconds);
-  EXPECT_EQ(priced->programs.size(), priced->task_of.size());
-  EXPECT_FALSE(priced->programs.empty());
-  EXPECT_EQ(FindRunsHere(*open, priced->plan).status.code(), absl::StatusCode::kUnimplemented);
+  RandomPlans random(29);
+  for (int priced_plans = 0; priced_plans < 5;) {
+    const auto open = random.NextSetting();
+    Plan plan = random.Next(*open);
+    MakeRunnable(&plan);
+    if (plan.pipelines.size() == 1) continue;
+    plan.pipelines[0].stages[0].units[0].ranks[0].offload.parameters = true;
+    if (!Validate(plan, open->workload.model).ok()) continue;
+    const auto priced = Price(open->AsRun(), plan);
+    ASSERT_TRUE(priced.ok()) << priced.status();
+    ++priced_plans;
+    EXPECT_TRUE(priced->plan.predicted.as_run);
+    EXPECT_EQ(priced->plan.predicted.step_seconds, Price(*open, plan)->plan.predicted.step_seconds);
+    EXPECT_EQ(priced->programs.size(), priced->task_of.size());
+    EXPECT_FALSE(priced->programs.empty());
+    EXPECT_EQ(FindRunsHere(*open, priced->plan).status.code(), absl::StatusCode::kUnimplemented);
+  }
 }
 
 // Asked without seconds: on cards of half the memory some do not.

@@ -259,8 +259,12 @@ TEST(PlanTest, RefusesWhatTheEngineCannotRun) {
     return std::string(ValidateForEngine(plan, model).message());
   };
   EXPECT_EQ(refused([](Plan&, StagePlan&) {}), "");
-  EXPECT_THAT(refused([](Plan&, StagePlan& s) { s.units[1].ranks[0].offload.optimizer = true; }),
-              HasSubstr("rank 1 (n1/gpu1): it offloads optimizer, the engine runs plans that keep optimizer on the device"));
+  EXPECT_EQ(refused([](Plan&, StagePlan& s) { s.units[1].ranks[0].offload.optimizer = true; }), "");
+  Plan two = FullPlan();
+  two.pipelines[0].stages[0].units[0].ranks[0].offload.parameters = true;
+  EXPECT_THAT(
+      std::string(ValidateWithin(kEngineLimits, two).message()),
+      HasSubstr("it offloads parameters with 2 pipelines, the engine runs plans that keep parameters on the device there"));
 }
 
 TEST(PlanTest, LimitsAreByKindOfWhatWaitsOnTheHost) {

@@ -7,7 +7,10 @@
 #include <numeric>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "planner/groups/groupings.h"
+#include "planner/plan/each_rank.h"
 #include "planner/pricing/evaluate.h"
 #include "planner/search/plan_moves.h"
 #include "tests/planner/strategies/stages_fixture.h"
@@ -216,8 +219,15 @@ TEST(TurnStagesTest, FactorsThatComeToTheSameNumbersAreTold) {
   EXPECT_EQ(in_flight(2, 4), in_flight(8, 4));
 }
 
+// Of two groups the nodes offer host memory, of the third they do not.
 TEST(TurnStagesTest, DegreesByGroupAndOffload) {
-  const auto setting = Mixed(32, "gpt2-774m");
+  std::string cluster = ClusterText({{"n1", Cards("A100-40GB", 2)}, {"n2", Cards("T4", 4)}, {"n3", Cards("V100-16GB", 3)}});
+  for (const char* node : {"n1", "n2"}) {
+    const std::string name = absl::StrCat("name = \"", node, "\"\n");
+    ASSERT_TRUE(absl::StrContains(cluster, name)) << cluster;
+    cluster = absl::StrReplaceAll(cluster, {{name, name + "host_memory_gib = 64\n"}});
+  }
+  const auto setting = SettingOf(cluster, "gpt2-774m", 32, 512);
   TurnChoice choice = Choice({{0, 1}, {2, 3, 4, 5}, {6, 7}}, 1, 8);
   choice.tp = {1, 4, 2};
   choice.offload.optimizer = true;
@@ -226,7 +236,9 @@ TEST(TurnStagesTest, DegreesByGroupAndOffload) {
   std::vector<size_t> units;
   for (StagePlan stage : plan->pipelines[0].stages) {
     units.push_back(stage.units.size());
-    ForEachRank(&stage, [](RankPlan& rank) { EXPECT_TRUE(rank.offload.optimizer); });
+    ForEachRank(&stage, [](RankPlan& rank) {
+      EXPECT_EQ(rank.offload.optimizer, NodeOf(rank.device) != NodeName("n3")) << rank.device.value();
+    });
   }
   EXPECT_THAT(units, testing::ElementsAre(2, 1, 1));
 }

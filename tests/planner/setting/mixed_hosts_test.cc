@@ -38,7 +38,7 @@ TEST(MixedHostsTest, WhoMayOffloadIsAQuestionOfItsNode) {
 
 TEST(MixedHostsTest, TheFrugalPlanKeepsMoreWhereTheHostTakesAPart) {
   const auto setting = MakeSetting(LargeWorkload(4), {}, HalfTheHosts());
-  const Plan plan = FrugalPlan(*setting, true);
+  const Plan plan = FrugalPlan(*setting, {.optimizer = true});
   EXPECT_TRUE(OnlyOnN1(plan));
   EXPECT_TRUE(OffloadsOf(plan).optimizer);
   double shares = 0;
@@ -83,7 +83,7 @@ TEST(MixedHostsTest, EveryStrategyKeepsItOnTheCardsOfANodeWithoutHostMemory) {
 TEST(MixedHostsTest, MovesOfASearchOffloadWhereItMayBe) {
   const auto setting = MakeSetting(LargeWorkload(2), {}, HalfTheHosts());
   int offloading = 0;
-  for (const Move& move : Neighbours(*setting, Evaluate(*setting, FrugalPlan(*setting, false))->plan)) {
+  for (const Move& move : Neighbours(*setting, Evaluate(*setting, FrugalPlan(*setting, {}))->plan)) {
     EXPECT_TRUE(OnlyOnN1(move.plan)) << move.what;
     offloading += OffloadsOf(move.plan).any();
   }

@@ -41,7 +41,7 @@ TEST(FrugalPlanTest, ItsProgramsNeedWhatItSays) {
         workload.model.tie_embeddings = tied;
         workload.model.num_layers = layers;
         const auto setting = ThreeCards(std::move(workload), batch, 1024);
-        const Plan plan = FrugalPlan(*setting, false);
+        const Plan plan = FrugalPlan(*setting, {});
         const auto priced = Price(*setting, plan);
         ASSERT_TRUE(priced.ok()) << priced.status();
         EXPECT_EQ(ValidateSchedule(plan, *priced->plan.training, true), absl::OkStatus());
