@@ -228,9 +228,15 @@ TEST_F(JobLifecycle, WhatTheEngineDoesNotRunIsRefusedAtSubmit) {
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_NE(status.error_message().find("did you mean 'cephalo'?"), std::string::npos) << status.error_message();
   config.planner.strategy = "cephalo";
-  config.planner.plan_json = R"({"schedule":"1f1b","pipelines":[{"stages":[{"units":[
-      {"ranks":[{"device":"n1/gpu0","shard_ratio":1,"offload":["optimizer"]}],"microbatches":[1,)" +
-                             absl::StrCat(config.training.global_batch_size - 1) + "]}]}]}]}";
+  // Two pipelines, of which one keeps parameters on its host.
+  const std::string layers = absl::StrCat("[[0,", ResolveModel(config)->num_layers - 1, "]]");
+  const std::string rest = absl::StrCat(config.training.global_batch_size - 1);
+  config.planner.plan_json = R"({"schedule":"1f1b","pipelines":[{"stages":[{"ministages":)" + layers + R"(,"units":[
+      {"ranks":[{"device":"n1/gpu0","shard_ratio":1,"offload":["parameters"]}],"microbatches":[1]}]}]},
+      {"stages":[{"ministages":)" +
+                             layers + R"(,"units":[
+      {"ranks":[{"device":"n2/gpu0","shard_ratio":1}],"microbatches":[)" +
+                             rest + "]}]}]}]}";
   status = Submit("a", config);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED) << status.error_message();
   config.planner.plan_json.clear();
