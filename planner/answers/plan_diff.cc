@@ -30,6 +30,7 @@ void AddDuties(const Plan& plan, std::vector<DeviceId>* order, std::map<DeviceId
               {"shard", stages[s].zero_stage == 0 ? "all" : ShareText(rank.shard_ratio)},
               {"zero stage", absl::StrCat(stages[s].zero_stage)},
               {"in flight", stages[s].in_flight == 0 ? "as the schedule says" : absl::StrCat(stages[s].in_flight)},
+              {"prefetch", absl::StrCat(stages[s].prefetch)},
               {"recompute", ToText(rank.recompute)},
               {"offload", rank.offload.any() ? absl::StrJoin(WordsOf(rank.offload), " ") : "nothing"},
           };

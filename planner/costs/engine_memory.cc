@@ -36,7 +36,7 @@ class EngineActivations {
   EngineActivations(const Costs& costs, const RankDuty& duty, int64_t largest)
       : costs_(costs),
         duty_(duty),
-        slots_(duty.offload.activations && duty.layers > 0 ? kSlots * largest : 0),
+        slots_(duty.offload.activations && duty.layers > 0 ? (duty.prefetch + 1) * largest : 0),
         recompute_(duty.tp_share < 1 ? duty.recompute.Without(kSummed) : duty.recompute),
         by_unit_(GathersByUnit(duty)),
         splits_(TraitsOf(duty.schedule).splits_backward),
@@ -111,7 +111,7 @@ class EngineActivations {
   // The head waits for nothing that comes from the host, behind which all would have left.
   int64_t InputsAtHead(int64_t layers, const Turn& turn) const {
     if (slots_ == 0) return layers;
-    return std::max(slots_, std::min(layers, (keeps_all_ ? slots_ : 2 * slots_) + kLeaving * turn.own));
+    return std::max(slots_, std::min(layers, (keeps_all_ ? slots_ : 2 * slots_) + (duty_.prefetch + 1) * turn.own));
   }
   // The gradient that was handed over last, until something else is.
   int64_t Leaving(const Turn& turn) const { return duty_.num_stages > 1 && !duty_.embedding ? Boundary(turn.own) : 0; }
@@ -129,8 +129,6 @@ class EngineActivations {
   int64_t Workspace(UnitKind unit, int64_t samples) const {
     return costs_.WorkspaceBytes(duty_.kind, unit, static_cast<double>(samples), duty_.tp_share);
   }
-
-  static constexpr int64_t kSlots = 2, kLeaving = 2;  // inputs, of the largest microbatch
 
   const Costs& costs_;
   const RankDuty& duty_;

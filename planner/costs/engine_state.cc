@@ -1,6 +1,10 @@
 #include "planner/costs/engine_state.h"
 
 #include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "planner/plan/plan.h"
 
 namespace motley::planner {
 namespace {
@@ -71,18 +75,37 @@ class EngineState {
   bool EmbeddingInTurn() const { return duty_.embedding && !tied_; }
   int64_t units() const { return duty_.layers + (EmbeddingInTurn() ? 1 : 0) + (duty_.head ? 1 : 0); }
 
-  // Two buffers that the units take in turn, in their order: those of even places and those of odd ones. Where places `shift`
-  // from one microbatch to the next, every unit has been in both. A single unit has one buffer, or with several `uses` another.
-  int64_t InTurn(bool shift, int64_t uses) const {
-    int64_t buffers[2] = {0, 0};
-    int64_t place = 0;
-    const auto put = [&](int64_t elements) { buffers[place % 2] = std::max(buffers[place % 2], elements), ++place; };
-    if (EmbeddingInTurn()) put(embedding_);
-    for (int64_t i = 0; i < std::min<int64_t>(duty_.layers, 2); ++i) put(layer_);
-    place = units() - (duty_.head ? 1 : 0);
-    if (duty_.head) put(head_);
-    if (shift && (units() > 1 || uses > 1)) return 2 * std::max(buffers[0], buffers[1]);
-    return buffers[0] + buffers[1];
+  // Two or more that units take in turn, in their order: what is at place p takes number p modulo `count`. No allocation.
+  class Turns {
+   public:
+    explicit Turns(int64_t count) : count_(count) {}
+    void Put(int64_t place, int64_t size) {
+      int64_t& largest = largest_[static_cast<size_t>(place % count_)];
+      largest = std::max(largest, size);
+    }
+    int64_t Sum() const { return std::accumulate(largest_.begin(), largest_.end(), int64_t{0}); }
+    int64_t Largest() const { return *std::max_element(largest_.begin(), largest_.end()); }
+
+   private:
+    const int64_t count_;
+    std::array<int64_t, kMostPrefetch + 1> largest_ = {};
+  };
+  // Layers are alike, so as many as there are numbers stand for all.
+  static Turns TurnsOf(int64_t count, int64_t layers, int64_t embedding, int64_t layer, int64_t head) {
+    Turns turns(count);
+    const int64_t first = embedding > 0 ? 1 : 0;
+    if (embedding > 0) turns.Put(0, embedding);
+    for (int64_t i = 0; i < std::min(layers, count); ++i) turns.Put(first + i, layer);
+    if (head > 0) turns.Put(first + layers, head);
+    return turns;
+  }
+
+  // `count` buffers in turn. Where places `shift` from one microbatch to the next, every unit has been in all of them. A single
+  // unit has one buffer, or with several `uses` another.
+  int64_t InTurn(int64_t count, bool shift, int64_t uses) const {
+    const Turns turns = TurnsOf(count, duty_.layers, EmbeddingInTurn() ? embedding_ : 0, layer_, duty_.head ? head_ : 0);
+    if (shift && (units() > 1 || uses > 1)) return (uses > 1 ? count : std::min(count, units())) * turns.Largest();
+    return turns.Sum();
   }
 
   // Of a unit's place in host memory, of what the rank owns of it: no less than where its array is really cut.
@@ -92,42 +115,40 @@ class EngineState {
     const auto cut = static_cast<int64_t>(share * static_cast<double>(elements)) + (share > 0 ? 1 : 0);
     return costs_.InHost(duty_.offload, static_cast<double>(std::min(cut, elements))).AreaBytes();
   }
-  // What comes from the host for the optimizer, a unit after the other: in two slots, each as large as the largest in it.
+  // What comes from the host for the optimizer, a unit after the other: in slots, each as large as the largest in it.
   int64_t StateSlots() const {
     if (!duty_.offload.takes_state()) return 0;
-    int64_t slots[2] = {0, 0};
-    int64_t place = 0;
-    const auto put = [&](UnitKind unit) { slots[place % 2] = std::max(slots[place % 2], AreaBytes(unit)), ++place; };
-    if (duty_.embedding) put(UnitKind::kEmbedding);
-    for (int64_t i = 0; i < std::min<int64_t>(duty_.layers, 2); ++i) put(UnitKind::kLayer);
-    place = duty_.layers + (duty_.embedding ? 1 : 0);
-    if (duty_.head) put(UnitKind::kHead);
-    return slots[0] + slots[1];
+    return TurnsOf(duty_.prefetch + 1, duty_.layers, duty_.embedding ? AreaBytes(UnitKind::kEmbedding) : 0,
+                   AreaBytes(UnitKind::kLayer), duty_.head ? AreaBytes(UnitKind::kHead) : 0)
+        .Sum();
   }
 
-  // Where some wait in host memory, a ministage's units, and one that comes meanwhile; with ZeRO 3 two all the same.
+  // Where some wait in host memory, a ministage's units, and those that come meanwhile; with ZeRO 3 a unit.
   int64_t Parameters() const {
-    if (!fetches_ || !layered_ || (duty_.group_size > 1 && ZeroOf(duty_) == 3)) return InTurn(ParametersShift(), 1);
+    const int64_t buffers_in_turn = (fetches_ ? duty_.prefetch : 1) + 1;
+    if (!fetches_ || !layered_ || (duty_.group_size > 1 && ZeroOf(duty_) == 3)) {
+      return InTurn(buffers_in_turn, ParametersShift(buffers_in_turn), 1);
+    }
     const int64_t embedding = EmbeddingInTurn() ? embedding_ : 0, head = duty_.head ? head_ : 0;
     if (duty_.ministages == 1) return duty_.layers * layer_ + embedding + head;
     const int64_t ends = embedding > 0 || head > 0 ? 1 : 0;  // one of the two is beside the ministage's layers
-    const int64_t buffers = std::min(units(), duty_.largest_ministage + ends + 1);
+    const int64_t buffers = std::min(units(), duty_.largest_ministage + ends + duty_.prefetch);
     // There and back a unit comes into the same one.
     return buffers * layer_ + std::max<int64_t>(0, embedding - layer_) + std::max<int64_t>(0, head - layer_);
   }
 
   // Between two forwards, or two backwards, the units begin again from the other end than where they were left.
-  bool ParametersShift() const {
+  bool ParametersShift(int64_t buffers) const {
     if (layered_ || rounds_ < 2) return false;
-    if (duty_.ministages > 1) return true;
+    if (duty_.ministages > 1) return units() > buffers;
     const int64_t flight = duty_.in_flight > 0 && !TraitsOf(duty_.schedule).keeps_all
                                ? duty_.in_flight
                                : InFlight(duty_.schedule, duty_.stage, duty_.num_stages, 1, rounds_);
-    return flight > 1 && units() % 2 == 1 && units() > 1;
+    return flight > 1 && units() % buffers != 0 && units() > buffers;
   }
   int64_t Gradients() const {
-    if (!layered_) return InTurn(rounds_ > 1 && (units() % 2 == 1 || duty_.ministages > 1), rounds_);
-    if (by_unit_ || rounds_ < 2) return InTurn(false, 1);
+    if (!layered_) return InTurn(2, rounds_ > 1 && (units() % 2 == 1 || duty_.ministages > 1), rounds_);
+    if (by_unit_ || rounds_ < 2) return InTurn(2, false, 1);
     // Each microbatch passes the whole ministage, so its gradients add up until the last; the next one takes the same buffers.
     const int64_t embedding = EmbeddingInTurn() ? embedding_ : 0, head = duty_.head ? head_ : 0;
     if (duty_.ministages == 1) return duty_.layers * layer_ + embedding + head;

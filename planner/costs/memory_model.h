@@ -36,6 +36,7 @@ struct RankDuty {
   int64_t in_flight = 0;       // microbatches (of one ministage) kept at once; 0 = what the schedule's formula says
   // The largest microbatch of the neighbouring stages: what one of them hands over may come at once. 0 = there is none.
   int64_t from_previous = 0, from_next = 0;
+  int64_t prefetch = 1;  // of what waits in host memory (StagePlan::prefetch)
   int64_t rounds = 0;   // microbatches of the rank of its stage that has most; 0 = not known, several
   int64_t samples = 0;  // of a step, whose tokens lie there; 0 = its microbatches'
 };

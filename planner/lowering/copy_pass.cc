@@ -14,9 +14,6 @@
 namespace motley::planner {
 namespace {
 
-// Passes between an input's forward and its backward in which it would only leave and come back.
-constexpr int64_t kTooSoon = static_cast<int64_t>(kCopiesAhead) + 1;
-
 class InputCopyPass {
  public:
   InputCopyPass(const CopyTraits& traits, std::vector<Operation> operations)
@@ -51,6 +48,8 @@ class InputCopyPass {
     }
   }
   using Cell = std::pair<int32_t, int32_t>;  // unit, microbatch
+  // Passes between an input's forward and its backward in which it would only leave and come back.
+  int64_t too_soon() const { return static_cast<int64_t>(traits_.slots()) + 1; }
 
   void FindForward(const Forward& op) {
     if (const std::optional<OffloadActivation> inputs = InputsOf(op)) {
@@ -65,7 +64,7 @@ class InputCopyPass {
     bool leave = false;
     if (inputs) {
       ForCells(*inputs, [&](const Cell& cell) {
-        if (passes_ - 1 - forward_at_[cell] <= kTooSoon) return;
+        if (passes_ - 1 - forward_at_[cell] <= too_soon()) return;
         leaves_.insert(cell);
         leave = true;
       });
@@ -107,11 +106,11 @@ class InputCopyPass {
   }
   // Where forwards and backwards alternate, the next one's forward may be still to come.
   void PrefetchInputs() {
-    for (; next_input_ < std::min(backwards_ + kCopiesAhead, inputs_.size()); ++next_input_) {
+    for (; next_input_ < std::min(backwards_ + traits_.slots(), inputs_.size()); ++next_input_) {
       const std::optional<OffloadActivation>& inputs = inputs_[next_input_];
       if (!inputs) continue;
       if (!AreAway(*inputs)) return;
-      const auto slot = static_cast<int32_t>(prefetches_++ % kCopiesAhead);
+      const auto slot = static_cast<int32_t>(prefetches_++ % traits_.slots());
       Add(PrefetchActivation{inputs->unit, inputs->microbatch, slot, inputs->more_units, inputs->more_microbatches});
     }
   }

@@ -14,7 +14,8 @@ namespace {
 
 class DependencyPass {
  public:
-  explicit DependencyPass(const std::vector<int64_t>& computed_when_sent) : computed_when_sent_(computed_when_sent) {}
+  DependencyPass(const std::vector<int64_t>& computed_when_sent, size_t copies_ahead)
+      : computed_when_sent_(computed_when_sent), copies_ahead_(copies_ahead) {}
   std::vector<Instruction> Run(std::vector<Operation> operations) {
     for (auto& of_lane : waited_) of_lane.fill(-1);
     instructions_.reserve(operations.size());
@@ -123,7 +124,7 @@ class DependencyPass {
     NeedsSum(op);
     Needs(received_, Border(false, op.unit, op.microbatch));
     // Or over a slow link inputs would gather on the device that are to leave.
-    if (offloads_.size() >= kCopiesAhead) Needs(offloads_[offloads_.size() - kCopiesAhead]);
+    if (offloads_.size() >= copies_ahead_) Needs(offloads_[offloads_.size() - copies_ahead_]);
   }
   void Visit(const Recompute& op) {
     Needs(prefetched_, {std::max(op.unit, 1), op.microbatch});  // the embedding's input stays
@@ -250,6 +251,7 @@ class DependencyPass {
   void Visit(const Broadcast&) {}
 
   const std::vector<int64_t>& computed_when_sent_;  // by receive
+  const size_t copies_ahead_;
   size_t num_received_ = 0;
   std::vector<int32_t> computes_, offloads_;  // instructions
   // What was computed before what came over borders for the newest pass, the last one and the last but one.
@@ -271,7 +273,7 @@ class DependencyPass {
 }  // namespace
 
 std::vector<Instruction> WithDependencies(RankOperations rank) {
-  return DependencyPass(rank.computed_when_sent).Run(std::move(rank.operations));
+  return DependencyPass(rank.computed_when_sent, rank.copies_ahead).Run(std::move(rank.operations));
 }
 
 }  // namespace motley::planner

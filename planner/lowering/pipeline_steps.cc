@@ -24,15 +24,16 @@ void Coarsen(const WrittenPass& pass, const StageView& stage, StageTraits* trait
   traits->streams = traits->gathers_in_turn && !traits->by_block && !traits->gathers_by_ministage;
 }
 
-// All units of a ministage stay until its last microbatch has passed them.
-int32_t ParametersInTurn(const StageTraits& traits) {
-  if (!traits.gathers_by_ministage) return kBuffersInTurn;
+// What waits in host memory comes `prefetch` units ahead. All units of a ministage stay until its last microbatch has passed them.
+int32_t ParametersInTurn(const StageView& stage, const StageTraits& traits) {
+  const auto ahead = static_cast<int32_t>(stage.offload.parameters ? stage.plan->prefetch : 1);
+  if (!traits.gathers_by_ministage) return ahead + 1;
   int64_t largest = 0;
   for (const std::vector<int32_t>& units : traits.units_of) {
     const int64_t kept = traits.tied ? std::count(units.begin(), units.end(), 0) : 0;
     largest = std::max(largest, static_cast<int64_t>(units.size()) - kept);
   }
-  return static_cast<int32_t>(largest) + kPrefetchedUnits;
+  return static_cast<int32_t>(largest) + ahead;
 }
 
 StageTraits TraitsOfStage(const WrittenPass& pass, int s) {
@@ -51,7 +52,7 @@ StageTraits TraitsOfStage(const WrittenPass& pass, int s) {
   const bool by_ministage = TraitsOf(pass.view.schedule).by_ministage;
   traits.by_block = by_ministage && stage.shared() && ZeroAsRun(pass.view, stage) == 3;
   traits.gathers_by_ministage = by_ministage && traits.gathers_in_turn && !traits.by_block;
-  traits.parameters_in_turn = ParametersInTurn(traits);
+  traits.parameters_in_turn = ParametersInTurn(stage, traits);
   traits.reduces_every_round = !by_ministage && traits.reduces_in_turn;
   traits.group = s;
   if (stage.embedding || stage.head) traits.tied_group = pass.places.tied_group[stage.pipeline];
@@ -171,6 +172,7 @@ CopyTraits CopiesOf(const WrittenPass& pass, int first_rank, int num_ranks, cons
   copies.steps_in_turn = pass.training && StepsInTurn(pass.setting, pass.view, stage);
   copies.sums_stay = traits.reduces_in_turn && !traits.reduces_every_round;
   copies.units = traits.units;
+  copies.prefetch = stage.plan->prefetch;
   copies.head = pass.blocks.head();
   return copies;
 }
@@ -189,6 +191,7 @@ Program ProgramOf(const WrittenPass& pass, const PipelineSteps& pipeline, const 
   RankOperations operations = OperationsOf(slice, member, rank);
   program.offloads = copies.offloads;
   if (copies.offloads.any() || copies.steps_in_turn) operations.operations = WithCopies(std::move(operations.operations), copies);
+  operations.copies_ahead = copies.slots();
   program.instructions = WithDependencies(std::move(operations));
   program.slots = SlotSizes(pass, copies.rank, program).Run();
   return program;

@@ -16,8 +16,6 @@ inline constexpr int64_t kAllRounds = -1;
 
 // Buffers in turn: of a unit that is used, and of the one that comes or goes meanwhile.
 inline constexpr int32_t kBuffersInTurn = 2;
-// Units that come ahead where a stage's parameters wait in host memory, beside those of a ministage.
-inline constexpr int32_t kPrefetchedUnits = 1;
 
 // A gather into a parameter buffer, or a reduction out of a gradient buffer.
 struct UnitCollective {

@@ -23,6 +23,7 @@ class StateCopyPass {
     for (at_ = 0; at_ < operations_.size(); ++at_) {
       std::visit([this](const auto& op) { Find(op); }, operations_[at_]);
     }
+    OrderSteps();
     for (at_ = 0; at_ < operations_.size(); ++at_) {
       std::visit([this](const auto& op) { Visit(op); }, operations_[at_]);
     }
@@ -70,10 +71,17 @@ class StateCopyPass {
       sum.end = at_;
     }
   }
+  // In turn they follow the units' last sums.
+  void OrderSteps() {
+    stepped_ = traits_.units;
+    if (!traits_.steps_in_turn) return;
+    std::erase_if(stepped_, [this](int32_t unit) { return !last_sums_.contains(unit); });
+    std::sort(stepped_.begin(), stepped_.end(), [this](int32_t a, int32_t b) { return last_sums_[a].begin < last_sums_[b].begin; });
+  }
   void Visit(const ReduceScatter& op) {
     const LastSum& last = last_sums_[op.unit];
     const bool held = held_.contains(op.unit);
-    if (traits_.steps_in_turn && held && at_ == last.begin) Fetch(op.unit);
+    if (traits_.steps_in_turn && held && at_ == last.begin) FetchUntil(fetched_in_turn_++ + static_cast<size_t>(traits_.prefetch));
     if (traits_.steps_in_turn && !GoesOn(op)) StepSummed();
     Add(op);
     if (!held || at_ != last.end) return;
@@ -100,17 +108,18 @@ class StateCopyPass {
     if (traits_.steps_in_turn) return;
     if (!traits_.offloads.takes_state()) return Add(op);
     for (size_t i = 0; i < traits_.units.size(); ++i) {
-      if (i == 0) Fetch(traits_.units[i]);
-      if (i + 1 < traits_.units.size()) Fetch(traits_.units[i + 1]);
+      FetchUntil(i + traits_.slots());
       Step(traits_.units[i], -1);
     }
   }
-  // Slots in turn, behind those of inputs.
-  void Fetch(int32_t unit) {
+  // So many of all units, in the order of their steps. Slots in turn, behind those of inputs.
+  void FetchUntil(size_t units) {
     if (!traits_.offloads.takes_state()) return;
-    const int32_t slot = first_slot_ + static_cast<int32_t>(fetched_++ % kCopiesAhead);
-    slot_of_[unit] = slot;
-    Add(PrefetchOptimizer{unit, slot});
+    for (; fetched_ < std::min(units, stepped_.size()); ++fetched_) {
+      const int32_t unit = stepped_[fetched_], slot = first_slot_ + static_cast<int32_t>(fetched_ % traits_.slots());
+      slot_of_[unit] = slot;
+      Add(PrefetchOptimizer{unit, slot});
+    }
   }
   void Step(int32_t unit, int32_t grad) {
     const auto slot = slot_of_.find(unit);
@@ -130,7 +139,8 @@ class StateCopyPass {
   absl::flat_hash_map<int32_t, int32_t> slot_of_;    // likewise: of its optimizer
   std::optional<Summed> summed_;                     // and not yet stepped
   int32_t first_slot_ = 0;
-  size_t fetched_ = 0;
+  std::vector<int32_t> stepped_;  // units, in the order of their steps
+  size_t fetched_ = 0, fetched_in_turn_ = 0;
 };
 
 }  // namespace

@@ -75,6 +75,7 @@ LayoutDigest DigestOf(const Plan& plan) {
     for (const StagePlan& stage : pipeline.stages) {
       mixer.AddCount(stage.zero_stage);
       mixer.AddCount(stage.in_flight);
+      if (stage.prefetch != 1) mixer.AddText(absl::StrCat("prefetch ", stage.prefetch));
       mixer.AddSize(stage.ministages.size());
       for (const LayerRange& range : stage.ministages) {
         mixer.AddCount(range.first);

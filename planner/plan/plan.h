@@ -70,6 +70,8 @@ struct LayerRange {
   friend bool operator==(const LayerRange&, const LayerRange&) = default;
 };
 
+inline constexpr int64_t kMostPrefetch = 8;
+
 struct StagePlan {
   // The virtual stages that lie here, in the order in which a microbatch passes them (planner/plan/virtual_stages.h).
   std::vector<LayerRange> ministages;
@@ -78,6 +80,9 @@ struct StagePlan {
   // Where the family takes it: forwards without their backward that the stage keeps; 0 = as many as stages are left. More hides
   // slow links (eager 1F1B: Zhuang et al., MLSys 2023), less saves memory.
   int64_t in_flight = 0;
+  // Where something waits in host memory: inputs, units or pieces of the optimizer's state that come back ahead of their use.
+  // More evens out what takes unequally long, and takes the room of as many. 1 to kMostPrefetch.
+  int64_t prefetch = 1;
   int64_t layers() const {
     int64_t sum = 0;
     for (const LayerRange& range : ministages) sum += range.layers();

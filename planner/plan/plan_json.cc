@@ -39,6 +39,7 @@ Json StageToJson(const StagePlan& stage, bool ownership) {
   }
   Json json = {{"ministages", std::move(ministages)}, {"zero_stage", stage.zero_stage}, {"units", std::move(units)}};
   if (stage.in_flight > 0) json["in_flight"] = stage.in_flight;
+  if (stage.prefetch != 1) json["prefetch"] = stage.prefetch;
   return json;
 }
 

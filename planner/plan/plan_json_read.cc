@@ -75,7 +75,7 @@ void ReadStage(const JsonReader& reader, int version, StagePlan* stage) {
   if (reader.Has("placement") && version >= kFirstWithOwnership) {
     return reader.Fail("placement: the plan's own `ownership` says it since schema version 4");
   }
-  reader.Keys({"ministages", "zero_stage", "in_flight", "units", "placement"});
+  reader.Keys({"ministages", "zero_stage", "in_flight", "prefetch", "units", "placement"});
   if (reader.Has("ministages")) {
     reader["ministages"].ForEach([stage](const JsonReader& item) {
       std::vector<int64_t> range;
@@ -86,6 +86,7 @@ void ReadStage(const JsonReader& reader, int version, StagePlan* stage) {
   }
   reader.Get("zero_stage", &stage->zero_stage);
   reader.Get("in_flight", &stage->in_flight);
+  reader.Get("prefetch", &stage->prefetch);
   if (!reader.Has("units")) return reader.Fail("units is missing");
   reader["units"].ForEach([stage](const JsonReader& item) {
     UnitPlan& unit = stage->units.emplace_back();

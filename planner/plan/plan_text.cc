@@ -201,7 +201,8 @@ std::string LayoutText(const Plan& plan) {
     for (size_t s = 0; s < plan.pipelines[p].stages.size(); ++s) {
       const StagePlan& stage = plan.pipelines[p].stages[s];
       absl::StrAppend(&out, "pipeline ", p, " / stage ", s, " layers ", LayersText(stage.ministages), " zero ", stage.zero_stage,
-                      stage.in_flight != 0 ? absl::StrCat(" in-flight ", stage.in_flight) : "", "\n");
+                      stage.in_flight != 0 ? absl::StrCat(" in-flight ", stage.in_flight) : "",
+                      stage.prefetch != 1 ? absl::StrCat(" prefetch ", stage.prefetch) : "", "\n");
       StageWriter(&rank, &out).Write(stage);
     }
   }

@@ -178,6 +178,9 @@ absl::Status CheckStage(const Plan& plan, const StagePlan& stage, Place* place) 
                    NamesOf([](const ScheduleTraits& traits) { return traits.takes_in_flight; }, "and"),
                    " choose how many microbatches a stage keeps");
   }
+  if (stage.prefetch < 1 || stage.prefetch > kMostPrefetch) {
+    return Invalid(place->Stage(), ": prefetch must be in 1..", kMostPrefetch, ", got ", stage.prefetch);
+  }
   double shares = 0;
   for (size_t u = 0; u < stage.units.size(); ++u) {
     Place of_rank = *place;

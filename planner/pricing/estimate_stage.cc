@@ -159,12 +159,13 @@ class StageEstimator {
       return;
     }
     const std::vector<double> parts = BlockParts();
-    std::vector<double> there(parts.size() + kCopiesAhead, 0);
+    const auto slots = static_cast<size_t>(stage_.plan->prefetch) + 1;
+    std::vector<double> there(parts.size() + slots, 0);
     double lane = 0, step = 0;
     for (size_t i = 0; i < parts.size(); ++i) {
       step = std::max(step, there[i]) + parts[i] * estimate_.optimizer;
       lane = std::max(lane, step) + parts[i] * goes;
-      if (i + kCopiesAhead < parts.size()) there[i + kCopiesAhead] = lane += parts[i + kCopiesAhead] * comes;
+      if (i + slots < parts.size()) there[i + slots] = lane += parts[i + slots] * comes;
     }
     estimate_.optimizer = lane;
   }

@@ -235,6 +235,23 @@ class PlanMovesGenerator {
         if (changed) moves_.push_back({absl::StrCat(what, on ? " offloaded" : " kept on the device"), std::move(plan)});
       }
     }
+    Prefetch();
+  }
+
+  // Further ahead, where a unit's copy takes longer than what it hides behind.
+  void Prefetch() {
+    const auto waits = [](const UnitPlan& unit) {
+      return std::any_of(unit.ranks.begin(), unit.ranks.end(), [](const RankPlan& rank) { return rank.offload.any(); });
+    };
+    for (const int64_t prefetch : {1, 2, 4}) {
+      Plan plan = plan_;
+      bool changed = false;
+      ForEachStage(plan, [&](StagePlan& stage) {
+        if (!std::any_of(stage.units.begin(), stage.units.end(), waits)) return;
+        changed |= std::exchange(stage.prefetch, prefetch) != prefetch;
+      });
+      if (changed) moves_.push_back({absl::StrCat("prefetch ", prefetch), std::move(plan)});
+    }
   }
 
   // Scales every unit of a pipeline to a new batch, keeping the number of microbatches; false where that would leave a stage

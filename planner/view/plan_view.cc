@@ -357,6 +357,7 @@ RankDuty DutyOf(const PlanView& view, const RankView& rank) {
   duty.recompute = rank.recompute;
   duty.offload = rank.plan->offload;
   duty.stage_offload = stage.offload;
+  duty.prefetch = stage.plan->prefetch;
   duty.steps_in_turn = view.optimizer_steps == OptimizerSteps::kInTurn;
   duty.sums_across = view.pipelines.size() > 1;
   duty.group_size = stage.num_units;

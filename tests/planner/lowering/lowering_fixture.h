@@ -162,6 +162,7 @@ class RandomPlans {
     plan->optimizer_steps = one && Below(3) == 0 ? OptimizerSteps::kInTurn : OptimizerSteps::kAtEnd;
     for (PipelinePlan& pipeline : plan->pipelines) {
       for (StagePlan& stage : pipeline.stages) {
+        stage.prefetch = 1 + Below(3);
         const bool in_turn = stage.units.size() > 1 ? stage.zero_stage >= 2 : stage.units[0].ranks.size() == 1;
         const bool leave = one && layered && in_turn && plan->optimizer_steps == OptimizerSteps::kAtEnd;
         for (UnitPlan& unit : stage.units) {

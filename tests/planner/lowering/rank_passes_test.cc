@@ -239,6 +239,27 @@ TEST(CopyPassTest, InputsWaitInHostMemory) {
             "22 optimizer_step after=21\n");
 }
 
+// Further ahead there are more slots, more that leave, and more that only would.
+TEST(CopyPassTest, InputsComeSeveralBackwardsAhead) {
+  const StageTraits traits = StageOfUnits({{1}}, 3);
+  const StageSteps stage = WithParameters(ComputeSteps(ScheduleOf("0F0-5 0B0-5"), traits), traits);
+  StageMember own;
+  for (size_t i = 0; i < 12; ++i) own.steps.push_back({i, static_cast<int64_t>(i % 6)});
+  CopyTraits copies;
+  copies.offloads.activations = true;
+  copies.head = 2;
+  copies.prefetch = 2;
+  RankOperations operations = OperationsOf(stage, own, {.head = 2});
+  operations.operations = WithCopies(std::move(operations.operations), copies);
+  operations.copies_ahead = copies.slots();
+  const std::string text = InstructionsText(WithDependencies(std::move(operations)));
+  EXPECT_THAT(text, testing::HasSubstr("5 forward block=1 mb=2 buffer=0 keep=all\n"));
+  EXPECT_THAT(text, testing::HasSubstr("7 forward block=1 mb=3 buffer=0 keep=all after=2\n"));
+  EXPECT_THAT(text, testing::HasSubstr("13 prefetch_activation block=1 mb=0 slot=0\n14 prefetch_activation block=1 mb=1 slot=1\n"
+                                       "15 prefetch_activation block=1 mb=2 slot=2\n16 backward block=1 mb=0 buffer=0 grad=-1 "
+                                       "after=13\n17 prefetch_activation block=1 mb=3 slot=0 after=16\n"));
+}
+
 // Tokens stay, and so do the head's input and that of a layer whose backward follows soon. A layer of a tensor-parallel unit is
 // forward in two halves, the second of which needs the input, and comes back with the first of its backward's.
 TEST(CopyPassTest, OnlyInputsOfWholeLayersMove) {

@@ -221,7 +221,7 @@ TEST(ParameterPassTest, StreamsComeForEveryPass) {
 TEST(ParameterPassTest, AMinistagesUnitsAndOneMoreAreThere) {
   StageTraits traits = StageOfUnits({{1, 2}, {3, 4}, {5, 6}}, 8);
   traits.gathers_in_turn = true;
-  traits.parameters_in_turn = 2 + kPrefetchedUnits;
+  traits.parameters_in_turn = 2 + 1;
   const StageSteps stage = Parameters("0F0-1 1F0-1 2F0-1 2B0-1 1B0-1 0B0-1", traits);
   EXPECT_EQ(BuffersText(stage.parameter_buffers), "50 60 70");
   EXPECT_EQ(StepsText(stage),
@@ -234,7 +234,7 @@ TEST(ParameterPassTest, AMinistagesUnitsAndOneMoreAreThere) {
 TEST(ParameterPassTest, AJoinedStepUsesAllOfItsUnits) {
   StageTraits traits = StageOfUnits({{1, 2}, {3, 4}}, 6);
   traits.gathers_in_turn = traits.gathers_by_ministage = traits.joins = traits.alone = true;
-  traits.parameters_in_turn = 2 + kPrefetchedUnits;
+  traits.parameters_in_turn = 2 + 1;
   EXPECT_EQ(StepsText(Parameters("0F0-1 1F0-1", traits)),
             "+1:0 +2:1 +3:2 F1.0:0 F2.0:1 F1-2.1:0 -0 -1 +4:0 F3.0:2 F4.0:0<2 F3-4.1:2 -0 -2");
 }

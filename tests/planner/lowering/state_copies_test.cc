@@ -1,4 +1,5 @@
 // Copies of state to host memory and back, and where units are stepped, by golden strings.
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "planner/lowering/rank_passes.h"
@@ -56,6 +57,27 @@ TEST(StateCopyPassTest, AUnitIsFetchedAndSteppedOnce) {
             "10 offload_optimizer block=1 slot=1\n"
             "11 optimizer_step block=4 slot=0\n"
             "12 offload_optimizer block=4 slot=0\n");
+}
+
+// So many units ahead as the stage's plan says, each into a slot of its own; steps in turn have the order of the sums.
+TEST(StateCopyPassTest, TheOptimizerComesSeveralUnitsAhead) {
+  CopyTraits copies;
+  copies.offloads = {.optimizer = true};
+  copies.units = {0, 1, 2, 3};
+  copies.prefetch = 2;
+  const auto moves = [&](const std::vector<Operation>& operations) {
+    std::string text;
+    for (const Operation& op : WithStateCopies(operations, copies)) {
+      if (const auto* comes = std::get_if<PrefetchOptimizer>(&op)) absl::StrAppend(&text, " +", comes->unit, ":", comes->slot);
+      if (const auto* step = std::get_if<OptimizerStep>(&op)) absl::StrAppend(&text, " ", step->first_unit, ":", step->slot);
+    }
+    return text;
+  };
+  EXPECT_EQ(moves({ReduceScalars{}, OptimizerStep{}}), " +0:0 +1:1 +2:2 0:0 +3:0 1:1 2:2 3:0");
+  copies.steps_in_turn = true;
+  EXPECT_EQ(moves({ReduceScatter{3, 0, 0}, ReduceScatter{2, 1, 0}, ReduceScatter{1, 0, 0}, ReduceScatter{0, 1, 0}, ReduceScalars{},
+                   OptimizerStep{}}),
+            " +3:0 +2:1 +1:2 3:0 +0:0 2:1 1:2 0:0");
 }
 
 // A sum goes whole, behind its last range, and once; that of a unit of another rank stays where it is. The buffer's next first

@@ -38,6 +38,7 @@ TEST(LayoutDigestTest, WhateverARankDoesCounts) {
       [&](Plan& plan) { stage(plan).ministages[0].last = 4; },
       [&](Plan& plan) { stage(plan).zero_stage = 1; },
       [&](Plan& plan) { stage(plan).in_flight = 2; },
+      [&](Plan& plan) { stage(plan).prefetch = 2; },
       [&](Plan& plan) { std::swap(stage(plan).units[0], stage(plan).units[1]); },
       [&](Plan& plan) {
         stage(plan).units[1].microbatches = {2, 1, 1};

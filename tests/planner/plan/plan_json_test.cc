@@ -35,6 +35,8 @@ TEST(PlanJsonTest, RoundTripsExactly) {
 TEST(PlanJsonTest, StepsAndWhatWaitsInHostMemory) {
   Plan plan = OneStagePlan(SmallModel());
   EXPECT_EQ(ToJson(plan).find("optimizer_steps"), std::string::npos);
+  EXPECT_EQ(ToJson(plan).find("prefetch"), std::string::npos);
+  plan.pipelines[0].stages[0].prefetch = 3;
   plan.optimizer_steps = OptimizerSteps::kInTurn;
   RankPlan& rank = plan.pipelines[0].stages[0].units[0].ranks[0];
   rank.offload = OffloadKinds::All();
@@ -42,6 +44,7 @@ TEST(PlanJsonTest, StepsAndWhatWaitsInHostMemory) {
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   EXPECT_EQ(parsed->optimizer_steps, OptimizerSteps::kInTurn);
   EXPECT_EQ(parsed->pipelines[0].stages[0].units[0].ranks[0].offload, OffloadKinds::All());
+  EXPECT_EQ(parsed->pipelines[0].stages[0].prefetch, 3);
   EXPECT_EQ(ToJson(*parsed), ToJson(plan));
   EXPECT_THAT(JsonComplaint(R"({"optimizer_steps":"now","pipelines":[]})"),
               HasSubstr("optimizer_steps 'now' is not known; use at_end or in_turn"));

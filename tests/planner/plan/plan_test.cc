@@ -319,6 +319,16 @@ TEST(PlanTest, GradientsWaitInHostMemoryWhereTheyAreSummedOnceInTurn) {
               HasSubstr("but optimizer_steps is in_turn, so that none waits; leave out one of both"));
 }
 
+TEST(PlanTest, WhatComesAheadIsBounded) {
+  const auto of = [](int64_t prefetch) { return [prefetch](Plan& p) { p.pipelines[0].stages[0].prefetch = prefetch; }; };
+  Plan plan = OneStagePlan(SmallModel());
+  of(kMostPrefetch)(plan);
+  EXPECT_EQ(Validate(plan, SmallModel()), absl::OkStatus());
+  EXPECT_THAT(ToText(plan), HasSubstr(" prefetch 8\n"));
+  EXPECT_THAT(Broken(plan, of(0)), HasSubstr("pipeline 0 stage 0: prefetch must be in 1..8, got 0"));
+  EXPECT_THAT(Broken(plan, of(9)), HasSubstr("pipeline 0 stage 0: prefetch must be in 1..8, got 9"));
+}
+
 TEST(PlanTest, StepsInTurnAreOfOnePipeline) {
   Plan plan = OneStagePlan(SmallModel());
   plan.optimizer_steps = OptimizerSteps::kInTurn;
