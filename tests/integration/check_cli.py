@@ -10,8 +10,8 @@ import sys
 from cli_common import DATA, NO_INPUT, UNAVAILABLE, USAGE, refused
 from cli_daemons import (bad_daemon_config, cards_that_cannot_be_used_are_named, drain_and_undrain, duplicate_worker, insecure_listener,
                          port_taken, probe_of_a_node, socket_for_people)
-from cli_jobs import (newest_lines, plan_on_the_live_cluster, resume_wait_list_delete, reused_job_id, terminal_of_80_columns,
-                      transports_of_a_running_job, wait_and_listings)
+from cli_jobs import (newest_lines, plan_on_the_live_cluster, resume_wait_list_delete, reused_job_id, ten_jobs_have_one_price,
+                      terminal_of_80_columns, transports_of_a_running_job, wait_and_listings)
 from harness import CPU_DEVICE, Results, TestCluster, expect, job_sections, state_of
 from patience import patience
 
@@ -142,7 +142,8 @@ def main():
         cluster.start({"n1": [CPU_DEVICE], "n2": [CPU_DEVICE]})
         for test in (unknown_key, unknown_section, out_of_range, bad_set, missing_job_file, config_show, examples_are_valid, unknown_job,
                      reused_job_id, resume_wait_list_delete, wait_and_listings, transports_of_a_running_job,
-                     terminal_of_80_columns, newest_lines, plan_on_the_live_cluster, wrong_pipelines, data_errors, model_fits_nowhere,
+                     terminal_of_80_columns, newest_lines, plan_on_the_live_cluster, ten_jobs_have_one_price, wrong_pipelines, data_errors,
+                     model_fits_nowhere,
                      socket_for_people, port_taken, insecure_listener, bad_daemon_config, duplicate_worker, probe_of_a_node,
                      cards_that_cannot_be_used_are_named, drain_and_undrain):
             results.run(test.__name__.replace("_", " "), test, cluster)

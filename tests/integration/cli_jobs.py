@@ -202,3 +202,20 @@ def plan_on_the_live_cluster(cluster):
     expect(json.loads(done.stdout)["predicted"] == even["predicted"], "saved inputs give another plan")
     refused(cluster.run_motley("plan", "waited", "--cluster", "cephalo-a", "--compare"), ["give JOB, or --cluster"], {USAGE})
     refused(cluster.run_motley("plan", "no-such-job", "--compare"), ["no-such-job"], {NO_INPUT})
+
+
+def ten_jobs_have_one_price(cluster):
+    """The seconds that `motley status` shows of a job, and that its steps are held against, are its plan's."""
+    asked = [("even", "none"), ("even", "full"), ("cephalo", "full"), ("cephalo", "auto"), ("fsdp", "none"), ("poplar", "none"),
+             ("megatron", "none"), ("hexiscale", "none"), ("zorse", "none"), ("auto", "auto")]
+    jobs = [f"priced-{strategy}-{recompute}" for strategy, recompute in asked]
+    for job, (strategy, recompute) in zip(jobs, asked):
+        cluster.submit_job(job, job_sections(cluster, training__steps=1, planner__strategy=strategy, planner__recompute=recompute))
+    for job in jobs:
+        cluster.wait_for_state(job, "SUCCEEDED")
+        priced = cluster.motley("plan", job)["plan"]["predicted"]
+        expect(priced["as_run"], f"{job}: {priced}")
+        shown, seconds = cluster.job(job), priced["step_seconds"]
+        for where, value in (("job", shown), ("step", shown["last_step"])):
+            predicted = value["predicted_step_seconds"]
+            expect(math.isclose(predicted, seconds, rel_tol=1e-9), f"{job}: its {where} says {predicted!r} s, its plan {seconds!r} s")
