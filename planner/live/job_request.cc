@@ -173,8 +173,7 @@ absl::Status CheckPlannerSection(const JobConfig& config, const ModelShape& mode
   return given.ok() ? given : absl::Status(given.code(), absl::StrCat("planner.plan_json: ", given.message()));
 }
 
-absl::Status CheckCouldFit(const std::vector<DeviceDescription>& devices, const ModelShape& model, const JobConfig& config,
-                           const OffloadKinds& runs) {
+absl::Status CheckCouldFit(const std::vector<DeviceDescription>& devices, const ModelShape& model, const JobConfig& config) {
   MOTLEY_ASSIGN_OR_RETURN(const Precision precision, PrecisionOf(config.training));
   MOTLEY_ASSIGN_OR_RETURN(const OffloadKinds allowed, OffloadOf(config.planner));
   constexpr int64_t kStateTensors = 4;  // parameter, gradient and AdamW's two moments
@@ -192,7 +191,7 @@ absl::Status CheckCouldFit(const std::vector<DeviceDescription>& devices, const 
     room += std::max<int64_t>(0, usable - buffers);
     if (usable > most) most = usable, largest = device.id.value();
   }
-  const int64_t on_hosts = allowed.And(runs).takes_state() ? OfferedByHosts(devices) : 0;
+  const int64_t on_hosts = allowed.takes_state() ? OfferedByHosts(devices) : 0;
   const int64_t missing = state - room - on_hosts;
   if (missing <= 0) return absl::OkStatus();
   return absl::ResourceExhaustedError(

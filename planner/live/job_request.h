@@ -41,10 +41,9 @@ absl::Status CheckPlannerWords(const PlannerSection& section);
 absl::Status CheckPlannerSection(const JobConfig& config, const ModelShape& model);
 
 // Whether the job's training state could lie in the memory of these devices at all, from shapes alone: before minutes of
-// measuring. Where `runs` has kinds of state that the job may offload, the memory that their nodes offer counts, too. What passes
-// may still not fit. RESOURCE_EXHAUSTED: says how many bytes are missing. OK where a device has no limit.
-absl::Status CheckCouldFit(const std::vector<DeviceDescription>& devices, const ModelShape& model, const JobConfig& config,
-                           const OffloadKinds& runs = kEngineOffloads);
+// measuring. Where the job may offload state, the memory that their nodes offer counts, too. What passes may still not fit.
+// RESOURCE_EXHAUSTED: says how many bytes are missing. OK where a device has no limit.
+absl::Status CheckCouldFit(const std::vector<DeviceDescription>& devices, const ModelShape& model, const JobConfig& config);
 
 // Whether every device computes in the job's type: bfloat16 wants a card of compute capability 8.0, float16 5.3. INVALID_ARGUMENT
 // names those that do not, and those that do.

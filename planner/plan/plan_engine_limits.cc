@@ -11,16 +11,12 @@
 namespace motley::planner {
 namespace {
 
-template <typename... Parts>
-absl::Status Beyond(const Parts&... parts) {
-  return absl::UnimplementedError(absl::StrCat("plan: ", parts...));
-}
-
 absl::Status CheckRank(const PlanLimits& limits, const RankPlan& rank, size_t r, size_t pipelines) {
   const auto refuse = [&](const OffloadKinds& beyond, const std::string& beside) {
     const std::string kinds = InWords(beyond);
-    return Beyond("rank ", r, " (", rank.device.value(), "): it offloads ", kinds, beside, ", ", limits.who, " plans that keep ",
-                  kinds, " on the device", beside.empty() ? "" : " there");
+    return absl::UnimplementedError(absl::StrCat("plan: rank ", r, " (", rank.device.value(), "): it offloads ", kinds, beside,
+                                                 ", ", limits.who, " plans that keep ", kinds, " on the device",
+                                                 beside.empty() ? "" : " there"));
   };
   if (const OffloadKinds beyond = rank.offload.Without(limits.offload); beyond.any()) return refuse(beyond, "");
   const OffloadKinds beyond = rank.offload.Without(limits.with_pipelines);
@@ -40,9 +36,6 @@ absl::Status ValidateWithin(const PlanLimits& limits, const Plan& plan) {
   size_t r = 0;
   absl::Status status;
   ForEachRank(plan, [&](const RankPlan& rank) { status.Update(CheckRank(limits, rank, r++, plan.pipelines.size())); });
-  if (status.ok() && plan.optimizer_steps == OptimizerSteps::kInTurn && !limits.steps_in_turn) {
-    return Beyond("optimizer_steps is in_turn, ", limits.who, " plans that step at the end (at_end)");
-  }
   return status;
 }
 

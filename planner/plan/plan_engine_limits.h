@@ -12,21 +12,14 @@ struct Plan;
 struct PlanLimits {
   OffloadKinds offload = OffloadKinds::All();         // what may wait in host memory
   OffloadKinds with_pipelines = OffloadKinds::All();  // of that, where there are several pipelines
-  bool steps_in_turn = true;                          // Plan::optimizer_steps
   const char* who = "all take";                       // whose limits they are, for people
 };
 
-inline constexpr OffloadKinds kEngineOffloads = OffloadKinds::All();
 // Several pipelines keep parameters and gradients, whole or in shards, between two uses of them.
 inline constexpr OffloadKinds kEngineOffloadsWithPipelines = {.activations = true, .optimizer = true};
 
-inline constexpr bool kEngineStepsInTurn = true;
-
 inline constexpr PlanLimits kWholeLanguage = {};
-inline constexpr PlanLimits kEngineLimits = {.offload = kEngineOffloads,
-                                             .with_pipelines = kEngineOffloadsWithPipelines,
-                                             .steps_in_turn = kEngineStepsInTurn,
-                                             .who = "the engine runs"};
+inline constexpr PlanLimits kEngineLimits = {.with_pipelines = kEngineOffloadsWithPipelines, .who = "the engine runs"};
 
 // UNIMPLEMENTED: what is beyond the limits; names the rank and the kinds.
 absl::Status ValidateWithin(const PlanLimits& limits, const Plan& plan);

@@ -119,8 +119,8 @@ gpus = [{card = "A6000", count = 2}]
   ExpectRuns(*setting, best->plan);
 }
 
-// Host memory is there to be used, but the engine does not.
-TEST(RunnablePlansTest, OffersThatTheEngineCannotTakeAreLeft) {
+// Host memory is there to be used.
+TEST(RunnablePlansTest, WhatHostsOfferIsTakenAsTheEngineRunsIt) {
   TinySettings tiny(5, {2, 4, 2, 4, 4, 8});
   for (int i = 0; i < 12; ++i) {
     std::unique_ptr<Setting> open = tiny.Next();
@@ -129,7 +129,7 @@ TEST(RunnablePlansTest, OffersThatTheEngineCannotTakeAreLeft) {
       if (node.host_link_bytes_per_second == 0) node.host_link_bytes_per_second = 1e10;
     }
     const std::unique_ptr<Setting> setting = Runnable(*open);
-    EXPECT_EQ(setting->MayOffload(), kEngineOffloads);
+    EXPECT_EQ(setting->MayOffload(), OffloadKinds::All());
     ExpectAllRun(*setting);
   }
 }
