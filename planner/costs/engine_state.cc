@@ -1,25 +1,22 @@
 #include "planner/costs/engine_state.h"
 
 #include <algorithm>
-#include <array>
-#include <numeric>
 
-#include "planner/plan/plan.h"
+#include "planner/plan/state_in_turn.h"
 
 namespace motley::planner {
 namespace {
 
-// Ranks of a tensor-parallel unit share what is not divided, also where it is alone in its stage.
-bool SharesState(const RankDuty& duty) { return duty.group_size > 1 || duty.tp_share < 1; }
-
-// Of the rank or of another of its stage, which then go the same way.
-OffloadKinds OfStage(const RankDuty& duty) { return duty.offload.Or(duty.stage_offload); }
-
-// Beside other pipelines a unit that is alone in its stage keeps parameters and gradients whole, and so do those whose parameters
-// wait in host memory.
-int ZeroOf(const RankDuty& duty) {
-  const bool whole = duty.sums_across && (duty.group_size == 1 || OfStage(duty).parameters);
-  return whole ? std::min(duty.zero_stage, 1) : duty.zero_stage;
+// The rank's stage, as its programs have it. Of a unit of several ranks each computes a part.
+StateInTurn StateOf(const RankDuty& duty) {
+  return {.schedule = duty.schedule,
+          .zero_stage = duty.zero_stage,
+          .units = duty.group_size,
+          .ranks = duty.tp_share < 1 ? 2 : duty.group_size,
+          .across = duty.sums_across,
+          .offload = duty.offload.Or(duty.stage_offload),
+          .steps_in_turn = duty.steps_in_turn,
+          .prefetch = duty.prefetch};
 }
 
 int64_t PartOf(double share, int64_t elements) { return static_cast<int64_t>(share * static_cast<double>(elements) + 0.5); }
@@ -31,16 +28,15 @@ class EngineState {
       : costs_(costs),
         duty_(duty),
         rounds_(rounds),
+        state_(StateOf(duty)),
         embedding_(costs.UnitElements(UnitKind::kEmbedding, duty.tp_share)),
         layer_(costs.UnitElements(UnitKind::kLayer, duty.tp_share)),
         head_(costs.UnitElements(UnitKind::kHead, duty.tp_share)),
         tied_(costs.workload().model.tie_embeddings),
-        layered_(TraitsOf(duty.schedule).by_ministage),
-        by_unit_(GathersByUnit(duty)),
-        fetches_(OfStage(duty).parameters && !duty.sums_across),
-        gathers_(fetches_ || (SharesState(duty) && ZeroOf(duty) == 3)),
-        leaves_(layered_ && !duty.sums_across && (OfStage(duty).gradients || duty.steps_in_turn)),
-        reduces_in_turn_((SharesState(duty) && ZeroOf(duty) >= 2) || (leaves_ && !SharesState(duty))) {}
+        layered_(state_.layered()),
+        zero_stage_(state_.ZeroAsRun()),
+        gathers_(state_.Gathers()),
+        reduces_in_turn_(state_.Reduces()) {}
 
   void AddTo(MemoryByPurpose* memory) const {
     const auto sum = [this](int64_t layer, int64_t embedding, int64_t head) {
@@ -59,9 +55,8 @@ class EngineState {
     // Beside other pipelines what the rank keeps of its stage's, of which it owns a part; a tied embedding whole.
     const int64_t at_home = across && kept ? embedding_ : 0;
     const int64_t sharded = across ? at_home + PartOf(duty_.share, elements - at_home) : owned;
-    memory->parameters = gathers_ && !across ? shards.parameters : size * (ZeroOf(duty_) == 3 ? sharded : elements);
-    memory->gradients =
-        reduces_in_turn_ && !across ? shards.gradients : gradient_size * (ZeroOf(duty_) >= 2 ? sharded : elements);
+    memory->parameters = gathers_ && !across ? shards.parameters : size * (zero_stage_ == 3 ? sharded : elements);
+    memory->gradients = reduces_in_turn_ && !across ? shards.gradients : gradient_size * (zero_stage_ >= 2 ? sharded : elements);
     memory->optimizer = shards.optimizer + StateSlots();
     if (copy || (kept && gathers_ && !across)) memory->gathered += size * embedding_;
     if (copy || (kept && reduces_in_turn_ && !across)) memory->gathered += gradient_size * embedding_;
@@ -75,35 +70,10 @@ class EngineState {
   bool EmbeddingInTurn() const { return duty_.embedding && !tied_; }
   int64_t units() const { return duty_.layers + (EmbeddingInTurn() ? 1 : 0) + (duty_.head ? 1 : 0); }
 
-  // Two or more that units take in turn, in their order: what is at place p takes number p modulo `count`. No allocation.
-  class Turns {
-   public:
-    explicit Turns(int64_t count) : count_(count) {}
-    void Put(int64_t place, int64_t size) {
-      int64_t& largest = largest_[static_cast<size_t>(place % count_)];
-      largest = std::max(largest, size);
-    }
-    int64_t Sum() const { return std::accumulate(largest_.begin(), largest_.end(), int64_t{0}); }
-    int64_t Largest() const { return *std::max_element(largest_.begin(), largest_.end()); }
-
-   private:
-    const int64_t count_;
-    std::array<int64_t, kMostPrefetch + 1> largest_ = {};
-  };
-  // Layers are alike, so as many as there are numbers stand for all.
-  static Turns TurnsOf(int64_t count, int64_t layers, int64_t embedding, int64_t layer, int64_t head) {
-    Turns turns(count);
-    const int64_t first = embedding > 0 ? 1 : 0;
-    if (embedding > 0) turns.Put(0, embedding);
-    for (int64_t i = 0; i < std::min(layers, count); ++i) turns.Put(first + i, layer);
-    if (head > 0) turns.Put(first + layers, head);
-    return turns;
-  }
-
   // `count` buffers in turn. Where places `shift` from one microbatch to the next, every unit has been in all of them. A single
   // unit has one buffer, or with several `uses` another.
   int64_t InTurn(int64_t count, bool shift, int64_t uses) const {
-    const Turns turns = TurnsOf(count, duty_.layers, EmbeddingInTurn() ? embedding_ : 0, layer_, duty_.head ? head_ : 0);
+    const Turns turns(count, EmbeddingInTurn() ? embedding_ : 0, duty_.layers, layer_, duty_.head ? head_ : 0);
     if (shift && (units() > 1 || uses > 1)) return (uses > 1 ? count : std::min(count, units())) * turns.Largest();
     return turns.Sum();
   }
@@ -118,21 +88,21 @@ class EngineState {
   // What comes from the host for the optimizer, a unit after the other: in slots, each as large as the largest in it.
   int64_t StateSlots() const {
     if (!duty_.offload.takes_state()) return 0;
-    return TurnsOf(duty_.prefetch + 1, duty_.layers, duty_.embedding ? AreaBytes(UnitKind::kEmbedding) : 0,
-                   AreaBytes(UnitKind::kLayer), duty_.head ? AreaBytes(UnitKind::kHead) : 0)
+    return Turns(duty_.prefetch + 1, duty_.embedding ? AreaBytes(UnitKind::kEmbedding) : 0, duty_.layers,
+                 AreaBytes(UnitKind::kLayer), duty_.head ? AreaBytes(UnitKind::kHead) : 0)
         .Sum();
   }
 
   // Where some wait in host memory, a ministage's units, and those that come meanwhile; with ZeRO 3 a unit.
   int64_t Parameters() const {
-    const int64_t buffers_in_turn = (fetches_ ? duty_.prefetch : 1) + 1;
-    if (!fetches_ || !layered_ || (duty_.group_size > 1 && ZeroOf(duty_) == 3)) {
-      return InTurn(buffers_in_turn, ParametersShift(buffers_in_turn), 1);
+    if (!state_.GathersByMinistage()) {
+      const int64_t buffers = state_.ParameterBuffers(1);
+      return InTurn(buffers, ParametersShift(buffers), 1);
     }
     const int64_t embedding = EmbeddingInTurn() ? embedding_ : 0, head = duty_.head ? head_ : 0;
     if (duty_.ministages == 1) return duty_.layers * layer_ + embedding + head;
     const int64_t ends = embedding > 0 || head > 0 ? 1 : 0;  // one of the two is beside the ministage's layers
-    const int64_t buffers = std::min(units(), duty_.largest_ministage + ends + duty_.prefetch);
+    const int64_t buffers = std::min(units(), state_.ParameterBuffers(duty_.largest_ministage + ends));
     // There and back a unit comes into the same one.
     return buffers * layer_ + std::max<int64_t>(0, embedding - layer_) + std::max<int64_t>(0, head - layer_);
   }
@@ -147,8 +117,8 @@ class EngineState {
     return flight > 1 && units() % buffers != 0 && units() > buffers;
   }
   int64_t Gradients() const {
-    if (!layered_) return InTurn(2, rounds_ > 1 && (units() % 2 == 1 || duty_.ministages > 1), rounds_);
-    if (by_unit_ || rounds_ < 2) return InTurn(2, false, 1);
+    if (!layered_) return InTurn(kBuffersInTurn, rounds_ > 1 && (units() % 2 == 1 || duty_.ministages > 1), rounds_);
+    if (state_.GathersByUnit() || rounds_ < 2) return InTurn(kBuffersInTurn, false, 1);
     // Each microbatch passes the whole ministage, so its gradients add up until the last; the next one takes the same buffers.
     const int64_t embedding = EmbeddingInTurn() ? embedding_ : 0, head = duty_.head ? head_ : 0;
     if (duty_.ministages == 1) return duty_.layers * layer_ + embedding + head;
@@ -165,20 +135,16 @@ class EngineState {
   const Costs& costs_;
   const RankDuty& duty_;
   const int64_t rounds_;  // microbatches of the rank of the stage that has most
+  const StateInTurn state_;
   const int64_t embedding_, layer_, head_;
   const bool tied_, layered_;
-  const bool by_unit_;          // all microbatches pass a unit before the next
-  const bool fetches_;          // parameters are on the device in turn, as some wait in host memory
-  const bool gathers_;          // they are there in turn
-  const bool leaves_;           // each unit is summed once, and its sum leaves the buffer whole
-  const bool reduces_in_turn_;  // gradients are there in turn
+  const int zero_stage_;
+  const bool gathers_, reduces_in_turn_;
 };
 
 }  // namespace
 
-bool GathersByUnit(const RankDuty& duty) {
-  return TraitsOf(duty.schedule).by_ministage && SharesState(duty) && ZeroOf(duty) == 3;
-}
+bool GathersByUnit(const RankDuty& duty) { return StateOf(duty).GathersByUnit(); }
 
 void AddEngineState(const Costs& costs, const RankDuty& duty, int64_t rounds, MemoryByPurpose* memory) {
   EngineState(costs, duty, rounds).AddTo(memory);

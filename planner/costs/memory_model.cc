@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "planner/costs/engine_memory.h"
+#include "planner/plan/state_in_turn.h"
 
 namespace motley::planner {
 namespace {
@@ -29,20 +30,12 @@ int64_t EmbeddingElements(const Costs& costs, const RankDuty& duty) {
   return duty.embedding ? costs.UnitElements(kEmbedding) : 0;
 }
 
-// Two buffers that the stage's units take in turn, as programs declare them (lowering/stage_passes.h); a tied embedding
-// beside its head has one of its own.
+// A tied embedding beside its head has a buffer of its own.
 int64_t TwoBuffers(const Costs& costs, const RankDuty& duty) {
-  const int64_t layer = costs.UnitElements(kLayer);
+  const int64_t embedding = EmbeddingElements(costs, duty);
   const bool tied = costs.workload().model.tie_embeddings && duty.embedding && duty.head;
-  int64_t buffers[2] = {duty.embedding && !tied ? costs.UnitElements(kEmbedding) : 0, 0};
-  const int64_t first = duty.embedding ? 1 : 0;
-  for (int64_t i = 0; i < std::min<int64_t>(duty.layers, 2); ++i) {
-    int64_t& buffer = buffers[(first + i) % 2];
-    buffer = std::max(buffer, layer);
-  }
-  int64_t& last = buffers[(first + duty.layers) % 2];
-  last = std::max(last, HeadElements(costs, duty));
-  return buffers[0] + buffers[1] + (tied ? costs.UnitElements(kEmbedding) : 0);
+  const Turns turns(kBuffersInTurn, tied ? 0 : embedding, duty.layers, costs.UnitElements(kLayer), HeadElements(costs, duty));
+  return turns.Sum() + (tied ? embedding : 0);
 }
 
 // The two largest neighbours among the ministages: what offloading leaves on the device (Zorse table 1).
@@ -63,16 +56,14 @@ void AddState(const Costs& costs, const RankDuty& duty, MemoryByPurpose* memory)
   const double near_part = elements > 0 ? static_cast<double>(near) / static_cast<double>(elements) : 1;
   const bool shared = duty.group_size > 1;
 
-  const int64_t gradient_size = costs.gradient_bytes();
-  const bool master_alone = costs.casts_gathered() && duty.zero_stage == 3 && shared;
-  memory->parameters = master_alone ? 0 : size * (duty.zero_stage == 3 ? owned : whole);
+  memory->parameters = size * (duty.zero_stage == 3 ? owned : whole);
   if (duty.offload.parameters) {
     memory->host += size * owned;
     memory->parameters = Scaled(near_part, memory->parameters);
   }
   // A ministage's optimizer step right after its backward frees its gradients (Zorse section 3.1.2).
   const bool interleaved = duty.offload.parameters && TraitsOf(duty.schedule).by_ministage && !duty.sums_across;
-  memory->gradients = gradient_size * (duty.zero_stage >= 2 ? owned : whole);
+  memory->gradients = size * (duty.zero_stage >= 2 ? owned : whole);
   if (interleaved) memory->gradients = Scaled(near_part, memory->gradients);
   if (duty.replica_gradients) memory->gradients = Scaled(duty.replica_share, memory->gradients);
 
@@ -81,7 +72,7 @@ void AddState(const Costs& costs, const RankDuty& duty, MemoryByPurpose* memory)
   if ((duty.zero_stage >= 2 && shared) || (duty.replica_gradients && duty.replica_share < 1)) {
     // Layered with resident parameters takes each microbatch through the whole ministage: its gradients add up until the last.
     const bool whole_ministage = duty.zero_stage < 3 && TraitsOf(duty.schedule).by_ministage;
-    memory->gathered += gradient_size * (whole_ministage ? Scaled(duty.tp_share, near) : buffers);
+    memory->gathered += size * (whole_ministage ? Scaled(duty.tp_share, near) : buffers);
   }
 
   memory->optimizer = Scaled(duty.replica_share, moments * owned);

@@ -3,7 +3,10 @@
 // estimate` prints it. Pure, thread-safe, no allocation. docs/inside/simulator.md, "Memory", has the formulas.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
+#include <numeric>
 #include <vector>
 
 #include "common/program/offload_kinds.h"
@@ -37,8 +40,31 @@ struct RankDuty {
   // The largest microbatch of the neighbouring stages: what one of them hands over may come at once. 0 = there is none.
   int64_t from_previous = 0, from_next = 0;
   int64_t prefetch = 1;  // of what waits in host memory (StagePlan::prefetch)
-  int64_t rounds = 0;   // microbatches of the rank of its stage that has most; 0 = not known, several
-  int64_t samples = 0;  // of a step, whose tokens lie there; 0 = its microbatches'
+  int64_t rounds = 0;    // microbatches of the rank of its stage that has most; 0 = not known, several
+  int64_t samples = 0;   // of a step, whose tokens lie there; 0 = its microbatches'
+};
+
+// Buffers that a stage's units take in turn, in their order: the unit at place p takes number p modulo `count`, at most
+// kMostPrefetch + 1. Each is as large as the largest unit that comes into it.
+class Turns {
+ public:
+  // Sizes of the units; 0: the stage has no embedding, no head. Layers are alike, so as many as there are buffers stand for all.
+  Turns(int64_t count, int64_t embedding, int64_t layers, int64_t layer, int64_t head) : count_(count) {
+    const int64_t first = embedding > 0 ? 1 : 0;
+    Put(0, embedding);
+    for (int64_t i = 0; i < std::min(layers, count); ++i) Put(first + i, layer);
+    Put(first + layers, head);
+  }
+  int64_t Sum() const { return std::accumulate(largest_.begin(), largest_.end(), int64_t{0}); }
+  int64_t Largest() const { return *std::max_element(largest_.begin(), largest_.end()); }
+
+ private:
+  void Put(int64_t place, int64_t size) {
+    int64_t& largest = largest_[static_cast<size_t>(place % count_)];
+    largest = std::max(largest, size);
+  }
+  const int64_t count_;
+  std::array<int64_t, kMostPrefetch + 1> largest_ = {};
 };
 
 // `microbatches`: of its unit in one step; empty = stores only.

@@ -91,7 +91,7 @@ std::vector<std::vector<int>> SetsOf(const PlanView& view, std::span<const int> 
   std::vector<std::vector<int>> sets;
   for (const int s : stages) {
     const StageView& stage = view.stages[s];
-    const bool shards = ZeroAsRun(view, stage) >= sharded_from;
+    const bool shards = stage.state.ZeroAsRun() >= sharded_from;
     for (int r = stage.first_rank; r < stage.first_rank + stage.num_ranks; ++r) {
       const bool begins = r == stage.first_rank || (!shards && view.ranks[r].unit != view.ranks[r - 1].unit);
       if (begins) sets.emplace_back();

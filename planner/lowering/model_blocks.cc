@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "planner/plan/schedule_family.h"
-
 namespace motley::planner {
 namespace {
 
@@ -12,19 +10,14 @@ constexpr int64_t kBlocks = 16;
 // The same where every microbatch pays for them.
 constexpr int64_t kBlocksOfEach = 4;
 
-bool Streams(const PlanView& view, const StageView& stage) {
-  return ComesInTurn(view, stage) && !TraitsOf(view.schedule).by_ministage;
-}
-
 // Of a ministage's layers [begin, end).
-int64_t NumBlocks(const PlanView& view, const StageView& stage, int64_t layers) {
-  const bool meets = stage.shared() || view.pipelines.size() > 1, by_ministage = TraitsOf(view.schedule).by_ministage;
+int64_t NumBlocks(const StageView& stage, int64_t layers) {
   const auto ministages = static_cast<int64_t>(stage.plan->ministages.size());
-  const int zero_stage = stage.shared() ? ZeroAsRun(view, stage) : 0;
-  if (by_ministage && zero_stage == 3) return layers;
-  if (by_ministage && stage.offload.parameters) return 1;
-  if (!by_ministage && (Streams(view, stage) || zero_stage >= 2)) return std::max<int64_t>(1, kBlocksOfEach / ministages);
-  return meets ? std::max<int64_t>(1, kBlocks / ministages) : 1;
+  const StateInTurn& state = stage.state;
+  if (state.GathersByUnit()) return layers;
+  if (state.layered() && state.offload.parameters) return 1;
+  if (!state.layered() && (state.Gathers() || state.Reduces())) return std::max<int64_t>(1, kBlocksOfEach / ministages);
+  return state.shared() || state.across ? std::max<int64_t>(1, kBlocks / ministages) : 1;
 }
 
 void AddCuts(const PlanView& view, const Element& element, std::vector<int64_t>* cuts) {
@@ -32,9 +25,9 @@ void AddCuts(const PlanView& view, const Element& element, std::vector<int64_t>*
   int64_t begin = element.first_layer, end = begin + element.layers;
   cuts->push_back(begin);
   // A stream's first and last unit are blocks of their own.
-  if (Streams(view, stage) && !element.embedding && end - begin > 1) cuts->push_back(++begin);
-  if (Streams(view, stage) && !element.head && end - begin > 1) cuts->push_back(--end);
-  const int64_t layers = end - begin, blocks = std::min(layers, NumBlocks(view, stage, layers));
+  if (stage.state.GathersEveryRound() && !element.embedding && end - begin > 1) cuts->push_back(++begin);
+  if (stage.state.GathersEveryRound() && !element.head && end - begin > 1) cuts->push_back(--end);
+  const int64_t layers = end - begin, blocks = std::min(layers, NumBlocks(stage, layers));
   for (int64_t b = 1; b < blocks; ++b) cuts->push_back(begin + layers * b / blocks);
 }
 
@@ -53,23 +46,6 @@ ModelBlocks BlocksBetween(const Setting& setting, const std::vector<int64_t>& cu
 }
 
 }  // namespace
-
-int ZeroAsRun(const PlanView& view, const StageView& stage) {
-  const bool whole = view.pipelines.size() > 1 && stage.offload.parameters;
-  return whole ? std::min(stage.plan->zero_stage, 1) : stage.plan->zero_stage;
-}
-
-bool ComesInTurn(const PlanView& view, const StageView& stage) {
-  if (stage.shared() && ZeroAsRun(view, stage) == 3) return true;
-  return stage.offload.parameters && view.pipelines.size() == 1;
-}
-
-bool StepsInTurn(const Setting& setting, const PlanView& view, const StageView& stage) {
-  if (view.pipelines.size() > 1) return false;
-  const bool as_published = setting.workload.state != StateKeeping::kEngine;
-  return view.optimizer_steps == OptimizerSteps::kInTurn ||
-         (as_published && TraitsOf(view.schedule).by_ministage && stage.offload.parameters);
-}
 
 ModelBlocks UnitsAsBlocks(const Setting& setting) {
   std::vector<int64_t> cuts;

@@ -23,17 +23,6 @@ ModelBlocks UnitsAsBlocks(const Setting& setting);
 // microbatch or its gradients reduced; its units where ranks gather each on its own.
 ModelBlocks CoarseBlocks(const Setting& setting, const PlanView& view);
 
-// The ZeRO stage of a stage's ranks as programs have it: beside other pipelines those whose parameters wait in host memory keep
-// parameters and gradients whole.
-int ZeroAsRun(const PlanView& view, const StageView& stage);
-
-// Whether the stage's parameters are on the device in turn, one block after another.
-bool ComesInTurn(const PlanView& view, const StageView& stage);
-
-// Whether the stage's units are stepped behind their own sums: as the plan says; published systems do so where parameters of a
-// layered pipeline wait in host memory (Zorse section 3.1.2).
-bool StepsInTurn(const Setting& setting, const PlanView& view, const StageView& stage);
-
 // In forward order.
 std::vector<int32_t> BlocksOf(const ModelBlocks& blocks, const Element& element);
 

@@ -113,7 +113,7 @@ class ElementsByRank {
   }
   bool InShards(int stage, size_t unit, int zero_stage) const {
     const StageView& s = view_.stages[stage];
-    return view_.pipelines.size() > 1 && s.shared() && ZeroAsRun(view_, s) >= zero_stage && !(tied_ && unit == 0);
+    return s.state.across && s.state.ZeroAsRun() >= zero_stage && !(tied_ && unit == 0);
   }
   bool IsCut(size_t unit, int zero_stage) const {
     return std::any_of(holders_[unit].begin(), holders_[unit].end(), [&](int stage) {

@@ -5,39 +5,30 @@
 
 #include "common/base/status_macros.h"
 #include "planner/lowering/stage_passes.h"
-#include "planner/plan/schedule_family.h"
 
 namespace motley::planner {
 namespace {
 
-// Whether gradients of a stage of one rank have no home: each unit is summed once, and the sum leaves or is stepped at once.
-bool SumsOfOneLeave(const WrittenPass& pass, const StageView& stage) {
-  const bool once = stage.num_ranks == 1 && TraitsOf(pass.view.schedule).by_ministage && pass.view.pipelines.size() == 1;
-  return once && !pass.merged && (stage.offload.gradients || StepsInTurn(pass.setting, pass.view, stage));
-}
-
 // Searches' programs, whose members are classes and whose units are blocks.
-void Coarsen(const WrittenPass& pass, const StageView& stage, StageTraits* traits) {
-  const bool leaves = stage.offload.parameters || stage.offload.gradients || StepsInTurn(pass.setting, pass.view, stage);
-  traits->alone = !stage.shared() && pass.view.pipelines.size() == 1 && !leaves;
+void Coarsen(const StateInTurn& state, StageTraits* traits) {
+  traits->alone = !state.shared() && !state.across && !state.Gathers() && !state.SumsLeave();
   traits->joins = true;
-  traits->streams = traits->gathers_in_turn && !traits->by_block && !traits->gathers_by_ministage;
+  traits->streams = state.GathersEveryRound();
 }
 
-// What waits in host memory comes `prefetch` units ahead. All units of a ministage stay until its last microbatch has passed them.
-int32_t ParametersInTurn(const StageView& stage, const StageTraits& traits) {
-  const auto ahead = static_cast<int32_t>(stage.offload.parameters ? stage.plan->prefetch : 1);
-  if (!traits.gathers_by_ministage) return ahead + 1;
+// Units of the largest ministage that come in turn: a tied embedding stays.
+int64_t LargestMinistage(const StageTraits& traits) {
   int64_t largest = 0;
   for (const std::vector<int32_t>& units : traits.units_of) {
     const int64_t kept = traits.tied ? std::count(units.begin(), units.end(), 0) : 0;
     largest = std::max(largest, static_cast<int64_t>(units.size()) - kept);
   }
-  return static_cast<int32_t>(largest) + ahead;
+  return largest;
 }
 
 StageTraits TraitsOfStage(const WrittenPass& pass, int s) {
   const StageView& stage = pass.view.stages[s];
+  const StateInTurn& state = stage.state;
   StageTraits traits;
   for (const Element& element : pass.view.pipelines[stage.pipeline].elements) {
     traits.units_of.push_back(element.stage == s ? BlocksOf(pass.blocks, element) : std::vector<int32_t>());
@@ -46,20 +37,19 @@ StageTraits TraitsOfStage(const WrittenPass& pass, int s) {
   std::sort(traits.units.begin(), traits.units.end());
   traits.elements = pass.blocks.elements;
   traits.tied = pass.setting.workload.model.tie_embeddings;
-  traits.gathers_in_turn = ComesInTurn(pass.view, stage);
-  traits.reduces_in_turn = stage.shared() ? ZeroAsRun(pass.view, stage) >= 2 : SumsOfOneLeave(pass, stage);
-  traits.sums_once = stage.offload.gradients || StepsInTurn(pass.setting, pass.view, stage);
-  const bool by_ministage = TraitsOf(pass.view.schedule).by_ministage;
-  traits.by_block = by_ministage && stage.shared() && ZeroAsRun(pass.view, stage) == 3;
-  traits.gathers_by_ministage = by_ministage && traits.gathers_in_turn && !traits.by_block;
-  traits.parameters_in_turn = ParametersInTurn(stage, traits);
-  traits.reduces_every_round = !by_ministage && traits.reduces_in_turn;
+  traits.gathers_in_turn = state.Gathers();
+  traits.reduces_in_turn = state.Reduces() && (state.shared() || !pass.merged);
+  traits.sums_once = state.SumsLeave();
+  traits.by_block = state.GathersByUnit();
+  traits.gathers_by_ministage = state.GathersByMinistage();
+  traits.parameters_in_turn = static_cast<int32_t>(state.ParameterBuffers(LargestMinistage(traits)));
+  traits.reduces_every_round = !state.layered() && traits.reduces_in_turn;
   traits.group = s;
   if (stage.embedding || stage.head) traits.tied_group = pass.places.tied_group[stage.pipeline];
   traits.sum_group = pass.places.sum_group;
   traits.gather_order = pass.places.gather_order;
   traits.sum_order = pass.places.sum_order;
-  if (pass.merged) Coarsen(pass, stage, &traits);
+  if (pass.merged) Coarsen(state, &traits);
   return traits;
 }
 
@@ -169,7 +159,7 @@ CopyTraits CopiesOf(const WrittenPass& pass, int first_rank, int num_ranks, cons
     copies.offloads = copies.offloads.Or(pass.view.ranks[r].plan->offload);
   }
   if (!pass.training) copies.offloads = copies.offloads.And({.parameters = true});
-  copies.steps_in_turn = pass.training && StepsInTurn(pass.setting, pass.view, stage);
+  copies.steps_in_turn = pass.training && stage.state.steps_in_turn;
   copies.sums_stay = traits.reduces_in_turn && !traits.reduces_every_round;
   copies.units = traits.units;
   copies.prefetch = stage.plan->prefetch;

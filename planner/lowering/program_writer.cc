@@ -92,7 +92,7 @@ absl::StatusOr<std::vector<Program>> LowerEvaluation(const Setting& setting, con
   MOTLEY_ASSIGN_OR_RETURN(const ResolvedPlan resolved, Resolve(setting, pass));
   std::vector<PipelineWalk> walks;
   for (size_t p = 0; p < pass.pipelines.size(); ++p) {
-    walks.push_back(WalkSchedule(pass.pipelines[p], plan.validation->pipelines[p], false));
+    walks.push_back(WalkSchedule(pass, p, plan.validation->pipelines[p], false));
   }
   return Write(setting, resolved, *plan.validation, walks, false);
 }

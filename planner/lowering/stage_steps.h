@@ -9,13 +9,11 @@
 
 #include "common/program/program.h"
 #include "planner/plan/schedule.h"
+#include "planner/plan/state_in_turn.h"
 
 namespace motley::planner {
 
 inline constexpr int64_t kAllRounds = -1;
-
-// Buffers in turn: of a unit that is used, and of the one that comes or goes meanwhile.
-inline constexpr int32_t kBuffersInTurn = 2;
 
 // A gather into a parameter buffer, or a reduction out of a gradient buffer.
 struct UnitCollective {

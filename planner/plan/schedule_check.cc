@@ -193,7 +193,7 @@ class Checker {
   }
 
   absl::Status CheckWaits() const {
-    const PipelineWalk walk = WalkSchedule(PipelineOf(), ScheduleOf(), training_);
+    const PipelineWalk walk = WalkSchedule(plan_, pipeline_, ScheduleOf(), training_);
     if (walk.stuck.empty()) return absl::OkStatus();
     return Wrong(": ranks would wait for each other: ", WaitsText(PipelineOf(), ScheduleOf(), walk));
   }

@@ -5,13 +5,13 @@
 #include <tuple>
 #include <utility>
 
+#include "planner/plan/state_in_turn.h"
 #include "planner/plan/unit_slices.h"
 #include "planner/util/work_count.h"
 
 namespace motley::planner {
 namespace {
 
-constexpr int64_t kBuffers = 2;  // that blocks in turn share
 // Tensor-parallel ranks' sums stand behind their stage's collectives, so a buffer that is free does not let them run ahead.
 constexpr int64_t kBuffersBesideSums = 1;
 
@@ -59,8 +59,9 @@ struct Stage {
 
 class Walker {
  public:
-  Walker(const PipelinePlan& plan, const PipelineSchedule& schedule, bool training) : plan_(plan), schedule_(schedule) {
-    for (size_t s = 0; s < schedule.stages.size(); ++s) AddStage(s, training);
+  Walker(const Plan& plan, size_t p, const PipelineSchedule& schedule, bool training)
+      : plan_(plan.pipelines[p]), schedule_(schedule) {
+    for (size_t s = 0; s < schedule.stages.size(); ++s) AddStage(s, StateOf(plan, plan_.stages[s]), training);
     AddWeights();
     for (auto& pass : arrivals_) pass.resize(schedule.stage_of.size());
     for (size_t v = 0; v < schedule.stage_of.size(); ++v) ExpectArrivals(static_cast<int32_t>(v));
@@ -89,7 +90,7 @@ class Walker {
 
   // ---- before the walk ----
 
-  void AddStage(size_t s, bool training) {
+  void AddStage(size_t s, const StateInTurn& state, bool training) {
     Stage& stage = stages_.emplace_back();
     const StageSchedule& schedule = Of(s);
     stage.members.resize(schedule.members.size());
@@ -110,7 +111,7 @@ class Walker {
     }
     stage.passed.assign(schedule.actions.size(), 0);
     stage.end.assign(schedule.actions.size(), 0);
-    LockSteps(s, training, &stage);
+    LockSteps(s, state, training, &stage);
     stage.of_action.resize(schedule.actions.size());
     for (size_t m = 0; m < stage.members.size(); ++m) {
       for (const Item& item : stage.members[m].items) {
@@ -140,26 +141,23 @@ class Walker {
     }
   }
 
-  // Blocks that are gathered (or whose gradients are reduced) in turn share two buffers, and the ranks meet at each: of more than
-  // two nobody ends such an action before all have begun it. So nobody begins it before all have done what is before, nor
-  // anything behind it before all have done it; and, as nothing of it is handed on before its end, before all have what they need
-  // for it.
-  void LockSteps(size_t s, bool training, Stage* stage) const {
-    const StagePlan& plan = plan_.stages[s];
-    const auto is_fetched = [](const UnitPlan& unit) {
-      return std::any_of(unit.ranks.begin(), unit.ranks.end(), [](const RankPlan& rank) { return rank.offload.parameters; });
-    };
-    const bool in_turn = plan.zero_stage == 3 || std::any_of(plan.units.begin(), plan.units.end(), is_fetched);
-    const bool shared = plan.units.size() > 1, gathers = shared && in_turn;
-    const bool reduces = training && shared && plan.zero_stage >= 2;
-    const int64_t alone = IsTensorParallel(plan) ? kBuffersBesideSums : kBuffers;
+  // Blocks that are gathered (or whose gradients are reduced) in turn share buffers, and the ranks meet at each: of more blocks
+  // than buffers nobody ends such an action before all have begun it. So nobody begins it before all have done what is before,
+  // nor anything behind it before all have done it; and, as nothing of it is handed on before its end, before all have what they
+  // need for it.
+  void LockSteps(size_t s, const StateInTurn& state, bool training, Stage* stage) const {
+    const bool gathers = state.shared() && state.Gathers(), reduces = training && state.shared() && state.Reduces();
+    const bool sums = IsTensorParallel(plan_.stages[s]);
     size_t behind_backwards = 0;
     for (size_t a = 0; a < Of(s).actions.size(); ++a) {
       const bool is_forward = Of(s).actions[a].kind == ActionKind::kForward;
       const bool single = Of(s).actions[a].last - Of(s).actions[a].first == 1;  // else all microbatches pass a block in turn
       const bool locked = gathers || (reduces && !is_forward);
+      const auto meets = [&](int64_t blocks) {
+        return blocks > (sums ? kBuffersBesideSums : reduces && !is_forward ? kBuffersInTurn : state.ParameterBuffers(blocks));
+      };
       stage->must_be_over.push_back(locked ? a : reduces ? behind_backwards : 0);
-      stage->together.push_back(locked && single && BlocksOf(s, Of(s).actions[a].virtual_stage) > alone);
+      stage->together.push_back(locked && single && meets(BlocksOf(s, Of(s).actions[a].virtual_stage)));
       if (!is_forward) behind_backwards = a + 1;
     }
   }
@@ -337,9 +335,9 @@ std::optional<ForwardAhead> ForwardBehind(size_t stage, const std::vector<Action
   return ahead;
 }
 
-PipelineWalk WalkSchedule(const PipelinePlan& plan, const PipelineSchedule& schedule, bool training) {
+PipelineWalk WalkSchedule(const Plan& plan, size_t p, const PipelineSchedule& schedule, bool training) {
   ++WorkOfThread().walks;
-  return Walker(plan, schedule, training).Walk();
+  return Walker(plan, p, schedule, training).Walk();
 }
 
 }  // namespace motley::planner

@@ -61,7 +61,7 @@ struct PipelineWalk {
   std::vector<ForwardAhead> could_run_ahead;     // where some are stuck: forwards that could be computed
 };
 
-// `pipeline` of `plan`, with a schedule that fits it (ValidateSchedule's rules but the last).
-PipelineWalk WalkSchedule(const PipelinePlan& plan, const PipelineSchedule& schedule, bool training);
+// Pipeline `p` of the plan, with a schedule that fits it (ValidateSchedule's rules but the last).
+PipelineWalk WalkSchedule(const Plan& plan, size_t p, const PipelineSchedule& schedule, bool training);
 
 }  // namespace motley::planner

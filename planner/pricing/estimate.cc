@@ -177,7 +177,7 @@ double Estimator::AcrossSeconds() const {
   }
   // What a stage gathers and sums in turn is on the same lane: behind the gathers of all, before their sums.
   for (const StageView& stage : view_.stages) {
-    const int in_turn = stage.shared() ? ZeroAsRun(view_, stage) : 0;
+    const int in_turn = stage.state.ZeroAsRun();
     if (in_turn >= 2) backward = 0;
     if (in_turn >= 3) forward = 0;
   }

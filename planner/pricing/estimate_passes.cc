@@ -79,7 +79,7 @@ class StagePasses {
   }
 
  private:
-  bool in_turn() const { return stage_.work.residency == Residency::kInTurn; }
+  bool in_turn() const { return stage_.work.gathers; }
   bool keeps() const { return stage_.work.keeps_embedding; }
   size_t Buffer(size_t c) const { return keeps() && c == 0 ? 2 : c % 2; }
   bool StaysAtTurn(size_t c) const { return c + 2 >= chunks() || (keeps() && c == 0); }

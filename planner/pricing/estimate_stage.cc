@@ -65,7 +65,7 @@ class StageEstimator {
   }
 
  private:
-  int zero() const { return ZeroAsRun(view_, stage_); }
+  int zero() const { return stage_.state.ZeroAsRun(); }
   size_t IndexOf(const ActorSeconds& actor) const { return static_cast<size_t>(actor.actor - view_.actors.data()); }
 
   double InputPart() {
@@ -123,13 +123,13 @@ class StageEstimator {
       const double bytes = MovedBytes(chunk.part);
       estimate_.gather_seconds.push_back(gather.At(bytes));
       estimate_.reduce_seconds.push_back(reduce.At(to_reduce * bytes));
-      estimate_.fetch_seconds.push_back(stage_.offload.parameters ? fetch_.At(PartBytes(setting_, stage_, chunk.part)) : 0);
+      estimate_.fetch_seconds.push_back(stage_.state.offload.parameters ? fetch_.At(PartBytes(setting_, stage_, chunk.part)) : 0);
       estimate_.leave_seconds.push_back(leave_.At(of_gradient * PartBytes(setting_, stage_, chunk.part)));
     }
     estimate_.reduce_all = reduce.At(to_reduce * MovedBytes(Whole()));
     AddStreams();
     // In turn ministages step one by one.
-    if (!StepsInTurn(setting_, view_, stage_)) return;
+    if (!stage_.state.steps_in_turn) return;
     estimate_.last_step = std::exchange(estimate_.optimizer, 0) / static_cast<double>(estimate_.work.chunks.size());
   }
 
@@ -152,9 +152,9 @@ class StageEstimator {
   // What waits in host memory comes and goes beside the steps, block by block on one lane. The first ones are there by then. In
   // turn ministages step one by one, and what they need is there, too.
   void AddStreams() {
-    if (!stage_.offload.takes_state()) return;
+    if (!stage_.state.offload.takes_state()) return;
     const double comes = StateSeconds(&HostState::StepNeeds), goes = StateSeconds(&HostState::StepMakes);
-    if (StepsInTurn(setting_, view_, stage_)) {
+    if (stage_.state.steps_in_turn) {
       estimate_.optimizer += goes;
       return;
     }
@@ -186,10 +186,10 @@ class StageEstimator {
   // other beside its first forward.
   void AddStart() {
     const StageWork& work = estimate_.work;
-    if (work.residency == Residency::kPerMicrobatch) {
+    if (stage_.state.GathersEveryRound()) {
       estimate_.start_seconds =
           (estimate_.gather_seconds[0] + estimate_.fetch_seconds[0]) / static_cast<double>(work.chunks[0].part.units());
-    } else if (work.residency == Residency::kResident) {
+    } else if (!stage_.state.Gathers()) {
       estimate_.start_seconds = Unhidden(estimate_.gather_seconds[0], estimate_.forward[0].first);
     }
   }
@@ -197,11 +197,11 @@ class StageEstimator {
   void AddBlocks() {
     const bool across = view_.pipelines.size() > 1, by_ministage = TraitsOf(view_.schedule).by_ministage;
     const auto ministages = static_cast<int64_t>(stage_.plan->ministages.size());
-    if (estimate_.work.residency == Residency::kPerMicrobatch) {
+    if (stage_.state.GathersEveryRound()) {
       estimate_.blocks = estimate_.last_blocks = stage_.layers;
     } else if (!by_ministage && stage_.shared() && zero() >= 2) {
       estimate_.blocks = estimate_.last_blocks = std::max<int64_t>(1, 4 / ministages);
-    } else if (stage_.shared() || across || stage_.offload.parameters) {
+    } else if (stage_.shared() || across || stage_.state.offload.parameters) {
       estimate_.last_blocks = std::max<int64_t>(1, static_cast<int64_t>(kReductionPieces) / ministages);
     }
   }
@@ -237,7 +237,7 @@ class StageEstimator {
 
   // Where parameters come for every microbatch, its compute can be no shorter than its transfers.
   void AddChunk(size_t c) {
-    const bool gathers = estimate_.work.residency == Residency::kPerMicrobatch;
+    const bool gathers = stage_.state.GathersEveryRound();
     const bool reduces = !TraitsOf(view_.schedule).by_ministage && zero() >= 2;
     const double forward_transfers = gathers ? std::max(estimate_.gather_seconds[c], estimate_.fetch_seconds[c]) : 0;
     const double backward_transfers =

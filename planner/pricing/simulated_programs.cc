@@ -13,9 +13,8 @@ namespace {
 
 // Whether stages have sums of their own beside those with other pipelines.
 bool SumsInTurn(const PlanView& view) {
-  return view.pipelines.size() > 1 && std::any_of(view.stages.begin(), view.stages.end(), [&view](const StageView& stage) {
-           return stage.shared() && ZeroAsRun(view, stage) >= 2;
-         });
+  return std::any_of(view.stages.begin(), view.stages.end(),
+                     [](const StageView& stage) { return stage.state.across && stage.state.ZeroAsRun() >= 2; });
 }
 
 absl::StatusOr<WrittenPrograms> Write(const Setting& setting, const ResolvedPlan& resolved, WalkedSchedule walked,

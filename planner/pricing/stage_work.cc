@@ -1,18 +1,13 @@
 #include "planner/pricing/stage_work.h"
 
-#include "planner/lowering/model_blocks.h"
-#include "planner/plan/schedule_family.h"
-
 namespace motley::planner {
 
 StageWork WorkOf(const PlanView& view, int stage, bool tied) {
   const StageView& s = view.stages[stage];
   const std::vector<Element>& elements = view.pipelines[s.pipeline].elements;
   StageWork work;
-  const bool layered = TraitsOf(view.schedule).by_ministage;
-  const bool gathers = s.shared() && ZeroAsRun(view, s) == 3;
-  if (ComesInTurn(view, s)) work.residency = layered ? Residency::kInTurn : Residency::kPerMicrobatch;
-  const bool by_unit = work.residency == Residency::kInTurn && gathers;
+  work.gathers = s.state.layered() && s.state.Gathers();
+  const bool by_unit = s.state.GathersByUnit();
   work.keeps_embedding = by_unit && tied && s.embedding && s.head;
   for (size_t e = 0; e < elements.size(); ++e) {
     const Element& element = elements[e];

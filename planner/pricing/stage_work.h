@@ -1,4 +1,4 @@
-// A stage's work as the estimator follows it: pieces of its layers, and how it comes by their parameters.
+// A stage's work as the estimator follows it: pieces of its layers.
 #pragma once
 
 #include <vector>
@@ -7,13 +7,6 @@
 #include "planner/view/plan_view.h"
 
 namespace motley::planner {
-
-// How a stage comes by its parameters.
-enum class Residency {
-  kResident,       // they stay
-  kInTurn,         // layered: a unit at a time, once forward and once backward, two buffers
-  kPerMicrobatch,  // gathered (or fetched) for every microbatch
-};
 
 // A piece of a stage that is followed as one: a ministage; or one unit of the model where each is gathered on its own and all
 // microbatches pass it in turn.
@@ -24,7 +17,7 @@ struct Chunk {
 };
 
 struct StageWork {
-  Residency residency = Residency::kResident;
+  bool gathers = false;       // layered: chunks come in turn, once forward and once backward, into two buffers
   std::vector<Chunk> chunks;  // forward order
   // A tied embedding that stays gathered for the head of the same stage.
   bool keeps_embedding = false;

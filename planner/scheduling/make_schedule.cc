@@ -30,16 +30,15 @@ PipelineSchedule DealtOf(const PlanView& view, const PipelineView& pipeline) {
 }
 
 // Orders the stages, so that nobody waits for ever.
-absl::StatusOr<PipelineWalk> Order(ScheduleFamily family, const PipelinePlan& plan, std::vector<StagePlace> places,
-                                   PipelineSchedule* schedule) {
-  OrderMender mender(family, std::move(places));
+absl::StatusOr<PipelineWalk> Order(const Plan& plan, size_t p, std::vector<StagePlace> places, PipelineSchedule* schedule) {
+  OrderMender mender(plan.schedule, std::move(places));
   for (;;) {
     for (size_t s = 0; s < schedule->stages.size(); ++s) schedule->stages[s].actions = mender.orders()[s];
-    PipelineWalk walk = WalkSchedule(plan, *schedule, true);
+    PipelineWalk walk = WalkSchedule(plan, p, *schedule, true);
     if (walk.stuck.empty()) return walk;
     if (mender.Mend(walk.could_run_ahead)) continue;
     return absl::FailedPreconditionError(
-        absl::StrCat("the plan's ranks would wait for each other: ", WaitsText(plan, *schedule, walk)));
+        absl::StrCat("the plan's ranks would wait for each other: ", WaitsText(plan.pipelines[p], *schedule, walk)));
   }
 }
 
@@ -49,8 +48,7 @@ absl::StatusOr<WalkedSchedule> MakeTrainingSchedule(const PlanView& view, const 
   WalkedSchedule walked;
   for (size_t p = 0; p < view.pipelines.size(); ++p) {
     PipelineSchedule& pipeline = walked.schedule.pipelines.emplace_back(DealtOf(view, view.pipelines[p]));
-    MOTLEY_ASSIGN_OR_RETURN(PipelineWalk walk,
-                            Order(plan.schedule, plan.pipelines[p], StagePlaces(view, view.pipelines[p]), &pipeline));
+    MOTLEY_ASSIGN_OR_RETURN(PipelineWalk walk, Order(plan, p, StagePlaces(view, view.pipelines[p]), &pipeline));
     walked.walks.push_back(std::move(walk));
   }
   return walked;
@@ -59,7 +57,7 @@ absl::StatusOr<WalkedSchedule> MakeTrainingSchedule(const PlanView& view, const 
 WalkedSchedule WalkedTraining(const Plan& plan) {
   WalkedSchedule walked{*plan.training, {}};
   for (size_t p = 0; p < plan.pipelines.size(); ++p) {
-    walked.walks.push_back(WalkSchedule(plan.pipelines[p], walked.schedule.pipelines[p], true));
+    walked.walks.push_back(WalkSchedule(plan, p, walked.schedule.pipelines[p], true));
   }
   return walked;
 }

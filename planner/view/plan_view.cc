@@ -80,7 +80,6 @@ class Viewer {
   absl::StatusOr<PlanView> View() {
     view_.schedule = plan_.schedule;
     view_.pipelines_zero_stage = plan_.pipelines_zero_stage;
-    view_.optimizer_steps = plan_.optimizer_steps;
     for (size_t p = 0; p < plan_.pipelines.size(); ++p) MOTLEY_RETURN_IF_ERROR(AddPipeline(static_cast<int>(p)));
     return std::move(view_);
   }
@@ -142,6 +141,12 @@ class Viewer {
     stage.index = s;
     stage.num_stages = static_cast<int>(pipeline.stages.size());
     stage.plan = &pipeline.stages[s];
+    stage.state = StateOf(plan_, *stage.plan);
+    // Published systems step so where parameters of a layered pipeline wait in host memory (Zorse section 3.1.2).
+    const bool as_published = setting_.workload.state != StateKeeping::kEngine;
+    if (as_published && stage.state.layered() && !stage.state.across && stage.state.offload.parameters) {
+      stage.state.steps_in_turn = true;
+    }
     stage.embedding = static_cast<size_t>(s) == order.front().stage;
     stage.head = static_cast<size_t>(s) == order.back().stage;
     stage.tied_copy = stage.head && !stage.embedding && setting_.workload.model.tie_embeddings;
@@ -170,7 +175,6 @@ class Viewer {
       view.share = rank.shard_ratio;
       view.plan = &rank;
       view.recompute = rank.recompute;
-      stage->offload = stage->offload.Or(rank.offload);
       view_.ranks.push_back(view);
     }
     return absl::OkStatus();
@@ -356,9 +360,9 @@ RankDuty DutyOf(const PlanView& view, const RankView& rank) {
   duty.replica_gradients = view.pipelines_zero_stage >= 2;
   duty.recompute = rank.recompute;
   duty.offload = rank.plan->offload;
-  duty.stage_offload = stage.offload;
-  duty.prefetch = stage.plan->prefetch;
-  duty.steps_in_turn = view.optimizer_steps == OptimizerSteps::kInTurn;
+  duty.stage_offload = stage.state.offload;
+  duty.prefetch = stage.state.prefetch;
+  duty.steps_in_turn = stage.state.steps_in_turn;
   duty.sums_across = view.pipelines.size() > 1;
   duty.group_size = stage.num_units;
   for (const int a : stage.actors) duty.rounds = std::max(duty.rounds, view.actors[a].count());

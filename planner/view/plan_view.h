@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/program/offload_kinds.h"
 #include "planner/costs/memory_model.h"
 #include "planner/plan/op_set.h"
 #include "planner/plan/plan.h"
+#include "planner/plan/state_in_turn.h"
 #include "planner/setting/setting.h"
 #include "planner/view/part.h"
 
@@ -48,9 +48,8 @@ struct StageView {
   std::vector<int> actors;  // into PlanView::actors
   // The largest microbatch of the stages that hand over to this one; 0 = there are none.
   int64_t from_previous = 0, from_next = 0;
-  OffloadKinds offload;  // of any rank
-  // Units that share state: nothing is gathered or reduced for one.
-  bool shared() const { return num_units > 1; }
+  StateInTurn state;
+  bool shared() const { return state.shared(); }
 };
 
 // One ministage in the order in which a microbatch passes them.
@@ -70,7 +69,6 @@ struct PipelineView {
 struct PlanView {
   ScheduleFamily schedule = ScheduleFamily::kLayered;
   int pipelines_zero_stage = 0;
-  OptimizerSteps optimizer_steps = OptimizerSteps::kAtEnd;
   std::vector<RankView> ranks;  // in plan order
   std::vector<StageView> stages;
   std::vector<ActorView> actors;

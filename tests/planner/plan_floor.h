@@ -136,7 +136,7 @@ class PlanFloor {
     for (const int a : stage.actors) rounds = std::max(rounds, view_.actors[a].count());
     const double reduced = !layered && zero >= 2 ? static_cast<double>(rounds) : 1;
     double gathered = 0;
-    if (zero == 1 || zero == 2) gathered = stage.offload.parameters ? 0 : 1;
+    if (zero == 1 || zero == 2) gathered = stage.state.offload.parameters ? 0 : 1;
     if (zero == 3) gathered = layered ? 1 : 2 * static_cast<double>(rounds);
     return reduced * BytesSeconds(stage, zero == 0 ? Collective::kAllReduce : Collective::kReduceScatter) +
            gathered * BytesSeconds(stage, Collective::kAllGather);

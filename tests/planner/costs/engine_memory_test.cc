@@ -85,6 +85,21 @@ TEST_P(EngineMemoryTest, GradientsOfALayeredMinistageAddUpUntilTheLastMicrobatch
   EXPECT_EQ(gathered({2}), Gradient(2 * Layer())) << "nothing to add up: two in turn";
 }
 
+// Nobody has the same slices: nothing is gathered or summed in turn, whatever the ZeRO stage.
+TEST_P(EngineMemoryTest, AUnitAloneInItsStageKeepsWhatItComputes) {
+  for (const ScheduleFamily schedule : {ScheduleFamily::kLayered, ScheduleFamily::k1F1B}) {
+    RankDuty duty = Middle(schedule, 1);
+    duty.group_size = 1;
+    duty.tp_share = 0.5;
+    const MemoryByPurpose memory = MemoryOf(costs(), duty, {2, 2});
+    EXPECT_EQ(memory.parameters, Parameter(4 * costs().UnitElements(UnitKind::kLayer, 0.5)));
+    for (const int zero : {2, 3}) {
+      duty.zero_stage = zero;
+      EXPECT_EQ(MemoryOf(costs(), duty, {2, 2}).total(), memory.total()) << zero;
+    }
+  }
+}
+
 // Head and layers share two buffers; a single unit that is reduced several times takes both.
 TEST_P(EngineMemoryTest, UnitsTakeTwoBuffersInTurn) {
   RankDuty last = Middle(ScheduleFamily::kGPipe, 2);

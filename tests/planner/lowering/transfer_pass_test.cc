@@ -35,7 +35,8 @@ std::string MemberText(const StageMember& member, const StageSteps& stage) {
 std::vector<std::string> Transfers(const std::vector<std::string>& actions,
                                    const std::vector<std::vector<std::string>>& microbatches) {
   PipelineSchedule schedule;
-  PipelinePlan plan;
+  Plan plan;
+  PipelinePlan& pipeline = plan.pipelines.emplace_back();
   std::vector<StageSteps> stages;
   const auto count = static_cast<int32_t>(actions.size());
   for (int32_t s = 0; s < count; ++s) {
@@ -47,9 +48,9 @@ std::vector<std::string> Transfers(const std::vector<std::string>& actions,
     schedule.stage_of.push_back(s);
     stages.push_back(WithParameters(ComputeSteps(stage, traits), traits));
     schedule.stages.push_back(std::move(stage));
-    plan.stages.push_back({.ministages = {{s, s}}, .units = std::vector<UnitPlan>(microbatches[s].size()), .zero_stage = 0});
+    pipeline.stages.push_back({.ministages = {{s, s}}, .units = std::vector<UnitPlan>(microbatches[s].size()), .zero_stage = 0});
   }
-  const PipelineWalk walk = WalkSchedule(plan, schedule, true);
+  const PipelineWalk walk = WalkSchedule(plan, 0, schedule, true);
   std::vector<StageMember> members;
   for (size_t s = 0; s < stages.size(); ++s) {
     for (size_t m = 0; m < schedule.stages[s].members.size(); ++m) {
