@@ -28,7 +28,8 @@ int64_t LargestMinistage(const StageTraits& traits) {
 
 StageTraits TraitsOfStage(const WrittenPass& pass, int s) {
   const StageView& stage = pass.view.stages[s];
-  const StateInTurn& state = stage.state;
+  StateInTurn state = stage.state;
+  state.keeps_two_ministages &= !pass.merged;  // there a block is a ministage
   StageTraits traits;
   for (const Element& element : pass.view.pipelines[stage.pipeline].elements) {
     traits.units_of.push_back(element.stage == s ? BlocksOf(pass.blocks, element) : std::vector<int32_t>());

@@ -21,6 +21,7 @@ struct StateInTurn {
   OffloadKinds offload;               // of any rank
   bool steps_in_turn = false;         // a unit is stepped once its sum is there, not at the step's end
   int64_t prefetch = 1;               // units that come ahead of their use from host memory
+  bool keeps_two_ministages = false;  // of parameters that wait in host memory
 
   bool layered() const { return TraitsOf(schedule).by_ministage; }
   // Units that share state: nothing is gathered or reduced for one.
@@ -41,7 +42,7 @@ struct StateInTurn {
   int64_t ParameterBuffers(int64_t largest) const {
     const int64_t ahead = offload.parameters ? prefetch : 1;
     if (!GathersByMinistage()) return ahead + 1;
-    return largest + ahead;
+    return largest + (keeps_two_ministages ? std::max(largest, ahead) : ahead);
   }
 };
 

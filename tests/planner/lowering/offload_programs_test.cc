@@ -328,6 +328,16 @@ TEST_F(OffloadProgramsTest, InTurnAUnitIsSteppedOutOfItsBuffer) {
             "44 offload_optimizer block=0 slot=0 after=43\n");
 }
 
+// Zorse section 3.1.1: the next ministage comes while one is used. Its bytes count both.
+TEST(PublishedOffloadTest, TwoMinistagesOfParametersAreThere) {
+  const auto setting = MakePublishedSetting(Nodes({{"T4"}}), WorkOf(MediumModel(6, false), 4));
+  Plan plan = PlanOf(*setting, ScheduleFamily::kLayered, {{{StageOf(*setting, 0, {{2, 2}}, {{0, 1}, {2, 3}, {4, 5}}, 2)}}});
+  ForEachRank(plan, [](RankPlan& rank) { rank.offload.parameters = true; });
+  const std::vector<Program> programs = ProgramsOf(*setting, plan);
+  ASSERT_EQ(programs.size(), 1u);
+  EXPECT_EQ(BuffersInTurn(programs[0].parameter_buffers), 6u) << "two of an end and two layers";
+}
+
 TEST_F(OffloadProgramsTest, StepsInTurnOfAGroup) {
   EXPECT_EQ(BackwardOf(OneOfTwo({}, OptimizerSteps::kInTurn)),
             "13 backward block=4 mb=0 buffer=0 grad=0\n"

@@ -216,7 +216,7 @@ TEST(ParameterPassTest, StreamsComeForEveryPass) {
             "+1:0 +2-4:1 F1.0:0 F2-3.0:0 -0 +4:0 F4.0:1 -1 +1-3:1 B4.0:0<1 B2-3.0:0 B1.0:1<2");
 }
 
-// Zorse section 3.1.2, with less room than two ministages take: a ministage's units and one more. The last microbatch frees unit
+// Zorse section 3.1.1, with less room than two ministages take: a ministage's units and one more. The last microbatch frees unit
 // by unit, and the next ministage's come there. At the turn all stay.
 TEST(ParameterPassTest, AMinistagesUnitsAndOneMoreAreThere) {
   StageTraits traits = StageOfUnits({{1, 2}, {3, 4}, {5, 6}}, 8);
