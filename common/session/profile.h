@@ -48,6 +48,7 @@ struct ComputeProfile {
   int64_t context_bytes = 0;
   // Of its memory, what plans may count on since a rank on it ran out (coordinator/epoch/memory_limits.h); 0: all of it.
   int64_t usable_bytes = 0;
+  int memory_corrections = 0;  // so often it became less
   double profile_seconds = 0;  // what measuring it took
   CardLoad load;               // of a card
   bool cut_short = false;      // the time that a card has for it was over before all was measured (docs/inside/profiles.md)

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/clean_text.h"
+#include "common/base/count.h"
 #include "common/session/load_text.h"
 #include "common/wire/profile.h"
 #include "coordinator/client/format.h"
@@ -54,6 +55,13 @@ std::string HostMemory(const v1::Node& node) {
   return node.offered_host_memory_bytes() > 0 ? FormatBytes(node.offered_host_memory_bytes()) : "-";
 }
 
+// Where a rank ran out of the device's memory.
+std::string PlansUse(const v1::Device& device) {
+  if (device.usable_memory_bytes() == 0) return "-";
+  return absl::StrCat(FormatBytes(device.usable_memory_bytes()), " for ", device.measured_model(), ", corrected ",
+                      Count(device.memory_corrections(), "time"));
+}
+
 // What only real cards have, and the cards that their workers do not offer.
 void PrintCards(const v1::ListNodesResponse& response, std::ostream& out, const Screen& screen) {
   std::vector<std::vector<std::string>> rows;
@@ -94,14 +102,19 @@ void PrintNodes(const v1::ListNodesResponse& response, std::ostream& out, const 
   }
   const bool any_host =
       std::ranges::any_of(response.nodes(), [](const v1::Node& node) { return node.offered_host_memory_bytes() > 0; });
-  std::vector<std::string> header = {"NODE",   "STATE",    "DEVICE",       "MODEL",       "KIND",
-                                     "MEMORY", "MEASURED", "DEVICE STATE", "MEMBER UNTIL"};
+  const bool any_less = std::ranges::any_of(response.nodes(), [](const v1::Node& node) {
+    return std::ranges::any_of(node.devices(), [](const v1::Device& device) { return device.usable_memory_bytes() > 0; });
+  });
+  std::vector<std::string> header = {"NODE", "STATE", "DEVICE", "MODEL", "KIND", "MEMORY", "MEASURED", "DEVICE STATE"};
+  if (any_less) header.push_back("PLANS USE");
+  header.push_back("MEMBER UNTIL");
   if (any_host) header.push_back("HOST MEMORY");
   header.push_back("REASON");
   Table table(header);
   for (const v1::Node& node : response.nodes()) {
     bool first = true;
-    const auto add = [&](std::vector<std::string> row) {
+    const auto add = [&](std::vector<std::string> row, const std::string& plans_use) {
+      if (any_less) row.push_back(plans_use);
       row.push_back(first ? MemberUntil(node) : "");
       if (any_host) row.push_back(first ? HostMemory(node) : "");
       row.push_back(first ? node.reason() : "");
@@ -110,9 +123,10 @@ void PrintNodes(const v1::ListNodesResponse& response, std::ostream& out, const 
     };
     for (const v1::Device& device : node.devices()) {
       add({first ? node.name() : "", first ? node.state() : "", device.id(), device.model(), device.kind(),
-           device.memory_bytes() > 0 ? FormatBytes(device.memory_bytes()) : "-", Speed(device), DeviceState(device)});
+           device.memory_bytes() > 0 ? FormatBytes(device.memory_bytes()) : "-", Speed(device), DeviceState(device)},
+          PlansUse(device));
     }
-    if (first) add({node.name(), node.state(), "-", "", "", "", "", ""});
+    if (first) add({node.name(), node.state(), "-", "", "", "", "", ""}, "");
   }
   table.Spare({"KIND", "MEMBER UNTIL", "HOST MEMORY", "REASON"}).Print(out, screen);
   PrintCards(response, out, screen);

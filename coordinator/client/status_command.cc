@@ -5,6 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/clean_text.h"
+#include "common/base/count.h"
+#include "common/base/ids.h"
 #include "common/session/host_lateness.h"
 #include "common/session/loss_text.h"
 #include "common/wire/transport.h"
@@ -117,6 +119,16 @@ void PrintMemory(const v1::GetJobResponse& response, std::ostream& out, const Sc
     }
   }
   table.Print(out, screen);
+  for (const v1::RankMemory& rank : response.memory()) {
+    if (rank.usable_memory_bytes() == 0) continue;
+    const std::string all = rank.memory_bytes() > 0 ? absl::StrCat(" of its ", FormatBytes(rank.memory_bytes())) : "";
+    out << Fold(CleanLine(absl::StrCat(rank.device(), " ran out of memory: plans count on ",
+                                       FormatBytes(rank.usable_memory_bytes()), all, ", corrected ",
+                                       Count(rank.memory_corrections(), "time"), "; `motley node measure ",
+                                       NodeOf(DeviceId(rank.device())).value(), "` takes that back")),
+                screen.width, 0)
+        << "\n";
+  }
 }
 
 Exit Status(Context& context, const std::string& id, bool memory) {

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/logging.h"
 #include "common/base/status_macros.h"
-#include "common/session/profile.h"
+#include "coordinator/epoch/memory_limits.h"
 #include "coordinator/state/measured_speed.h"
 #include "planner/util/quantity_text.h"
 
@@ -15,17 +15,12 @@ namespace {
 
 // The device's stored profile with at least `bytes` as its context.
 absl::Status Correct(Core& core, const DeviceDescription& device, int64_t bytes, Batch* batch) {
-  const JobRecord& job = core.state.jobs.at(core.state.run->job);
-  const int64_t seq_len = job.config.training.seq_len;
-  MOTLEY_ASSIGN_OR_RETURN(const ModelShape shape, ResolveModel(job.config));
-  MOTLEY_ASSIGN_OR_RETURN(const Precision precision, PrecisionOf(job.config.training));
-  const std::string digest = ComputeProfileDigest(device, shape, seq_len, precision.compute);
-  MOTLEY_ASSIGN_OR_RETURN(ComputeProfile profile, core.store.FindComputeProfile(digest));
-  profile.device = device.id;
-  profile.digest = digest;
+  const JobConfig& config = core.state.jobs.at(core.state.run->job).config;
+  MOTLEY_ASSIGN_OR_RETURN(const ModelShape shape, ResolveModel(config));
+  MOTLEY_ASSIGN_OR_RETURN(ComputeProfile profile, StoredProfile(core, config, device));
   profile.context_bytes = std::max(profile.context_bytes, bytes);  // devices that are alike have one profile
-  MeasuredSpeed speed = SpeedOf(profile, shape, seq_len);
-  speed.model = ModelName(job.config.model);
+  MeasuredSpeed speed = SpeedOf(profile, shape, config.training.seq_len);
+  speed.model = ModelName(config.model);
   batch->compute_profiles.emplace_back(std::move(profile), speed);
   return absl::OkStatus();
 }

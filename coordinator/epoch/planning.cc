@@ -101,7 +101,8 @@ void ForgetPlanning(Core& core, const JobId& id) {
 
 struct PlanningTask : LookTask {
   int64_t ticket = 0;
-  std::string memory_end;            // JobRun::memory_end: there is no plan to look for, but ways out
+  std::string memory_end;  // JobRun::memory_end: there is no plan to look for, but ways out
+  MemoryTier memory_end_tier = MemoryTier::kDevice;
   bool tries_without_small = false;  // where no plan fits
 };
 
@@ -121,7 +122,7 @@ void BeginPlan(Core& core, const std::shared_ptr<PlanningTask>& task) {
   core.executor.Run(
       [task] {
         if (task->memory_end.empty()) return PlanFrom(std::move(task->input), task->tries_without_small, &task->prepared);
-        task->prepared.status = OnOneLine(planner::RanOut(task->input, task->memory_end));
+        task->prepared.status = OnOneLine(planner::RanOut(task->input, task->memory_end, task->memory_end_tier));
       },
       [&core, task] { Answer(core, *task); });
 }
@@ -184,6 +185,7 @@ absl::Status BeginPlanning(Core& core) {
   task->job = job.id;
   task->ticket = run.planning_ticket;
   task->memory_end = run.memory_end;
+  task->memory_end_tier = run.memory_end_tier;
   task->tries_without_small = MayLeaveOutSmall(core.state, run, job);
   task->wish = WishOf(run, job);
   task->input = *std::move(input);

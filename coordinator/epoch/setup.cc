@@ -251,8 +251,10 @@ absl::Status StoreProfiles(Core& core, const NodeName& node, const std::vector<D
       if (device.id != profile.device || NodeOf(device.id) != node) continue;
       profile.digest = ComputeProfileDigest(device, shape, job.config.training.seq_len, precision.compute);
       // Measured anew for its times: how much memory there is was found out otherwise.
-      if (const auto before = core.store.FindComputeProfile(profile.digest); before.ok())
+      if (const auto before = core.store.FindComputeProfile(profile.digest); before.ok()) {
         profile.usable_bytes = before->usable_bytes;
+        profile.memory_corrections = before->memory_corrections;
+      }
       MeasuredSpeed speed = SpeedOf(profile, shape, job.config.training.seq_len);
       speed.model = ModelName(job.config.model);
       core.state.speeds[device.id] = speed;

@@ -11,6 +11,7 @@
 
 #include "common/base/status_macros.h"
 #include "common/program/program.h"
+#include "coordinator/epoch/memory_limits.h"
 #include "planner/plan/each_rank.h"
 #include "planner/plan/plan.h"
 
@@ -51,6 +52,7 @@ struct RankSight {
   int64_t slot_bytes = 0;
   const RankMemory* measured = nullptr;       // null: no step of this plan
   const DeviceDescription* device = nullptr;  // null: its node is not there
+  int64_t usable_bytes = 0;                   // of the device, since a rank ran out of it; 0: all
   int64_t on_host = 0;                        // of all ranks of its node, as measured
 };
 
@@ -75,7 +77,8 @@ void AddDevice(const RankSight& sight, v1::RankMemory* out) {
       held_now = sight.measured->held_bytes;
       passes_now = *tensors_now - *held_now;
     }
-    const int64_t capacity = sight.device == nullptr ? 0 : sight.device->memory_bytes;  // 0: not limited
+    const int64_t declared = sight.device == nullptr ? 0 : sight.device->memory_bytes;
+    const int64_t capacity = sight.usable_bytes > 0 ? sight.usable_bytes : declared;  // 0: not limited
     if (capacity > 0) left = capacity - planned.context - *tensors_now;
   }
   Add(out, kTier, "held", held, held_now);
@@ -94,6 +97,17 @@ void AddHost(const RankSight& sight, v1::RankMemory* out) {
   Add(out, "host", "waiting", sight.planned.host, measured, left);
 }
 
+// Returns it.
+int64_t AddLimit(const Core& core, const JobRecord& job, const DeviceDescription* device, v1::RankMemory* out) {
+  if (device == nullptr) return 0;
+  out->set_memory_bytes(device->memory_bytes);
+  const absl::StatusOr<ComputeProfile> profile = StoredProfile(core, job.config, *device);
+  if (!profile.ok() || profile->usable_bytes == 0) return 0;
+  out->set_usable_memory_bytes(profile->usable_bytes);
+  out->set_memory_corrections(profile->memory_corrections);
+  return profile->usable_bytes;
+}
+
 }  // namespace
 
 absl::Status AddMemory(const Core& core, const JobRecord& job, v1::GetJobResponse* response) {
@@ -110,8 +124,9 @@ absl::Status AddMemory(const Core& core, const JobRecord& job, v1::GetJobRespons
     v1::RankMemory* out = response->add_memory();
     out->set_rank(static_cast<int32_t>(r));
     out->set_device(id.value());
-    const RankSight sight{ranks[r]->predicted.memory, SlotBytes(row, r), fresh ? &measured[r] : nullptr,
-                          FindDevice(core.state, id), on_hosts[NodeOf(id)]};
+    RankSight sight{ranks[r]->predicted.memory, SlotBytes(row, r), fresh ? &measured[r] : nullptr, FindDevice(core.state, id), 0,
+                    on_hosts[NodeOf(id)]};
+    sight.usable_bytes = AddLimit(core, job, sight.device, out);
     AddDevice(sight, out);
     AddHost(sight, out);
   }

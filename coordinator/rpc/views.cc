@@ -181,6 +181,8 @@ v1::Node View(const ClusterState& state, const NodeRecord& node) {
       view->set_measured_model(speed->second.model);
       if (speed->second.load != CardLoad()) *view->mutable_measured_load() = wire::ToProto(speed->second.load);
       view->set_measured_cut_short(speed->second.cut_short);
+      view->set_usable_memory_bytes(speed->second.usable_bytes);
+      view->set_memory_corrections(speed->second.memory_corrections);
     }
     JobId job;
     view->set_state(DeviceStateName(state, device.id, &job));

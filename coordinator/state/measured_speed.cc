@@ -29,7 +29,10 @@ MeasuredSpeed SpeedOf(const ComputeProfile& profile, const ModelShape& shape, in
   const auto layers = static_cast<double>(shape.num_layers);
   const double seconds =
       SecondsPerSample(profile.embedding) + layers * SecondsPerSample(profile.layer) + SecondsPerSample(profile.head);
-  MeasuredSpeed speed = {.load = profile.load, .cut_short = profile.cut_short};
+  MeasuredSpeed speed = {.load = profile.load,
+                         .cut_short = profile.cut_short,
+                         .usable_bytes = profile.usable_bytes,
+                         .memory_corrections = profile.memory_corrections};
   if (seconds <= 0) return speed;
   speed.tokens_per_second = static_cast<double>(seq_len) / seconds;
   speed.flops_per_second = FlopsOf(shape, 1, seq_len) / seconds;

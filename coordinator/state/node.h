@@ -40,6 +40,9 @@ struct MeasuredSpeed {
   std::string model;   // that was measured; empty: it is not known any more
   CardLoad load = {};  // of a card, while it was measured
   bool cut_short = false;
+  // Of its memory, what plans of this model count on since a rank ran out of it, and how often that became less; 0: all of it.
+  int64_t usable_bytes = 0;
+  int memory_corrections = 0;
 };
 
 }  // namespace motley::coordinator

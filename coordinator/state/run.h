@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "common/base/fault.h"
 #include "common/base/ids.h"
+#include "common/base/memory_shortage.h"
 #include "common/device/device.h"
 #include "common/session/profile.h"
 #include "common/session/session.h"
@@ -152,6 +153,12 @@ struct FolderWait {
   absl::Duration took;    // by the newest look that came back
 };
 
+// Of what a node offers of its host's memory, for ranks that found less.
+struct HostCorrections {
+  int times = 0;
+  Epoch newest;  // all its ranks may say so
+};
+
 struct JobRun {
   JobId job;
   Stage stage = Stage::kIdle;
@@ -202,7 +209,10 @@ struct JobRun {
   SlowRankWatch slow_rank;
   ContextWatch context;
   std::map<DeviceId, int> memory_corrections;  // of a device's limit, each for a rank that ran out of its memory
-  std::string memory_end;                      // why there is no other: the job ends with the next planning, which adds ways out
+  std::map<NodeName, HostCorrections> host_corrections;
+  // Why there is no other: the job ends with the next planning, which adds ways out. And of whose memory that is.
+  std::string memory_end;
+  MemoryTier memory_end_tier = MemoryTier::kDevice;
   std::string host_room;      // why the epoch ends: a host has less memory than its plan keeps there; empty: it need not
   std::string measure_again;  // why the epoch ends, so that a node is measured; empty: it need not
   // kPlanning

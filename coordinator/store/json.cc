@@ -34,7 +34,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(CardLoad, sm_clock_mhz, watts, p
                                                 slowed_by_hardware)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ComputeProfile, device, digest, embedding, layer, head,
                                                 optimizer_seconds_per_element, step_overhead_seconds, context_bytes,
-                                                profile_seconds, load, cut_short, usable_bytes)
+                                                profile_seconds, load, cut_short, usable_bytes, memory_corrections)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DataSummary, bytes, digest, kind, tokens, rows, row_tokens, greatest_token,
                                                 trained_tokens, source_bytes, tokenizer)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Overlap, compute, collectives)

@@ -156,6 +156,8 @@ MeasuredSpeed SpeedOf(const Row& row) {
   if (const absl::StatusOr<ComputeProfile> profile = ComputeProfileFromJson(TextAt(row, 3)); profile.ok()) {
     speed.load = profile->load;
     speed.cut_short = profile->cut_short;
+    speed.usable_bytes = profile->usable_bytes;
+    speed.memory_corrections = profile->memory_corrections;
   }
   return speed;
 }

@@ -9,6 +9,8 @@
 namespace motley::planner {
 namespace {
 
+constexpr double kLeastCut = 0.95;
+
 int64_t Less(int64_t a, int64_t b) { return a == 0 || b == 0 ? std::max(a, b) : std::min(a, b); }
 
 bool IsSameCard(const DeviceDescription& a, const DeviceDescription& b) {
@@ -27,6 +29,13 @@ std::vector<int64_t> MemoryLimits(const PlannerInput& input) {
     limits.push_back(limit);
   }
   return limits;
+}
+
+int64_t CorrectedLimit(int64_t before, int64_t held, int64_t peak) {
+  double limit = static_cast<double>(held > 0 ? held : before);
+  if (peak > 0 && held > peak) limit = static_cast<double>(peak) * static_cast<double>(peak) / static_cast<double>(held);
+  if (before > 0) limit = std::min(limit, kLeastCut * static_cast<double>(before));
+  return static_cast<int64_t>(limit);
 }
 
 std::string MemoryLimitsText(const PlannerInput& input) {

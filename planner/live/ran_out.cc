@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "planner/answers/quick_plan.h"
 #include "planner/answers/ways_out.h"
@@ -43,10 +44,27 @@ absl::StatusOr<JobSetting> TooSmall(const PlannerInput& input) {
   return SettingWith(input, part * 0.9);
 }
 
+// With nothing on hosts.
+absl::StatusOr<JobSetting> OnDevicesAlone(PlannerInput input) {
+  for (DeviceDescription& device : input.devices) device.node_host_memory_bytes = 0;
+  input.config.planner.offload = "never";
+  return SettingOf(input);
+}
+
 }  // namespace
 
-absl::Status RanOut(const PlannerInput& input, const std::string& why) {
-  const absl::StatusOr<JobSetting> job = TooSmall(input);
+absl::Status RanOut(const PlannerInput& input, const std::string& why, MemoryTier tier) {
+  const bool of_host = tier == MemoryTier::kHost;
+  const absl::StatusOr<JobSetting> job = of_host ? OnDevicesAlone(input) : TooSmall(input);
+  if (of_host && job.ok()) {
+    if (const auto quick = FindQuickPlan(*job->setting, QuickStrategies(job->setting->request))) {
+      return absl::ResourceExhaustedError(
+          absl::StrFormat("%s\nwhat needs less memory, the cheapest first:\n  planner.offload=never: %.3g s a step\n  more "
+                          "memory for the host, or "
+                          "less of it held by others",
+                          why, quick->step_seconds));
+    }
+  }
   const std::vector<WayOut> ways = job.ok() ? FindWaysOut(*job->setting, job->book.get()) : std::vector<WayOut>();
   if (ways.empty())
     return absl::ResourceExhaustedError(

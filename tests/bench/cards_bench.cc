@@ -1,10 +1,11 @@
 // What one device reaches: the rates of matrix product, attention and copy by themselves, and whole steps of the engine beside
 // them.
-//   cards_bench --device cuda|cpu [--only ceilings|steps|head|memory|soak] [--model gpt2:124M] [--layers N] [--seq-len 1024]
+//   cards_bench --device cuda|cpu [--only ceilings|copies|steps|head|memory|soak] [--model gpt2:124M] [--layers N] [--seq-len
+//   1024]
 //               [--samples N] [--microbatches N] [--steps N] [--dtype float32|bfloat16|float16] [--size N] [--seconds N] [--json
 //               F]
-//     --samples of a step, in --microbatches; --layers: fewer than the flavor's, where memory asks; --size: of the matrices;
-//     --seconds: of the load
+//     --samples of a step, in --microbatches; --layers: fewer than the flavor's, where memory asks; --size: of the matrices, and
+//     a copy has the bytes of one; --seconds: of the load
 // `./run bench gpu` runs it with rows of its own, beside PyTorch.
 #include <ATen/ATen.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -138,6 +140,50 @@ void MeasureMemory(const Options& options, DeviceBackend& backend, bench::Report
   add("after products of other shapes");
 }
 
+// The way to the host's memory: each direction alone, both at once, and what it takes to make such memory. On a host they are
+// copies in its own memory.
+absl::Status MeasureCopies(const Options& options, DeviceBackend& backend, bench::Report* report) {
+  constexpr int kBlocks = 16;  // of a copy's bytes
+  const int64_t bytes = options.size * options.size * 4;
+  DeviceMemory* const memory = backend.memory();
+  const auto plain = at::TensorOptions().dtype(at::kByte);
+  const at::Tensor there = at::zeros({2, bytes}, plain.device(backend.tensors()));
+  at::Tensor on_host;
+  char* host = nullptr;
+  const auto begin = std::chrono::steady_clock::now();
+  if (memory == nullptr) {
+    on_host = at::zeros({kBlocks * bytes}, plain);
+    host = static_cast<char*>(on_host.mutable_data_ptr());
+  } else {
+    MOTLEY_ASSIGN_OR_RETURN(void* const pinned, memory->AllocateHost(kBlocks * bytes));
+    host = static_cast<char*>(pinned);
+  }
+  const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  report->Add("pinning", took / (static_cast<double>(kBlocks * bytes) / (1 << 30)), "s/GiB");
+  char* const out = static_cast<char*>(there[0].mutable_data_ptr());
+  char* const in = static_cast<char*>(there[1].mutable_data_ptr());
+  absl::Status status;
+  const auto copy = [&](char* to, const char* from, Lane lane) {
+    if (memory == nullptr) {
+      std::memcpy(to, from, static_cast<size_t>(bytes));
+    } else {
+      status.Update(memory->CopyAsync(to, from, bytes, backend.StreamOf(lane)->handle()));
+    }
+  };
+  const auto leave = [&] { copy(host, out, Lane::kCopy); };
+  const auto come = [&] { copy(in, host + bytes, Lane::kReceive); };
+  const double gigabytes = static_cast<double>(bytes) / 1e9;
+  report->Add("out", gigabytes / SecondsOf(backend, leave), "GB/s");
+  report->Add("in", gigabytes / SecondsOf(backend, come), "GB/s");
+  const auto both = [&] {
+    leave();
+    come();
+  };
+  report->Add("out and in at once", 2 * gigabytes / SecondsOf(backend, both), "GB/s");
+  if (memory != nullptr) memory->FreeHost(host);
+  return status;
+}
+
 // Whether the card keeps the rate that it begins with.
 void MeasureSoak(const Options& options, DeviceBackend& backend, bench::Report* report) {
   const auto type = at::TensorOptions().dtype(ScalarTypeOf(options.dtype)).device(backend.tensors());
@@ -229,6 +275,7 @@ absl::Status Measure(int argc, char** argv, const std::filesystem::path& folder,
   const auto only = measurements.find(options.only);
   if (options.only != "steps") {
     MOTLEY_ASSIGN_OR_RETURN(const std::unique_ptr<DeviceBackend> backend, OpenBackend(device, "127.0.0.1"));
+    if (options.only == "copies") return MeasureCopies(options, *backend, report);
     (only == measurements.end() ? MeasureCeilings : only->second)(options, *backend, report);
   }
   return only != measurements.end() ? absl::OkStatus() : MeasureSteps(options, folder, report);

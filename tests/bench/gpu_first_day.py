@@ -79,6 +79,13 @@ class FirstDay:
     def job(self):
         return gpu_job.run(self.args.bin, os.path.join(self.args.work, "job"), self.args.device, self.bench.environment())
 
+    def offload(self):
+        return gpu_job.offload(self.args.bin, os.path.join(self.args.work, "offload"), self.args.device, self.bench.environment())
+
+    def copies(self):
+        """To the host's memory and back, each alone and both at once; what pinning takes."""
+        return self.bench.rows("--only", "copies", *self.small())
+
     def card(self):
         fields = "name,driver_version,compute_cap,memory.total,power.limit,pcie.link.gen.max,pcie.link.width.max"
         rows = self.bench.checked(["nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader"]).strip().splitlines()
@@ -144,6 +151,8 @@ class FirstDay:
             Part("handles made in a step", card + ("gdb",), self.handles),
             Part("memory beside the allocator", card, self.beside_the_allocator),
             Part("NCCL's log", card, self.nccl_log),
+            Part("copies to the host", card, self.copies),
+            Part("jobs that offload", card + (JOBS_PROGRAMS,), self.offload),
             Part("a minute of load", card, self.soak),
             Part("columns of the head", card, self.head),
             Part("ceilings", card, self.bench.ceilings),
@@ -153,6 +162,7 @@ class FirstDay:
 BY_HAND = [
     ("two cards: a job in two stages, 100 short runs (./run up, then motley submit)", "a first step that hangs or a peak above its prediction"),
     ("two nodes: pull the data network's cable in a step", "how long until which message; within 15 s"),
+    ("two CPU sockets: cards_bench --only copies under numactl --membind, of the near and of the far node", "the far node's rates"),
     ("two cards: kill -9 a rank inside a gather, another inside a receive", "which device is named, and that the job goes on"),
     ("after a boot, before any other use of the card: systemctl start motley-worker", "motley nodes shows the card"),
     ("an L4 or another card of little power beside a large one: motley nodes after its profile", "the clocks that the profile names"),

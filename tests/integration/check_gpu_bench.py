@@ -35,6 +35,8 @@ def check_first_day(work, pack, libtorch, binaries):
     day = gpu_first_day.FirstDay(gpu_bench.Bench(arguments))
     check("measures the head's columns", day.head()["logits of 50304 columns"] > 0)
     check("measures a load", day.soak()["last over first"] > 0)
+    copies = day.copies()
+    check("measures copies to the host", min(copies[way] for way in ("out", "in", "out and in at once", "pinning")) > 0, str(copies))
     check("measures memory beside the allocator", day.beside_the_allocator()["beside the allocator, opened"] == 0)
     unit = gpu_first_day.sandbox(gpu_first_day.UNIT)
     check("confines a test as the service", "RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK" in unit and
@@ -45,6 +47,13 @@ def check_first_day(work, pack, libtorch, binaries):
     job = day.job()
     check("trains a job from its submission to its end", job["steps"] == 6 and job["predicted_step_seconds"] > 0 and
           0 < job["last_loss"] < job["first_loss"], str(job))
+    jobs = day.offload()
+    names = ("activations", "everything", "large, all states on the host, capped")
+    check("trains jobs that offload to the same losses", all(jobs[name]["losses are the same"] for name in names), str(jobs))
+    check("measures their host bytes beside the plan", all(jobs[name]["host bytes, measured"] == jobs[name]["host bytes, planned"] > 0
+                                                           for name in names), str(jobs))
+    check("measures their memory and steps", all(0.9 < jobs[name]["memory over planned"] < 1.02 and jobs[name]["step over predicted"] > 0
+                                                 for name in names), str(jobs))
     if shutil.which("gdb"):
         calls = day.handles("motley::engine::LmHeadLossForward", "RehearsalTest*:EngineTest.*Train*")
         check("tells calls of the rehearsal from those of a step", min(calls.values()) > 0, str(calls))

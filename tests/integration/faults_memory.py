@@ -1,4 +1,5 @@
-"""A device that has less memory than it declares: its ranks run out of it, and the job is planned again with what it turned out to have."""
+"""A device that has less memory than it declares, or a host that has less than its node offers: ranks run out of it, and the job is
+planned again with what it turned out to have."""
 import json
 
 from harness import TestCluster, expect, job_sections, published_checkpoints, state_of
@@ -6,6 +7,11 @@ from harness import TestCluster, expect, job_sections, published_checkpoints, st
 # A step of 16 samples at once is the fastest here, since each instruction takes long to launch, and fills most of the memory.
 SMALL = {"kind": "emulated", "model": "small", "flops_per_second": 3e9, "memory_bytes": 14_600_000, "link_bytes_per_second": 1e9}
 LAUNCH_SECONDS = 0.02
+# Fast and too small for the whole state of 20 MB, a part of which waits on a host that really has a quarter of what it offers. The
+# other one holds everything and is slow, over slow links: it helps only where it must.
+HOSTED = {**SMALL, "flops_per_second": 30e9, "memory_bytes": 18_000_000, "link_bytes_per_second": 2e6, "host_link_bytes_per_second": 1e9}
+ROOMY = {**HOSTED, "flops_per_second": 6e9, "memory_bytes": 100_000_000}
+HOST_BYTES, TRUE_HOST = 24_000_000, 0.25
 MOST_CORRECTIONS = 3
 
 
@@ -21,10 +27,15 @@ def sections(cluster, **changes):
                                     "planner__strategy": "auto", "checkpoint__interval": 2, **changes})
 
 
-def planned_bytes(cluster, job_id):
-    """The peak of the job's only rank, by its newest plan."""
+def ranks(cluster, job_id):
+    """Of the newest plan."""
     plan = json.loads(cluster.run_motley("-o", "json", "plan", job_id).stdout)
-    return plan["plan"]["pipelines"][0]["stages"][0]["units"][0]["ranks"][0]["predicted"]["peak_bytes"]
+    return [rank for stage in plan["plan"]["pipelines"][0]["stages"] for unit in stage["units"] for rank in unit["ranks"]]
+
+
+def planned_bytes(cluster, job_id):
+    """The peak of the job's only rank."""
+    return ranks(cluster, job_id)[0]["predicted"]["peak_bytes"]
 
 
 def limits(cluster, job_id):
@@ -57,8 +68,12 @@ def planned_again(cluster):
     cluster.submit_job("next", sections(cluster, training__seed=8))
     cluster.wait_for_state("next", "SUCCEEDED")
     expect(not limits(cluster, "next"), f"it was known: {limits(cluster, 'next')}")
+    usable, corrections = shown_limit(cluster)
+    expect(usable < SMALL["memory_bytes"] and corrections == len(said), f"{usable} bytes after {corrections} corrections")
     explained = cluster.run_motley("plan", "next", "--explain").stdout
     expect("ran out of memory in this model" in explained and "n1/gpu0" in explained, explained[-800:])
+    done = cluster.run_motley("node", "measure", "n1")
+    expect(done.returncode == 0 and shown_limit(cluster) == (None, 0), f"{done.stderr} {shown_limit(cluster)}")
 
 
 def ends_the_fourth_time(cluster):
@@ -84,8 +99,34 @@ def ends_the_fourth_time(cluster):
         expect(words in reason, reason)
 
 
+def shown_limit(cluster):
+    device = next(node for node in cluster.nodes() if node["name"] == "n1")["devices"][0]
+    return device["usable_memory_bytes"], device["memory_corrections"]
+
+
+def host_runs_out(cluster):
+    """A block that the host refuses is found before the first step: the node offers what went, and a plan that keeps less there trains."""
+    cluster.workers["n1"].stop()
+    cluster.start_worker("n1", [HOSTED], {"launch_seconds": 0.002, "true_host_memory": TRUE_HOST}, host_memory_bytes=HOST_BYTES)
+    cluster.start_worker("n2", [ROOMY], {"launch_seconds": 0.002})
+    cluster.wait_for_nodes(["n1", "n2"])
+    cluster.submit_job("hosted", sections(cluster, model__flavor="text-small", data__validation_samples=2, training__steps=2))
+    cluster.wait_for_state("hosted", "SUCCEEDED")
+    said = limits(cluster, "hosted")
+    expect(len(said) == 1 and said[0].startswith("the host memory of n1 ran out with 5.7 MiB held when n1/gpu0 asked for "), f"{said}")
+    expect("Plans keep at most 5.7 MiB there until its worker starts again" in said[0], said[0])
+    failed = cluster.event_messages("rank_failed", "hosted")
+    expect(len(failed) == 1 and "what waits there needs " in failed[0], f"{failed}")
+    kept = sum(rank["predicted"]["memory"]["host"] for rank in ranks(cluster, "hosted") if rank["device"] == "n1/gpu0")
+    expect(kept <= TRUE_HOST * HOST_BYTES, f"the plan keeps {kept} bytes there")
+    node = next(node for node in cluster.nodes() if node["name"] == "n1")
+    expect(node["offered_host_memory_bytes"] == TRUE_HOST * HOST_BYTES, f"{node}")
+    cluster.workers["n2"].stop()
+
+
 def memory_runs_out():
     with TestCluster() as cluster:
         cluster.start_coordinator()
         planned_again(cluster)
+        host_runs_out(cluster)
         ends_the_fourth_time(cluster)

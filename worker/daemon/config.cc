@@ -184,12 +184,16 @@ absl::Status CheckPositive(const std::string& key, double value, double lowest, 
 }
 
 absl::Status CheckTrueMemory(const WorkerConfig& config) {
-  const double part = config.emulation.true_memory;
-  if (!(part > 0 && part <= 1))
-    return absl::InvalidArgumentError(absl::StrCat("emulation.true_memory must be above 0 and at most 1, got ", part));
   const bool any = std::ranges::count(config.devices, DeviceKind::kEmulated, &DeviceConfig::kind) > 0;
-  if (part == 1 || any) return absl::OkStatus();
-  return absl::InvalidArgumentError("emulation.true_memory is of emulated devices, and this node has none; leave it out");
+  const EmulationConfig& emulation = config.emulation;
+  for (const auto& [key, part] : {std::pair("emulation.true_memory", emulation.true_memory),
+                                  std::pair("emulation.true_host_memory", emulation.true_host_memory)}) {
+    if (!(part > 0 && part <= 1))
+      return absl::InvalidArgumentError(absl::StrCat(key, " must be above 0 and at most 1, got ", part));
+    if (part < 1 && !any)
+      return absl::InvalidArgumentError(absl::StrCat(key, " is of emulated devices, and this node has none; leave it out"));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckHostLink(const DeviceConfig& device) {
@@ -300,6 +304,7 @@ absl::StatusOr<WorkerConfig> ParseWorkerConfig(std::string_view text, const std:
   const Keys emulation = {{"time_dilation", Number(config.emulation.time_dilation)},
                           {"memory_scale", Number(config.emulation.memory_scale)},
                           {"true_memory", Number(config.emulation.true_memory)},
+                          {"true_host_memory", Number(config.emulation.true_host_memory)},
                           {"precision", Text(config.emulation.precision)},
                           {"launch_seconds", Number(config.emulation.launch_seconds)},
                           {"link_latency_seconds", Number(config.emulation.link_latency_seconds)}};

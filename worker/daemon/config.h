@@ -16,6 +16,7 @@ struct EmulationConfig {
   double time_dilation = 1;        // compute and links are this many times slower than the card's
   double memory_scale = 1;         // memory is this share of the card's, in (0, 1]
   double true_memory = 1;          // what a rank really gets of the memory that its device declares, in (0, 1]
+  double true_host_memory = 1;     // what ranks really get of the host's memory that the node offers, in (0, 1]
   std::string precision = "fp32";  // column of the device table
   // Of what the rank obeys, in real seconds, not dilated: a small model on a slow host would drown in dilated launches.
   double launch_seconds = 0.001;  // every compute instruction

@@ -255,7 +255,10 @@ absl::StatusOr<Offer> MakeOffer(const WorkerConfig& config, const NvidiaCards& f
   for (size_t i = 0; i < descriptions.size(); ++i) {
     OfferedDevice device{std::move(descriptions[i]), config.rank_binary, -1};
     device.description.libtorch = RankBuilds().front().libtorch;
-    if (device.description.kind == DeviceKind::kEmulated) device.true_memory = config.emulation.true_memory;
+    if (device.description.kind == DeviceKind::kEmulated) {
+      device.true_memory = config.emulation.true_memory;
+      device.true_host_memory = config.emulation.true_host_memory;
+    }
     if (device.description.kind == DeviceKind::kCuda) {
       const TakenCard& card = taken.at(complete.devices[i].name);
       const absl::Status status = Complete(complete.devices[i], *card.card, found, device.description);

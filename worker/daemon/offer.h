@@ -17,9 +17,9 @@ namespace motley::worker {
 
 struct OfferedDevice {
   DeviceDescription description;
-  std::string rank_binary;  // the build that its ranks are
-  int card_index = -1;      // NVML's, of kind cuda
-  double true_memory = 1;   // emulated: EmulationConfig::true_memory
+  std::string rank_binary;                       // the build that its ranks are
+  int card_index = -1;                           // NVML's, of kind cuda
+  double true_memory = 1, true_host_memory = 1;  // emulated: as of EmulationConfig
 };
 
 struct Offer {

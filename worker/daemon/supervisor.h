@@ -85,7 +85,7 @@ class Supervisor {
   // All below: supervisor thread only.
   void StartOnLoop(const StartCommand& command);
   void ProfileOnLoop(ProfileCommand command);
-  void SetTrueMemory(RankAssignment& rank) const;
+  void SetTrueMemory(std::vector<RankAssignment>& ranks) const;
   void StopOnLoop(const StopCommand& command);
   bool IsStale(const JobId& job, Epoch epoch) const;
   void BeginEpoch(const JobId& job, Epoch epoch, const std::string& token);

@@ -27,17 +27,18 @@ void Supervisor::StartOnLoop(const StartCommand& command) {
   BeginEpoch(first.job, first.epoch, command.token);
   if (absl::Status status = BeginRun(first.job, first.epoch, command.ranks, nullptr); !status.ok()) return;
   RankRun& run = *runs_.back();
+  std::vector<RankAssignment> ranks = command.ranks;
+  SetTrueMemory(ranks);
   for (size_t i = 0; i < run.ranks.size(); ++i) {
     metrics_.Assigned(command.ranks[i]);
-    RankAssignment rank = command.ranks[i];
-    SetTrueMemory(rank);
+    RankAssignment& rank = ranks[i];
     (void)run.ranks[i].process->Send(StartCommand{{std::move(rank)}});  // a rank that is gone already is reported by its exit
   }
 }
 
 void Supervisor::ProfileOnLoop(ProfileCommand command) {
   if (command.ranks.empty()) return;
-  for (RankAssignment& rank : command.ranks) SetTrueMemory(rank);
+  SetTrueMemory(command.ranks);
   const bool probe = !command.check_id.empty();
   absl::Status status;
   if (!probe) {
@@ -62,11 +63,19 @@ void Supervisor::ProfileOnLoop(ProfileCommand command) {
                              command.check_id});
 }
 
-// What the coordinator knows is what the device declares.
-void Supervisor::SetTrueMemory(RankAssignment& rank) const {
-  for (const OfferedDevice& device : config_.devices) {
-    if (device.description.id != rank.device.id) continue;
-    rank.device.memory_bytes = static_cast<int64_t>(static_cast<double>(rank.device.memory_bytes) * device.true_memory);
+// What the coordinator knows is what the device declares and the node offers. Of the host each rank has what those before leave.
+void Supervisor::SetTrueMemory(std::vector<RankAssignment>& ranks) const {
+  int64_t kept = 0;
+  for (RankAssignment& rank : ranks) {
+    const auto device =
+        std::ranges::find(config_.devices, rank.device.id, [](const OfferedDevice& d) { return d.description.id; });
+    if (device == config_.devices.end()) continue;
+    const auto part_of = [](int64_t bytes, double part) { return static_cast<int64_t>(static_cast<double>(bytes) * part); };
+    rank.device.memory_bytes = part_of(rank.device.memory_bytes, device->true_memory);
+    if (device->true_host_memory == 1) continue;
+    const int64_t offered = device->description.node_host_memory_bytes;  // the coordinator may have learnt that it is less
+    rank.device.node_host_memory_bytes = std::max<int64_t>(1, part_of(offered, device->true_host_memory) - kept);
+    kept += rank.planned_host_bytes;
   }
 }
 

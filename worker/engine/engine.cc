@@ -53,6 +53,7 @@ auto Guarded(const char* what, const RankAssignment& assignment, Call call) -> d
 absl::Status WithBytes(absl::Status status, const RankAssignment& assignment, const DeviceBackend& backend) {
   if (FaultOf(status) != Fault::kMemory) return status;
   MemoryShortage shortage = MemoryShortageOf(status).value_or(MemoryShortage());
+  if (shortage.tier == MemoryTier::kHost) return status;  // host_tier.h knew all of it
   const MemoryRefusal refusal = backend.LastRefusal();
   shortage.held_bytes = refusal.held_bytes;
   shortage.asked_bytes = refusal.asked_bytes;

@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/memory_shortage.h"
 #include "common/base/status_macros.h"
 #include "common/program/host_slots.h"
 #include "worker/engine/check_slots.h"
@@ -47,10 +48,21 @@ absl::StatusOr<std::unique_ptr<HostTier>> HostTier::Make(const RankAssignment& a
     return absl::ResourceExhaustedError(
         absl::StrCat(where(), ", ", assignment.planned_host_bytes, " are planned; the job must be planned again"));
   }
+  // It has less than was planned with: the job is planned again with what went.
+  const auto refused = [&](const std::string& why, int64_t went) {
+    return WithMemoryShortage(absl::ResourceExhaustedError(absl::StrCat(where(), ": ", why)),
+                              {.tier = MemoryTier::kHost,
+                               .held_bytes = went,
+                               .asked_bytes = bytes,
+                               .planned_bytes = assignment.planned_host_bytes,
+                               .where = "making room in the host's memory"});
+  };
+  const int64_t there = assignment.device.node_host_memory_bytes;  // 0: nobody said
+  if (there > 0 && bytes > there) return refused(absl::StrCat("it has ", there), there);
   absl::StatusOr<char*> block = BlockOf(memory, bytes);
   if (!block.ok()) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat(where(), ": ", block.status().message(), "; let the job offload less, or give the node more memory"));
+    const int64_t went = MemoryShortageOf(block.status()).value_or(MemoryShortage()).held_bytes;
+    return refused(std::string(block.status().message()), went);
   }
   tier->block_ = *block;
   tier->bytes_ = bytes;

@@ -24,7 +24,7 @@ class HostTier {
  public:
   // For what the training program offloads; nothing: an empty block. Where `memory` (else null) is a device's, the device copies
   // from and to it beside its other work (pinned). It must outlive the tier. RESOURCE_EXHAUSTED names the rank: more bytes than
-  // are planned, or the host has not so many.
+  // are planned, or the host has not so many (Fault::kMemory, with how many went).
   static absl::StatusOr<std::unique_ptr<HostTier>> Make(const RankAssignment& assignment, Precision precision,
                                                         DeviceMemory* memory);
   ~HostTier();

@@ -251,10 +251,20 @@ TEST(CliTest, StatusWithMemory) {
     EXPECT_TRUE(std::regex_search(ran.out, std::regex(line))) << line << "\n" << ran.out;
   }
   EXPECT_EQ(ran.out.find("slots"), std::string::npos) << "it has none";
+  EXPECT_EQ(ran.out.find("ran out of memory"), std::string::npos) << ran.out;
+  rank.set_memory_bytes(16 << 20);
+  rank.set_usable_memory_bytes(12 << 20);
+  rank.set_memory_corrections(1);
+  EXPECT_NE(Motley(fake, {"status", "j-1", "--memory"})
+                .out.find("n1/gpu0 ran out of memory: plans count on 12.0 MiB of its 16.0 MiB, corrected 1 time; "
+                          "`motley node measure n1` takes that back\n"),
+            std::string::npos);
   const json memory = json::parse(Motley(fake, {"-o", "json", "status", "j-1", "--memory"}).out)["memory"];
   ASSERT_EQ(memory.size(), 1u);
   EXPECT_EQ(memory[0]["rank"], 0);
   EXPECT_EQ(memory[0]["uses"].size(), 3u);
+  EXPECT_EQ(memory[0]["usable_memory_bytes"], 12 << 20);
+  EXPECT_EQ(memory[0]["memory_corrections"], 1);
   EXPECT_TRUE(memory[0]["uses"][0]["measured_bytes"].is_null());
   EXPECT_EQ(memory[0]["uses"][2]["left_bytes"], 1 << 20);
   EXPECT_TRUE(json::parse(Motley(fake, {"-o", "json", "status", "j-1"}).out)["memory"].is_null());

@@ -63,6 +63,24 @@ TEST(NodesCommand, WhatHostsOfferHasAColumnWhereAnyDoes) {
   EXPECT_NE(out.find("384.0 GiB"), std::string::npos) << out;
 }
 
+TEST(NodesCommand, WhatPlansUseOfADeviceThatRanOutIsSaid) {
+  FakeMotley fake;
+  AddCards(fake);
+  EXPECT_EQ(Motley(fake, {"nodes"}).out.find("PLANS USE"), std::string::npos) << "none did";
+  v1::Device* device = fake.nodes["a"].mutable_devices(1);
+  device->set_memory_bytes(int64_t{16} << 30);
+  device->set_measured_model("gpt2 124M");
+  device->set_usable_memory_bytes(int64_t{12} << 30);
+  device->set_memory_corrections(2);
+  const std::string out = Motley(fake, {"nodes"}).out;
+  EXPECT_THAT(out, testing::ContainsRegex("a/gpu1 .* 16.0 GiB .* 12.0 GiB for gpt2 124M, corrected 2 times")) << out;
+  const json devices = json::parse(Motley(fake, {"nodes", "-o", "json"}).out)["nodes"][0]["devices"];
+  EXPECT_EQ(devices[0]["usable_memory_bytes"], json()) << "all of it";
+  EXPECT_EQ(devices[0]["memory_corrections"], 0);
+  EXPECT_EQ(devices[1]["usable_memory_bytes"], int64_t{12} << 30);
+  EXPECT_EQ(devices[1]["memory_corrections"], 2);
+}
+
 TEST(NodesCommand, JsonHasTheHostsMemoryAndLinks) {
   FakeMotley fake;
   AddCards(fake);

@@ -19,6 +19,28 @@ class MemoryLimits : public Replan {
     EXPECT_FALSE(ranks.empty() || n2.WaitForStart(epoch).empty());
     return ranks.empty() ? 0 : ranks[0].epoch();
   }
+  // What people see of n1's device, and then of the job's first rank.
+  void ExpectSeen(int64_t usable_bytes, int corrections) {
+    grpc::ClientContext of_nodes, of_job;
+    v1::ListNodesResponse nodes;
+    ASSERT_TRUE(stub_->ListNodes(&of_nodes, v1::ListNodesRequest(), &nodes).ok());
+    for (const v1::Node& node : nodes.nodes()) {
+      if (node.name() != "n1") continue;
+      EXPECT_EQ(node.devices(0).usable_memory_bytes(), usable_bytes);
+      EXPECT_EQ(node.devices(0).memory_corrections(), corrections);
+    }
+    v1::GetJobRequest request;
+    request.set_job_id("a");
+    request.set_memory(true);
+    v1::GetJobResponse job;
+    ASSERT_TRUE(stub_->GetJob(&of_job, request, &job).ok());
+    for (const v1::RankMemory& rank : job.memory()) {
+      const bool is_it = rank.device() == "n1/gpu0";
+      EXPECT_EQ(rank.memory_bytes(), int64_t{1} << 30);
+      EXPECT_EQ(rank.usable_memory_bytes(), is_it ? usable_bytes : 0);
+      EXPECT_EQ(rank.memory_corrections(), is_it ? corrections : 0);
+    }
+  }
   std::vector<std::string> Limits() {
     std::vector<std::string> messages;
     grpc::ClientContext context;
@@ -45,14 +67,23 @@ TEST_F(MemoryLimits, TheDevicesLimitIsCorrectedAndTheJobIsPlannedAgainAlsoAfterA
   EXPECT_THAT(Limits()[0], HasSubstr("parameters "));
   EXPECT_THAT(Limits()[0],
               HasSubstr(". Plans count on 972.8 MiB of it from now on, after 1.0 GiB, and the job is planned again"));
+  constexpr int64_t kOnce = (int64_t{1} << 30) * 95 / 100, kTwice = kOnce * 95 / 100;
+  ExpectSeen(kOnce, 1);
   n1.reset(), n2.reset();
   Start();
   n1 = Join("n1"), n2 = Join("n2");
+  ExpectSeen(kOnce, 1);
   const int64_t next = Train(*n1, *n2, 1);
   RunOut(*n1, *n2, next);
   ASSERT_EQ(Limits().size(), 2u);
   EXPECT_THAT(Limits()[1], HasSubstr("Plans count on 924.2 MiB of it from now on, after 972.8 MiB")) << "the store has it";
-  FinishOn({n1.get(), n2.get()}, 4);
+  ExpectSeen(kTwice, 2);
+  grpc::ClientContext context;
+  v1::MeasureNodeRequest measure;
+  measure.set_node("n1");
+  v1::MeasureNodeResponse measured;
+  ASSERT_TRUE(stub_->MeasureNode(&context, measure, &measured).ok());
+  ExpectSeen(0, 0);
 }
 
 TEST_F(MemoryLimits, TheFourthTimeTheJobEndsWithWhatItHeldAndWhatNeedsLess) {

@@ -15,6 +15,8 @@ TEST(StoreJson, ComputeProfilesRoundTrip) {
   profile.layer.part = 0.25;
   profile.load = {1035, 71.5, 72, true, false, true};
   profile.cut_short = true;
+  profile.usable_bytes = 900;
+  profile.memory_corrections = 2;
   const auto back = ComputeProfileFromJson(ToJson(profile));
   ASSERT_TRUE(back.ok()) << back.status();
   ASSERT_EQ(back->layer.points.size(), 1u);
@@ -28,6 +30,8 @@ TEST(StoreJson, ComputeProfilesRoundTrip) {
   EXPECT_EQ(back->layer.part, 0.25);
   EXPECT_EQ(back->load, profile.load);
   EXPECT_TRUE(back->cut_short);
+  EXPECT_EQ(back->usable_bytes, 900);
+  EXPECT_EQ(back->memory_corrections, 2);
 }
 
 TEST(StoreJson, AComputeProfileOfWholePassesAloneIsRead) {

@@ -84,6 +84,26 @@ TEST(MemoryLimits, APlanFillsNoDeviceBeyondThem) {
   EXPECT_LE(most(), before * 9 / 10);
 }
 
+TEST(CorrectedLimit, IsWhatWasHeld) {
+  EXPECT_EQ(CorrectedLimit(1000, 800, 900), 800);
+  EXPECT_EQ(CorrectedLimit(0, 800, 900), 800) << "of a device without a limit";
+}
+
+TEST(CorrectedLimit, IsAsMuchBelowThePlansPeakAsTheDeviceHeldMore) {
+  EXPECT_EQ(CorrectedLimit(1000, 900, 450), 225);
+  EXPECT_EQ(CorrectedLimit(1000, 1000, 900), 810);
+}
+
+TEST(CorrectedLimit, FallsByAtLeastATwentieth) {
+  EXPECT_EQ(CorrectedLimit(1000, 990, 990), 950);
+  EXPECT_EQ(CorrectedLimit(1000, 2000, 0), 950) << "no plan that says a peak";
+  EXPECT_EQ(CorrectedLimit(1000, 0, 900), 950) << "nobody knows what was held";
+  EXPECT_EQ(CorrectedLimit(0, 0, 900), 0) << "nothing is known";
+  int64_t limit = 1000;
+  for (int i = 0; i < 3; ++i) limit = CorrectedLimit(limit, 1000, 1000);
+  EXPECT_EQ(limit, 856);
+}
+
 TEST(RanOut, SaysWhyAndWhatNeedsLess) {
   const std::vector<DeviceSetup> devices = {{"n1/gpu0", "A6000", 4e9, int64_t{64} << 20},
                                             {"n1/gpu1", "A6000", 4e9, int64_t{64} << 20}};
@@ -94,6 +114,17 @@ TEST(RanOut, SaysWhyAndWhatNeedsLess) {
   EXPECT_THAT(text, HasSubstr("1 more A6000 on n1: "));
   EXPECT_THAT(text, testing::Not(HasSubstr("memory_reserve"))) << "no reserve helps where memory was not there";
   EXPECT_THAT(std::string(RanOut(Input(), "full").message()), testing::StartsWith("full\n"));
+}
+
+TEST(RanOut, OfAHostSaysWhetherTheDevicesAloneHoldIt) {
+  const std::string fits(RanOut(Input(), "n1's host", MemoryTier::kHost).message());
+  EXPECT_THAT(fits, testing::StartsWith("n1's host\nwhat needs less memory, the cheapest first:\n  planner.offload=never: "));
+  EXPECT_THAT(fits, HasSubstr(" s a step\n  more memory for the host, or less of it held by others"));
+  PlannerInput small = Input();
+  for (ComputeProfile& profile : small.compute) profile.usable_bytes = int64_t{1} << 20;
+  const std::string lacks(RanOut(small, "n1's host", MemoryTier::kHost).message());
+  EXPECT_THAT(lacks, testing::StartsWith("n1's host\n"));
+  EXPECT_THAT(lacks, testing::Not(HasSubstr("planner.offload=never")));
 }
 
 }  // namespace

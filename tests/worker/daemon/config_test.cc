@@ -289,18 +289,22 @@ TEST(WorkerConfig, RangesAndNames) {
 }
 
 TEST(WorkerConfig, TrueMemoryIsAPartOfAnEmulatedDevices) {
-  const auto message = [](const std::string& value, const std::string& device) {
-    return Message(Validate(Parse(absl::StrCat("[emulation]\ntrue_memory = ", value, "\n", device))));
-  };
   const std::string emulated = "[[device]]\nkind = 'emulated'\nmodel = 'L4'\n";
-  for (const char* value : {"0", "-0.5", "1.01", "nan", "inf"}) {
-    EXPECT_THAT(message(value, emulated), HasSubstr("emulation.true_memory must be above 0 and at most 1, got ")) << value;
+  for (const std::string key : {"true_memory", "true_host_memory"}) {
+    const auto message = [&key](const std::string& value, const std::string& device) {
+      return Message(Validate(Parse(absl::StrCat("[emulation]\n", key, " = ", value, "\n", device))));
+    };
+    for (const char* value : {"0", "-0.5", "1.01", "nan", "inf"}) {
+      EXPECT_THAT(message(value, emulated), HasSubstr(absl::StrCat("emulation.", key, " must be above 0 and at most 1, got ")))
+          << value;
+    }
+    for (const char* device : {"", "[[device]]\nkind = 'cpu'\n"}) {
+      EXPECT_THAT(message("0.8", device),
+                  HasSubstr(absl::StrCat("emulation.", key, " is of emulated devices, and this node has none")));
+    }
+    EXPECT_EQ(message("0.8", emulated), "");
+    EXPECT_EQ(message("1", ""), "");
   }
-  for (const char* device : {"", "[[device]]\nkind = 'cpu'\n"}) {
-    EXPECT_THAT(message("0.8", device), HasSubstr("emulation.true_memory is of emulated devices, and this node has none"));
-  }
-  EXPECT_EQ(message("0.8", emulated), "");
-  EXPECT_EQ(message("1", ""), "");
 }
 
 TEST(WorkerConfig, ExamplesAreValid) {

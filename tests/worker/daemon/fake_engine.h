@@ -39,6 +39,10 @@ class FakeEngine : public engine::Engine {
       return WithMemoryShortage(absl::ResourceExhaustedError("full"),
                                 {.held_bytes = assignment.device.memory_bytes, .asked_bytes = 3});
     }
+    if (behaviour == "full host") {
+      return WithMemoryShortage(absl::ResourceExhaustedError("full"),
+                                {.tier = MemoryTier::kHost, .held_bytes = assignment.device.node_host_memory_bytes});
+    }
     if (behaviour == "bytes") {
       fprintf(stderr, "printed \xff\xfe\n");
       host_.OnLog("logged \xff");

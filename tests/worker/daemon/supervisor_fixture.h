@@ -50,6 +50,10 @@ class SupervisorTest : public ::testing::Test {
     SupervisorConfig config;
     for (const char* id : {"n1/gpu0", "n1/gpu1"}) config.devices.push_back(Offered(id, program));
     config.devices[1].true_memory = 0.5;
+    for (OfferedDevice& device : config.devices) {
+      device.description.node_host_memory_bytes = 2000;
+      device.true_host_memory = 0.5;
+    }
     config.roots = FileRoots({"/data"});
     config.known_parts = known_parts_.get();
     config.host_root = host_root_;

@@ -54,6 +54,21 @@ TEST_F(SupervisorTest, ARankGetsTheMemoryThatItsDeviceReallyHasAndSaysWhatItHeld
   EXPECT_EQ(said[1], (MemoryShortage{.held_bytes = 500, .asked_bytes = 3}));
 }
 
+TEST_F(SupervisorTest, RanksShareWhatTheHostReallyHas) {
+  std::vector<RankAssignment> ranks = {TestAssignment("full host"), TestAssignment("full host", 1, 1)};
+  for (RankAssignment& rank : ranks) rank.planned_host_bytes = 700;
+  Start(ranks);
+  std::map<int, int64_t> said;  // by rank
+  WaitFor([&said](const WorkerReport& r) {
+    const auto* event = std::get_if<RankReport>(&r);
+    if (event != nullptr && event->shortage && event->shortage->tier == MemoryTier::kHost)
+      said[event->rank] = event->shortage->held_bytes;
+    return said.size() == 2;
+  });
+  EXPECT_EQ(said[0], 1000);
+  EXPECT_EQ(said[1], 300) << "beside what the other one keeps";
+}
+
 TEST_F(SupervisorTest, ARankWithFilesOutsideTheRootsIsNotStarted) {
   RankAssignment assignment = TestAssignment("train", 1);
   assignment.config.data.path = "/etc/passwd";

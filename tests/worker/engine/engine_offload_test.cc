@@ -4,6 +4,8 @@
 #include <cmath>
 #include <variant>
 
+#include "common/base/fault.h"
+#include "common/base/memory_shortage.h"
 #include "common/program/host_slots.h"
 #include "tests/worker/engine/engine_fixture.h"
 #include "tests/worker/engine/equivalence/planned_job.h"
@@ -80,6 +82,36 @@ TEST_F(EngineOffloadTest, MoreThanIsPlannedOfTheHostsMemoryIsRefused) {
   EXPECT_THAT(std::string(end.status().message()),
               HasSubstr("n0/gpu0 (rank 0): what waits there needs " + std::to_string(planned) + " bytes of the host's memory, " +
                         std::to_string(planned - 1) + " are planned"));
+}
+
+// What the host has is found out when the block is made, before the first step.
+TEST_F(EngineOffloadTest, AHostThatHasLessThanIsPlannedIsAShortage) {
+  RankAssignment assignment = Offloading();
+  const int64_t planned = assignment.planned_host_bytes;
+  assignment.device.node_host_memory_bytes = planned;
+  TrainOk({assignment});
+  assignment.device.node_host_memory_bytes = planned - 1;
+  const auto end = Train({assignment}).ends[0];
+  EXPECT_EQ(end.status().code(), absl::StatusCode::kResourceExhausted) << end.status();
+  EXPECT_EQ(FaultOf(end.status()), Fault::kMemory);
+  EXPECT_EQ(MemoryShortageOf(end.status()), (MemoryShortage{.tier = MemoryTier::kHost,
+                                                            .held_bytes = planned - 1,
+                                                            .asked_bytes = planned,
+                                                            .planned_bytes = planned,
+                                                            .where = "making room in the host's memory"}));
+}
+
+// So much of it a card's driver pins.
+TEST_F(EngineOffloadTest, WhatADriverDoesNotPinIsAShortage) {
+  const RankAssignment assignment = Offloading();
+  FakeCard card(1);
+  static_cast<FakeDeviceMemory*>(card.memory())->set_most_host_bytes(assignment.planned_host_bytes - 1);
+  const auto end = Train({assignment}, {}, [&](int) { return EngineOptions{.backend = &card}; }).ends[0];
+  const auto shortage = MemoryShortageOf(end.status());
+  ASSERT_TRUE(shortage.has_value()) << end.status();
+  EXPECT_EQ(shortage->tier, MemoryTier::kHost);
+  EXPECT_EQ(shortage->held_bytes, assignment.planned_host_bytes - 1);
+  EXPECT_EQ(shortage->asked_bytes, assignment.planned_host_bytes);
 }
 
 TEST_F(EngineOffloadTest, ASlotWithoutRoomForWhatComesIsRefused) {

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "common/base/memory_shortage.h"
 #include "common/base/status_macros.h"
 #include "tests/worker/engine/lanes/fake_streams.h"
 #include "worker/engine/transport/device_memory.h"
@@ -29,6 +30,10 @@ class FakeDeviceMemory : public DeviceMemory {
   void Free(void* room) override { GiveBack(room); }
   absl::StatusOr<void*> AllocateHost(int64_t bytes) override {
     MOTLEY_RETURN_IF_ERROR(AwaitIdle());
+    if (bytes > most_host_bytes_) {
+      return WithMemoryShortage(absl::ResourceExhaustedError("the driver pins no more"),
+                                {.tier = MemoryTier::kHost, .held_bytes = most_host_bytes_, .asked_bytes = bytes});
+    }
     void* const room = Take(bytes);
     std::lock_guard<std::mutex> lock(mutex_);
     host_rooms_[static_cast<char*>(room)] = bytes;
@@ -59,6 +64,8 @@ class FakeDeviceMemory : public DeviceMemory {
 
   // Asked whether the device has work. Before anything is copied.
   void set_busy(std::function<bool()> busy) { busy_ = std::move(busy); }
+  // Of one room on the host, for a driver that refuses more.
+  void set_most_host_bytes(int64_t bytes) { most_host_bytes_ = bytes; }
   int live() const { return live_; }  // pieces of room that nobody has given back
   int copies() const { return copies_; }
 
@@ -90,6 +97,7 @@ class FakeDeviceMemory : public DeviceMemory {
   }
 
   std::function<bool()> busy_;
+  int64_t most_host_bytes_ = int64_t{1} << 40;
   mutable std::mutex mutex_;
   std::map<char*, int64_t> host_rooms_;  // guarded by mutex_: bytes, by where they begin
   std::atomic<int> live_{0}, copies_{0};
