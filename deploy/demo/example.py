@@ -2,7 +2,7 @@
 """An example: one job under several strategies on an emulated cluster, each measured beside what was predicted of it.
 
 usage: example.py --example FOLDER --bin FOLDER --cache FOLDER --work FOLDER [--json FILE]
-                  [--steps N] [--only ROWS] [--kill]
+                  [--steps N] [--only ROWS] [--kill | --big]
 
 The folder has cluster.toml (nodes, cards, links, strategies) and job.toml (the job; its data and checkpoint folder are filled in).
 """
@@ -16,7 +16,7 @@ import kill
 import script
 from cluster import ClusterError
 from demo import ENDED, Watcher, measure, print_plan, say, state_of
-from example_cluster import read_example, start_cluster
+from example_cluster import as_table_says, read_example, start_cluster
 from text import extract_text
 
 JOB_PATIENCE_SECONDS = 300
@@ -146,16 +146,26 @@ def rows_asked(example, only):
     return [entry for entry in example["strategy"] if name_of(entry) in asked]
 
 
+def example_asked(arguments, name):
+    """What its cluster.toml says, with --big as its [big] says otherwise."""
+    example = read_example(arguments.example)
+    if arguments.kill and "kill" not in example:
+        raise SystemExit(f"demo: example {name} kills no node: its cluster.toml has no [kill]")
+    if not arguments.big:
+        return example
+    if "big" not in example:
+        raise SystemExit(f"demo: example {name} has no model that is too big for its cards: its cluster.toml has no [big]")
+    return as_table_says(example, "big", arguments.example)
+
+
 def run_all(cluster, arguments):
     begin = time.monotonic()
-    example = read_example(arguments.example)
+    name = os.path.basename(os.path.abspath(arguments.example))
+    example = example_asked(arguments, name)
     job_path = os.path.abspath(os.path.join(arguments.example, "job.toml"))
     text_path = extract_text(arguments.cache)
-    name = os.path.basename(os.path.abspath(arguments.example))
     result = {"schema_version": 1, "example": name}
     if arguments.kill:
-        if "kill" not in example:
-            raise SystemExit(f"demo: example {name} kills no node: its cluster.toml has no [kill]")
         result["kill"] = kill.run(cluster, example, job_path, text_path, arguments)
     else:
         entries = rows_asked(example, arguments.only)
@@ -177,7 +187,10 @@ def main():
     parser.add_argument("--steps", type=int, default=0, help="of each row, in place of the example's")
     parser.add_argument("--only", default="", help="these rows, separated by commas; with --kill float32 or float64")
     parser.add_argument("--kill", action="store_true", help="in place of the table: a node is killed and comes back")
+    parser.add_argument("--big", action="store_true", help="a model that the cards hold only with state in the hosts' memory")
     arguments = parser.parse_args()
+    if arguments.kill and arguments.big:
+        parser.error("--kill and --big are two examples; leave out one of them")
     if arguments.steps == 1:
         parser.error("--steps: at least 2; a device's memory is read while the next step runs")
     return script.run(arguments, lambda cluster: run_all(cluster, arguments), print_result)

@@ -14,6 +14,18 @@ def read_example(folder):
         raise SystemExit(f"demo: no example there: {error}") from error
 
 
+def as_table_says(example, name, folder):
+    """The example with what its table `name` has in place of its own: `each_node` in every node, `set` in every row's job. A model's
+    file lies in the example's folder."""
+    table = example[name]
+    settings = dict(table.get("set", {}))
+    if "model.config" in settings:
+        settings["model.config"] = os.path.abspath(os.path.join(folder, settings["model.config"]))
+    nodes = [node | table.get("each_node", {}) for node in example["node"]]
+    rows = [row | {"set": settings | row.get("set", {})} for row in table["strategy"]]
+    return example | table | {"node": nodes, "strategy": rows}
+
+
 def start_node(cluster, example, node):
     links = {key: example[key] for key in ("link_bytes_per_second", "host_link_bytes_per_second") if key in example}
     devices = [{"kind": "emulated", "model": card, **links} for card in node["cards"]]

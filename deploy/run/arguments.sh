@@ -5,7 +5,7 @@ COMMANDS=(setup build demo up down test pack package bench format doctor clean h
 # The flags of a command; "FLAG=" takes a value.
 flags_of() {
   case $1 in
-    demo) echo "--json= --example= --only= --kill" ;;
+    demo) echo "--json= --example= --only= --kill --big" ;;
     up) echo "--data=" ;;
     down) echo "--delete-checkpoints" ;;
     setup) echo "--libtorch= --gpu" ;;
@@ -37,7 +37,7 @@ Sets up, then compiles the product into build/release/bin.
 TEXT
       ;;
     demo) cat <<'TEXT'
-usage: ./run demo [--example NAME [--only ROWS] [--kill]] [--json FILE]
+usage: ./run demo [--example NAME [--only ROWS] [--kill | --big]] [--json FILE]
 
 Builds, then trains one transformer on five unequal emulated devices: split evenly, then as planned, while a node is killed and
 another joins.
@@ -47,6 +47,7 @@ another joins.
                     chats and exported again. It needs a Python with transformers and, where none is here, fetches one (50 MB)
   --only ROWS       of its table, separated by commas
   --kill            instead of its table: a node of the example zorse is killed and comes back
+  --big             instead of its table: a model that the cards of zorse hold only with state in the hosts' memory
   --json FILE       write the numbers there
 TEXT
       ;;

@@ -8,8 +8,8 @@ demo() {
   while [[ $# -gt 0 ]]; do
     if [[ $1 == --example ]]; then example=$2; shift 2; else arguments+=("$1"); shift; fi
   done
-  if [[ -z $example && " ${arguments[*]} " =~ \ --(kill|only)\  ]]; then
-    fail "demo: --kill and --only are of an example: ./run demo --example zorse --kill"
+  if [[ -z $example && " ${arguments[*]} " =~ \ --(kill|big|only)\  ]]; then
+    fail "demo: --kill, --big and --only are of an example: ./run demo --example zorse --kill"
     exit $EX_USAGE
   fi
   if [[ -n $example && ! -e $folder/$example/cluster.toml ]]; then
@@ -19,8 +19,12 @@ demo() {
     fail "demo: no example '$example'$(did_you_mean "$example" $known); there are $(paste -sd' ' <<<"$known")"
     exit $EX_USAGE
   fi
-  if [[ -e $folder/$example/tune.toml && " ${arguments[*]} " =~ \ --(kill|only)\  ]]; then
-    fail "demo: $example has no rows to choose from, and a node is killed in any case; leave out --kill and --only"
+  if [[ -e $folder/$example/tune.toml && " ${arguments[*]} " =~ \ --(kill|big|only)\  ]]; then
+    fail "demo: $example has no rows to choose from, and a node is killed in any case; leave out --kill, --big and --only"
+    exit $EX_USAGE
+  fi
+  if [[ " ${arguments[*]} " == *" --big "* ]] && ! grep -q '^\[big\]' "$folder/$example/cluster.toml"; then
+    fail "demo: $example has no model that is too big for its cards: its cluster.toml has no [big]; leave out --big"
     exit $EX_USAGE
   fi
   build_product

@@ -29,21 +29,6 @@ absl::Status CheckAgainstJob(const TrainingSection& training, const Plan& plan) 
   return absl::OkStatus();
 }
 
-// Where something that is known at the step's end alone decides whether or how units are stepped, none goes before.
-absl::Status CheckSteps(const TrainingSection& training, const Precision& precision, const Plan& plan) {
-  if (plan.optimizer_steps == OptimizerSteps::kAtEnd) return absl::OkStatus();
-  const auto refuse = [](const std::string& because, const std::string& instead) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("plan: optimizer_steps is in_turn, but ", because, "; ", instead, ", or say at_end in the plan"));
-  };
-  if (training.max_norm > 0) {
-    return refuse(absl::StrCat("training.max_norm is ", training.max_norm, ", which clips by the norm of all gradients"),
-                  "set training.max_norm to 0");
-  }
-  if (precision.compute != DType::kFloat16) return absl::OkStatus();
-  return refuse("the job computes in float16, whose loss scale skips a step for any gradient", "compute in bfloat16 or float32");
-}
-
 // Of CUDA's cards; devices of other kinds compute in every type.
 bool ComputesIn(const DeviceDescription& device, DType type) {
   constexpr int kFirstBFloat16 = 80, kFirstFloat16 = 53;
@@ -73,6 +58,19 @@ std::string WithCapability(const DeviceDescription& device) {
 }
 
 }  // namespace
+
+absl::Status CheckStepsInTurn(const TrainingSection& training, const Precision& precision) {
+  const auto refuse = [](const std::string& because, const std::string& instead) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("plan: optimizer_steps is in_turn, but ", because, "; ", instead, ", or say at_end in the plan"));
+  };
+  if (training.max_norm > 0) {
+    return refuse(absl::StrCat("training.max_norm is ", training.max_norm, ", which clips by the norm of all gradients"),
+                  "set training.max_norm to 0");
+  }
+  if (precision.compute != DType::kFloat16) return absl::OkStatus();
+  return refuse("the job computes in float16, whose loss scale skips a step for any gradient", "compute in bfloat16 or float32");
+}
 
 absl::Status CheckComputeType(const std::vector<DeviceDescription>& devices, const JobConfig& config) {
   MOTLEY_ASSIGN_OR_RETURN(const Precision precision, PrecisionOf(config.training));
@@ -152,7 +150,9 @@ absl::StatusOr<Plan> GivenPlanOf(const JobConfig& config, const ModelShape& mode
   MOTLEY_RETURN_IF_ERROR(CheckAgainstJob(config.training, plan));
   MOTLEY_ASSIGN_OR_RETURN(const Precision precision, PrecisionOf(config.training));
   plan.dtype = precision.compute;
-  MOTLEY_RETURN_IF_ERROR(CheckSteps(config.training, precision, plan));
+  if (plan.optimizer_steps == OptimizerSteps::kInTurn) {
+    MOTLEY_RETURN_IF_ERROR(CheckStepsInTurn(config.training, precision));
+  }
   FillIn({model.num_layers, config.training.global_batch_size, config.training.seq_len}, &plan);
   if (IsLayeredAllTheSame(plan)) plan.schedule = ScheduleFamily::kLayered;
   MOTLEY_RETURN_IF_ERROR(ValidateForEngine(plan, model));
@@ -176,9 +176,10 @@ absl::Status CheckPlannerSection(const JobConfig& config, const ModelShape& mode
 absl::Status CheckCouldFit(const std::vector<DeviceDescription>& devices, const ModelShape& model, const JobConfig& config) {
   MOTLEY_ASSIGN_OR_RETURN(const Precision precision, PrecisionOf(config.training));
   MOTLEY_ASSIGN_OR_RETURN(const OffloadKinds allowed, OffloadOf(config.planner));
-  constexpr int64_t kStateTensors = 4;  // parameter, gradient and AdamW's two moments
+  // Parameter, gradient and AdamW's two moments; of a unit that steps behind its sum no gradient stays.
+  const int64_t state_tensors = CheckStepsInTurn(config.training, precision).ok() ? 3 : 4;
   const std::vector<UnitSpec> layout = ParameterLayout(model);
-  const int64_t state = kStateTensors * SizeOfBytes(precision.master) * NumParameters(model);
+  const int64_t state = state_tensors * SizeOfBytes(precision.master) * NumParameters(model);
   // Of parameters and of gradients: at least the largest unit, whole.
   int64_t largest_unit = 0;
   for (const UnitSpec& unit : layout) largest_unit = std::max(largest_unit, unit.num_elements);

@@ -34,6 +34,10 @@ absl::StatusOr<CatalogEntry> StrategyOf(const PlannerSection& section);
 // sequence. UNIMPLEMENTED: the engine does not run such plans yet.
 absl::StatusOr<Plan> GivenPlanOf(const JobConfig& config, const ModelShape& model);
 
+// INVALID_ARGUMENT: something that is known at a step's end alone decides whether or how units are stepped, so that none may go
+// before (optimizer_steps in_turn); says what, and what to do.
+absl::Status CheckStepsInTurn(const TrainingSection& training, const Precision& precision);
+
 // Whether the section's words are known, whatever the model: INVALID_ARGUMENT has a line for each that is not.
 absl::Status CheckPlannerWords(const PlannerSection& section);
 

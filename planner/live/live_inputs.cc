@@ -386,6 +386,7 @@ absl::StatusOr<JobSetting> SettingOf(const PlannerInput& input) {
   workload.dtype = precision.compute;
   MOTLEY_ASSIGN_OR_RETURN(PlanRequest request, RequestOf(input.config.planner));
   request.from_job = true;
+  request.steps_in_turn = CheckStepsInTurn(input.config.training, precision).ok();
   Cluster cluster = job.inputs.cluster;
   if (!input.config.planner.pins_required) job.dropped_pins = DropAbsentPins(cluster, &request);
   for (const std::string& pin : job.dropped_pins) cluster.notes.push_back(absl::StrCat("planned without pin ", pin));

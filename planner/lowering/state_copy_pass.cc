@@ -76,12 +76,14 @@ class StateCopyPass {
     stepped_ = traits_.units;
     if (!traits_.steps_in_turn) return;
     std::erase_if(stepped_, [this](int32_t unit) { return !last_sums_.contains(unit); });
-    std::sort(stepped_.begin(), stepped_.end(), [this](int32_t a, int32_t b) { return last_sums_[a].begin < last_sums_[b].begin; });
+    std::sort(stepped_.begin(), stepped_.end(),
+              [this](int32_t a, int32_t b) { return last_sums_[a].begin < last_sums_[b].begin; });
   }
   void Visit(const ReduceScatter& op) {
     const LastSum& last = last_sums_[op.unit];
     const bool held = held_.contains(op.unit);
-    if (traits_.steps_in_turn && held && at_ == last.begin) FetchUntil(fetched_in_turn_++ + static_cast<size_t>(traits_.prefetch));
+    if (traits_.steps_in_turn && held && at_ == last.begin)
+      FetchUntil(fetched_in_turn_++ + static_cast<size_t>(traits_.prefetch));
     if (traits_.steps_in_turn && !GoesOn(op)) StepSummed();
     Add(op);
     if (!held || at_ != last.end) return;

@@ -36,6 +36,10 @@ absl::Status ValidateWithin(const PlanLimits& limits, const Plan& plan) {
   size_t r = 0;
   absl::Status status;
   ForEachRank(plan, [&](const RankPlan& rank) { status.Update(CheckRank(limits, rank, r++, plan.pipelines.size())); });
+  if (status.ok() && plan.optimizer_steps == OptimizerSteps::kInTurn && !limits.steps_in_turn) {
+    return absl::UnimplementedError(
+        absl::StrCat("plan: optimizer_steps is in_turn, ", limits.who, " plans that step at the end (at_end)"));
+  }
   return status;
 }
 

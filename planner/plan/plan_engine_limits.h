@@ -12,6 +12,7 @@ struct Plan;
 struct PlanLimits {
   OffloadKinds offload = OffloadKinds::All();         // what may wait in host memory
   OffloadKinds with_pipelines = OffloadKinds::All();  // of that, where there are several pipelines
+  bool steps_in_turn = true;                          // Plan::optimizer_steps; a job that clips or scales has none
   const char* who = "all take";                       // whose limits they are, for people
 };
 

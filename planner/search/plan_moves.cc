@@ -32,16 +32,37 @@ class PlanMovesGenerator {
     Shares();
     Sharding();
     Offload();
+    StepsInTurn();
     PipelineBatches();
-    return std::move(moves_);
+    return Lawful();
   }
 
   std::vector<Move> OfSchedule() {
     Schedules();
-    return std::move(moves_);
+    return Lawful();
   }
 
  private:
+  // What a move has left without its reason goes with it (plan_validate.cc): gradients wait for moments, of what is summed once;
+  // units are stepped in turn where ministages are.
+  std::vector<Move> Lawful() {
+    for (Move& move : moves_) {
+      const bool once = TraitsOf(move.plan.schedule).by_ministage && move.plan.pipelines.size() == 1;
+      if (!once) move.plan.optimizer_steps = OptimizerSteps::kAtEnd;
+      const bool may_wait = once && move.plan.optimizer_steps == OptimizerSteps::kAtEnd;
+      ForEachStage(move.plan, [may_wait](StagePlan& stage) {
+        const bool of_stage = may_wait && SumsInTurn(stage);
+        for (UnitPlan& unit : stage.units) {
+          for (RankPlan& rank : unit.ranks) rank.offload.gradients &= of_stage && rank.offload.optimizer;
+        }
+      });
+    }
+    return std::move(moves_);
+  }
+  static bool SumsInTurn(const StagePlan& stage) {
+    return stage.units.size() > 1 ? stage.zero_stage >= 2 : stage.units[0].ranks.size() == 1;
+  }
+
   Plan& Add(std::string what) {
     moves_.push_back({std::move(what), plan_});
     return moves_.back().plan;
@@ -221,19 +242,41 @@ class PlanMovesGenerator {
 
   void Offload() {
     const OffloadKinds may = setting_.MayOffload();
+    using Kind = bool OffloadKinds::*;
     for (const auto& [flag, what, allowed] : {std::tuple{&OffloadKinds::activations, "activations", may.activations},
                                               std::tuple{&OffloadKinds::parameters, "parameters", may.parameters},
                                               std::tuple{&OffloadKinds::optimizer, "optimizer", may.optimizer}}) {
       if (!allowed) continue;
-      for (const bool on : {false, true}) {
-        Plan plan = plan_;
-        bool changed = false;
-        ForEachRank(plan, [&, set = flag](RankPlan& rank) {
+      for (const bool on : {false, true}) AddOffload({flag}, on, what);
+    }
+    if (!may.gradients || !may.optimizer || plan_.pipelines.size() > 1 || !TraitsOf(plan_.schedule).by_ministage) return;
+    if (plan_.optimizer_steps == OptimizerSteps::kInTurn) return;
+    AddOffload({Kind{&OffloadKinds::gradients}}, false, "gradients");
+    AddOffload({Kind{&OffloadKinds::gradients}, Kind{&OffloadKinds::optimizer}}, true, "gradients and optimizer");
+  }
+  void AddOffload(const std::vector<bool OffloadKinds::*>& kinds, bool on, const char* what) {
+    Plan plan = plan_;
+    bool changed = false;
+    ForEachStage(plan, [&](StagePlan& stage) {
+      for (UnitPlan& unit : stage.units) {
+        for (RankPlan& rank : unit.ranks) {
           const bool then = on && setting_.MayOffload(rank.device).any();
-          changed |= std::exchange(rank.offload.*set, then) != then;
-        });
-        if (changed) moves_.push_back({absl::StrCat(what, on ? " offloaded" : " kept on the device"), std::move(plan)});
+          for (const auto kind : kinds) {
+            if (kind == &OffloadKinds::gradients && on && !SumsInTurn(stage)) continue;
+            changed |= std::exchange(rank.offload.*kind, then) != then;
+          }
+        }
       }
+    });
+    if (changed) moves_.push_back({absl::StrCat(what, on ? " offloaded" : " kept on the device"), std::move(plan)});
+  }
+
+  // A unit behind its sum, which leaves no gradients; or all of them at the step's end.
+  void StepsInTurn() {
+    if (plan_.optimizer_steps == OptimizerSteps::kInTurn) {
+      Add("stepped at the end").optimizer_steps = OptimizerSteps::kAtEnd;
+    } else if (setting_.request.steps_in_turn && plan_.pipelines.size() == 1 && TraitsOf(plan_.schedule).by_ministage) {
+      Add("units stepped in turn").optimizer_steps = OptimizerSteps::kInTurn;
     }
     Prefetch();
   }

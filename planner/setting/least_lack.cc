@@ -15,11 +15,13 @@ int64_t StateOnDevices(const Setting& setting) {
   const OffloadKinds kinds = setting.limits().offload;
   int64_t hosts = 0;
   for (const ClusterNode& node : setting.cluster.nodes) hosts += node.host_memory_bytes;
-  if (!kinds.takes_state() || hosts == 0) return all;
+  const bool offers = kinds.takes_state() && hosts > 0;
+  // Units that are stepped in turn leave no gradients: any that may be, and those of ministages whose parameters wait.
+  const bool in_turn = setting.limits().steps_in_turn && (setting.request.steps_in_turn || (offers && kinds.parameters));
+  const int64_t gone = in_turn ? elements * costs.gradient_bytes() : 0;
+  if (!offers) return all - gone;
   const OwnedBytes stays = costs.OnDevice(kinds, elements);
-  // As published, ministages whose parameters wait are stepped one by one, and their gradients go.
-  const bool in_turn = kinds.parameters && costs.workload().state != StateKeeping::kEngine;
-  const int64_t gone = in_turn ? elements * costs.gradient_bytes() : 0, gradients = in_turn ? 0 : stays.gradients;
+  const int64_t gradients = in_turn ? 0 : stays.gradients;
   return std::max(all - gone - hosts, stays.parameters + gradients + stays.optimizer);
 }
 

@@ -203,6 +203,7 @@ std::vector<OpSet> Setting::RecomputeWays() const {
 PlanLimits Setting::limits() const {
   PlanLimits limits = request.runnable ? kEngineLimits : kWholeLanguage;
   limits.offload = limits.offload.And(request.offload);
+  if (request.runnable) limits.steps_in_turn &= request.steps_in_turn;
   return limits;
 }
 

@@ -40,6 +40,7 @@ struct PlanRequest {
   OffloadKinds offload = OffloadKinds::All();  // what may wait in host memory, where plans may use it at all
   bool from_job = false;                       // answers name a job file's keys, not flags of the command line
   bool runnable = false;                   // only plans that the engine runs today (ValidateForEngine); changes no plan's price
+  bool steps_in_turn = false;              // nothing global decides a step (clipping, a loss scale): units may step in turn
   std::optional<double> memory_reserve;    // part of a card no plan uses; replaces the cluster's usable_memory
   int64_t budget_nodes = 1'000'000;        // search nodes: deterministic
   std::optional<absl::Duration> deadline;  // wall clock: marks the plan as not reproducible
@@ -69,8 +70,8 @@ struct Setting {
   // The same request on some of the devices (ascending), as if the others had been excluded; these are not listed.
   Setting Part(const std::vector<int>& devices) const;
   int64_t UsableBytes(int device) const;  // memory less reserve
-  // What of the plan language strategies may use: with `runnable` each of them answers with a plan that the engine runs; and of
-  // offload what the request allows.
+  // What of the plan language strategies may use: with `runnable` each of them answers with a plan that the engine runs, and with
+  // steps in turn where the request says so; and of offload what it allows.
   PlanLimits limits() const;
   bool MayRecomputeByOperator() const { return request.recompute == RecomputePolicy::kAuto; }
   // Of `ops`, what a rank of a unit of so many recomputes: what ends in a sum over the unit is kept.

@@ -34,7 +34,7 @@ absl::Status CheckQuestion(const Setting& setting, const GroupQuestion& question
   }
   const auto offers = [&setting](int device) { return setting.OffersHost(device); };
   const std::vector<int>& devices = question.devices;
-  const bool lacks = question.offload.parameters    ? !std::all_of(devices.begin(), devices.end(), offers)
+  const bool lacks = question.offload.takes_state() ? !std::all_of(devices.begin(), devices.end(), offers)
                      : question.offload.activations ? std::none_of(devices.begin(), devices.end(), offers)
                                                     : false;
   if (!lacks) return absl::OkStatus();
@@ -206,8 +206,8 @@ StagePlan ToStage(const Setting& setting, const GroupAnswer& answer, int zero_st
     RankPlan rank = RankOn(setting, member.device);
     rank.recompute = member.recompute;
     rank.shard_ratio = member.share;
-    rank.offload.activations = offload.activations && setting.OffersHost(member.device);
-    rank.offload.parameters = offload.parameters;
+    rank.offload = offload;
+    rank.offload.activations &= setting.OffersHost(member.device);
     UnitPlan unit;
     unit.ranks.push_back(std::move(rank));
     if (member.batch > 0) {

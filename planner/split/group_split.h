@@ -29,9 +29,10 @@ struct GroupQuestion {
   bool powers_of_two = false;      // microbatch sizes
   int64_t largest_microbatch = 0;  // 0 = no limit
   bool allow_keep = true, allow_recompute = true;
-  // Activations of those devices whose node offers host memory, of one at least; parameters of all.
+  // Activations of those devices whose node offers host memory, of one at least; state of all.
   OffloadKinds offload;
-  double tolerance = 1e-4;  // of the answer's seconds (SplitProblem::tolerance)
+  bool steps_in_turn = false;  // units are stepped behind their sums
+  double tolerance = 1e-4;     // of the answer's seconds (SplitProblem::tolerance)
 };
 
 struct GroupMember {

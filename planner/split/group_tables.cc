@@ -63,8 +63,9 @@ RankDuty DutyOf(const Setting& setting, const GroupQuestion& question, int devic
   duty.zero_stage = question.zero_stage;
   duty.share = share;
   duty.recompute = recompute ? OpSet::All() : OpSet::None();
-  duty.offload.activations = question.offload.activations && setting.OffersHost(device);
-  duty.offload.parameters = question.offload.parameters;
+  duty.offload = question.offload;
+  duty.offload.activations &= setting.OffersHost(device);
+  duty.steps_in_turn = question.steps_in_turn;
   duty.group_size = static_cast<int64_t>(question.devices.size());
   return duty;
 }

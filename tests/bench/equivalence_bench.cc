@@ -1,11 +1,12 @@
 // Random plans against one device of the same engine: every step's loss and gradient norm, and every array of every checkpoint.
 // Ranks are threads, their lanes are delayed at random. Ends with 1 where a plan does not train like one device.
 // Then the memory of the ranks of other random plans, of wide models, against the planner's prediction.
-//   equivalence_bench [--json F] [--plans N] [--from N] [--units one|wide|pipelines] [--memory N] [--text F] [--seed S]
-//   [--references DIR | --planned DIR]
+//   equivalence_bench [--json F] [--plans N] [--from N] [--units one|wide|pipelines] [--offload] [--memory N] [--text F]
+//   [--seed S] [--references DIR | --planned DIR]
 //     --plans       default 300; a third of a second each
 //     --from        number of the first of --plans, default 0; --plans 1 prints it, to look at one again
 //     --units       of both: wide: tensor-parallel ones of two to four ranks, in half of the stages; default one
+//     --offload     of both: what waits in host memory drawn by rank, units stepped in turn, every other job without clipping
 //     --memory      plans whose memory is measured, default 100
 //     --text        a line for each rank whose memory is measured
 //     --seed        of plans and delays, default 2
@@ -14,10 +15,13 @@
 //                   tests/oracle/check_row_plans.py
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <map>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -35,13 +39,14 @@ constexpr absl::Duration kBetweenLines = absl::Seconds(5);
 // What --units draws.
 struct Drawing {
   const char* name;
-  PlannedJob (*draw)(uint64_t seed, int64_t n, const std::filesystem::path& folder, bool half);
+  DrawJob draw, offloading;
   UnitWidths widths;  // of the plans whose memory is looked at
   int64_t pipelines;
 };
-constexpr Drawing kDrawings[] = {{"one", DrawPlannedJob, UnitWidths::kOne, 1},
-                                 {"wide", DrawTensorParallelJob, UnitWidths::kUpToFour, 1},
-                                 {"pipelines", DrawSeveralPipelinesJob, UnitWidths::kUpToFour, 3}};
+constexpr Drawing kDrawings[] = {
+    {"one", DrawPlannedJob, DrawOffloading<DrawPlannedJob>, UnitWidths::kOne, 1},
+    {"wide", DrawTensorParallelJob, DrawOffloading<DrawTensorParallelJob>, UnitWidths::kUpToFour, 1},
+    {"pipelines", DrawSeveralPipelinesJob, DrawOffloading<DrawSeveralPipelinesJob>, UnitWidths::kUpToFour, 3}};
 
 // nullptr: there is none. Without a name the first.
 const Drawing* FindDrawing(const std::string& name) {
@@ -78,18 +83,19 @@ void Explain(const PlannedJob& planned, uint64_t seed, const std::string& compla
   std::fprintf(stderr, "the smallest like it: %s\n%s\n", equivalence.Complaint(smallest, seed).c_str(), ToText(smallest).c_str());
 }
 
-void MeasureTraining(int64_t from, int64_t plans, const Drawing& drawing, uint64_t seed, const std::filesystem::path& folder,
+void MeasureTraining(int64_t from, int64_t plans, DrawJob draw, uint64_t seed, const std::filesystem::path& folder,
                      bench::Report* report, int64_t* failed) {
   Equivalence equivalence;
   Progress progress(plans);
   std::map<std::string, Differences> worst;  // by dtype
-  std::map<std::string, int64_t> count;
+  std::map<std::string, int64_t> count, offloading;
   for (int64_t n = from; n < from + plans; ++n) {
-    const PlannedJob planned = drawing.draw(seed, n, folder, /*half=*/false);
+    const PlannedJob planned = draw(seed, n, folder, /*half=*/false);
     if (plans == 1) std::fprintf(stderr, "plan %lld: %s\n", static_cast<long long>(n), ToText(planned).c_str());
     const uint64_t delays = seed + static_cast<uint64_t>(n);
     const std::string& dtype = planned.job.config.training.dtype;
     ++count[dtype];
+    for (const std::string& word : OffloadWords(planned.plan)) ++offloading[word];
     const absl::StatusOr<Differences> found = equivalence.Run(planned, delays);
     const std::string complaint = found.ok() ? Complaint(*found, LimitsOf(planned.plan.dtype)) : found.status().ToString();
     if (found.ok()) worst[dtype].curve.Take(found->curve.relative, absl::StrCat(found->curve.where, ", plan ", n));
@@ -110,13 +116,19 @@ void MeasureTraining(int64_t from, int64_t plans, const Drawing& drawing, uint64
     std::fprintf(stderr, "%s: worst are %s, %s and %s\n", dtype.c_str(), differences.curve.where.c_str(),
                  differences.state.where.c_str(), differences.memory.where.c_str());
   }
+  for (const auto& [word, count] : offloading) report->Add("plans with offload: " + word, static_cast<double>(count), "1");
   report->AddGoal("plans that do not train like one device", static_cast<double>(*failed), "1", 0);
   report->Add("seconds a plan", progress.seconds() / static_cast<double>(plans), "s");
 }
 
-void MeasureMemory(int64_t plans, const Drawing& drawing, uint64_t seed, const std::filesystem::path& folder, std::FILE* text,
-                   bench::Report* report, int64_t* failed) {
-  MemoryBench memory(seed, drawing.widths, drawing.pipelines, folder, text);
+void MeasureMemory(int64_t plans, const Drawing& drawing, bool offload, uint64_t seed, const std::filesystem::path& folder,
+                   std::FILE* text, bench::Report* report, int64_t* failed) {
+  MemoryBench memory(
+      [&](int64_t n) {
+        PlannedJob planned = DrawWideJob(seed, n, folder, drawing.widths, drawing.pipelines);
+        return offload ? WithDrawnOffload(std::move(planned), seed + static_cast<uint64_t>(n)) : planned;
+      },
+      text);
   Progress progress(plans);
   for (int64_t n = 0; n < plans; ++n) {
     if (const absl::Status status = memory.Measure(n); !status.ok()) {
@@ -125,7 +137,7 @@ void MeasureMemory(int64_t plans, const Drawing& drawing, uint64_t seed, const s
     }
     progress.Done(n + 1, *failed);
   }
-  memory.AddTo(report);
+  memory.AddTo(report, offload);
 }
 
 }  // namespace
@@ -151,6 +163,8 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "--units must be one, wide or pipelines\n");
     return 64;
   }
+  const bool offload = std::any_of(argv, argv + argc, [](const char* word) { return std::strcmp(word, "--offload") == 0; });
+  const motley::engine::DrawJob draw = offload ? drawing->offloading : drawing->draw;
   const uint64_t drawn = seed.empty() ? 2 : std::strtoull(seed.c_str(), nullptr, 10);
   if (!references.empty() || !planned.empty()) {
     const int64_t taken = steps.empty() ? 20 : std::atoll(steps.c_str());
@@ -163,9 +177,9 @@ int main(int argc, char** argv) {
   motley::engine::WriteTinyText(folder);
   int64_t failed = 0;
   Report report;
-  if (count > 0) motley::engine::MeasureTraining(from, count, *drawing, drawn, folder, &report, &failed);
+  if (count > 0) motley::engine::MeasureTraining(from, count, draw, drawn, folder, &report, &failed);
   std::FILE* const lines = text.empty() ? nullptr : std::fopen(text.c_str(), "w");
-  if (of_memory > 0) motley::engine::MeasureMemory(of_memory, *drawing, drawn, folder, lines, &report, &failed);
+  if (of_memory > 0) motley::engine::MeasureMemory(of_memory, *drawing, offload, drawn, folder, lines, &report, &failed);
   if (lines != nullptr) std::fclose(lines);
   std::filesystem::remove_all(folder);
   const int rc = report.Finish(argc, argv);

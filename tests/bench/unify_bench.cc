@@ -1,15 +1,18 @@
 // All strategies on the same rows, priced by one simulator: as published, tuned by us, auto, and the lower bound. Then auto
 // against the others alone: on the same rows with plans that the engine runs, and both ways on clusters drawn by a seed.
 //
-//   unify_bench [--data FOLDER] [--rows TEXT] [--only rows|runnable|drawn|budget] [--drawn N] [--seed S] [--json FILE]
+//   unify_bench [--data FOLDER] [--rows TEXT] [--only rows|runnable|drawn|budget|offload] [--drawn N] [--seed S] [--json FILE]
 //
 // FOLDER holds the published latencies (zorse/ and cephalo/model_latencies.json); without them every latency is estimated, and
 // the head line says so. --rows keeps rows whose cluster or model contains TEXT. N clusters are drawn, 30 where it is not given.
-// `budget`, only where it is asked for: auto with ten times its search budget against auto, on the same rows, both ways.
+// Only where they are asked for: `budget`, auto with ten times its search budget against auto, on the same rows, both ways; and
+// `offload`, auto that may offload against auto that may not, on drawn clusters whose nodes all offer host memory, as jobs ask.
+// Planning is in seconds of a processor, of all threads together.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <ctime>
 #include <functional>
 #include <map>
 #include <memory>
@@ -28,6 +31,7 @@
 #include "planner/strategies/catalog.h"
 #include "tests/bench/bench_report.h"
 #include "tests/bench/unify_drawn.h"
+#include "tests/bench/unify_offload.h"
 #include "tests/bench/unify_rows.h"
 
 namespace motley::planner {
@@ -39,6 +43,7 @@ using bench::Report;
 constexpr double kNever = 0;      // no plan fits
 constexpr double kBeaten = 1e-3;  // less is no difference
 constexpr int64_t kLargerBudget = 10;
+constexpr int kDrawnForOffload = 20;
 
 struct RowResult {
   std::string name;
@@ -198,7 +203,7 @@ class Bench {
   Bench(int argc, char** argv) : only_(Report::Flag(argc, argv, "--only")), kept_(Report::Flag(argc, argv, "--rows")) {
     const std::string data = Report::Flag(argc, argv, "--data");
     book_ = ReadBook(data.empty() ? "../shared/data" : data);
-    if (!absl::SimpleAtoi(Report::Flag(argc, argv, "--drawn"), &drawn_)) drawn_ = 30;
+    if (!absl::SimpleAtoi(Report::Flag(argc, argv, "--drawn"), &drawn_)) drawn_ = only_ == "offload" ? kDrawnForOffload : 30;
     if (!absl::SimpleAtoi(Report::Flag(argc, argv, "--seed"), &seed_)) seed_ = 1;
   }
 
@@ -210,6 +215,7 @@ class Bench {
     if (only_ == "budget") {
       for (const bool runnable : {false, true}) MOTLEY_RETURN_IF_ERROR(LargerBudget(runnable));
     }
+    if (only_ == "offload") MOTLEY_RETURN_IF_ERROR(Offload());
     return absl::OkStatus();
   }
   const Report& report() const { return report_; }
@@ -290,23 +296,18 @@ class Bench {
     for (const UnifyRow& row : UnifyRows()) {
       if (!IsKept(row)) continue;
       MOTLEY_ASSIGN_OR_RETURN(const Problem problem, ProblemOfRow(row, runnable));
-      double seconds[2];
-      for (const bool larger : {false, true}) {
-        PlanRequest request;
-        request.runnable = runnable;
-        if (larger) request.budget_nodes *= kLargerBudget;
-        MOTLEY_ASSIGN_OR_RETURN(const auto setting, Setting::Create(problem.cluster, problem.workload, request, book_.get()));
-        MOTLEY_ASSIGN_OR_RETURN(const CatalogEntry entry, FindInCatalog("auto"));
-        seconds[larger] = StepSeconds(*setting, entry, nullptr);
-      }
-      if (seconds[0] == kNever) continue;
-      const double slower = seconds[0] / seconds[1] - 1;
+      PlanRequest larger;
+      larger.budget_nodes *= kLargerBudget;
+      MOTLEY_ASSIGN_OR_RETURN(const AskedAuto as_asked, AskAuto(problem, {}));
+      MOTLEY_ASSIGN_OR_RETURN(const AskedAuto with_more, AskAuto(problem, larger));
+      if (as_asked.step_seconds == kNever) continue;
+      const double slower = as_asked.step_seconds / with_more.step_seconds - 1;
       ++rows;
       better += slower > kBeaten;
       sum += slower;
       most = std::max(most, slower);
-      std::printf("%s: auto %s s, with the larger budget %s s, %.2f %% slower\n", problem.name.c_str(), Text(seconds[0]).c_str(),
-                  Text(seconds[1]).c_str(), 100 * slower);
+      std::printf("%s: auto %s s, with the larger budget %s s, %.2f %% slower\n", problem.name.c_str(),
+                  Text(as_asked.step_seconds).c_str(), Text(with_more.step_seconds).c_str(), 100 * slower);
       std::fflush(stdout);
     }
     const std::string what = runnable ? "runnable rows" : "rows";
@@ -314,6 +315,37 @@ class Bench {
     report_.Add(absl::StrCat(what, " where it finds a faster plan"), better, "1");
     report_.Add(absl::StrCat(what, ", auto / with ten times the budget, mean"), rows > 0 ? 1 + sum / rows : 1, "1");
     report_.AddGoal(absl::StrCat(what, ", auto / with ten times the budget, worst"), 1 + most, "1", 1.005);
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<AskedAuto> AskAuto(const Problem& problem, PlanRequest request) const {
+    request.runnable = problem.runnable;
+    MOTLEY_ASSIGN_OR_RETURN(const auto setting, Setting::Create(problem.cluster, problem.workload, request, book_.get()));
+    MOTLEY_ASSIGN_OR_RETURN(const CatalogEntry entry, FindInCatalog("auto"));
+    const std::clock_t start = std::clock();
+    const double seconds = StepSeconds(*setting, entry, nullptr);
+    return AskedAuto{seconds, static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC};
+  }
+
+  absl::Status Offload() {
+    RowDrawer drawer(seed_, /*with_hosts=*/true);
+    OffloadRatios ratios(kBeaten);
+    for (int i = 0; i < drawn_; ++i) {
+      const DrawnRow row = drawer.Next();
+      MOTLEY_ASSIGN_OR_RETURN(const Problem problem,
+                              ProblemOf(ParseCluster(row.toml, "drawn"), absl::StrCat(i + 1, " of ", drawn_, ": ", row.what),
+                                        row.model, row.global_batch, row.seq_len, row.dtype, true));
+      PlanRequest never;
+      never.offload = OffloadKinds::None();
+      MOTLEY_ASSIGN_OR_RETURN(const AskedAuto with, AskAuto(problem, {}));
+      MOTLEY_ASSIGN_OR_RETURN(const AskedAuto without, AskAuto(problem, never));
+      ratios.Add(with, without);
+      std::printf("%s\n  auto %s s, without offload %s s; planned in %.2f and %.2f s, %.2f times as long\n", problem.name.c_str(),
+                  Text(with.step_seconds).c_str(), Text(without.step_seconds).c_str(), with.planning_seconds,
+                  without.planning_seconds, with.planning_seconds / without.planning_seconds);
+      std::fflush(stdout);
+    }
+    ratios.AddTo(&report_);
     return absl::OkStatus();
   }
 

@@ -28,14 +28,21 @@ struct DrawnRow {
 // The same rows for the same seed with any standard library: no distribution of its.
 class RowDrawer {
  public:
-  explicit RowDrawer(uint64_t seed) : random_(seed) {}
+  // `with_hosts`: all nodes offer host memory and say their link to it, PCIe 3 x4 to 5 x16, and models may be larger.
+  explicit RowDrawer(uint64_t seed, bool with_hosts = false) : with_hosts_(with_hosts), random_(seed) {}
 
   DrawnRow Next() {
     DrawnRow row;
     const double gbit = std::round(std::pow(10.0, 2 * Part()) * 10) / 10;
     row.toml = absl::StrCat("name = \"drawn\"\n[defaults]\nnic_gbit_per_second = ", gbit, "\n");
-    if (Below(3) == 0) absl::StrAppend(&row.toml, "host_memory_gib = 256\n");
     row.what = absl::StrCat(gbit, " Gbit/s");
+    if (with_hosts_) {
+      const uint64_t link = uint64_t{4} << Below(5);
+      absl::StrAppend(&row.toml, "host_memory_gib = 512\nhost_link_gb_per_second = ", link, "\n");
+      absl::StrAppend(&row.what, ", hosts at ", link, " GB/s");
+    } else if (Below(3) == 0) {
+      absl::StrAppend(&row.toml, "host_memory_gib = 256\n");
+    }
     double memory = 0;
     const size_t nodes = 2 + Below(7);
     for (size_t n = 0; n < nodes; ++n) {
@@ -59,10 +66,10 @@ class RowDrawer {
   void DrawWorkload(double memory, DrawnRow* row) {
     constexpr double kStateBytes =
         18;  // of a parameter, as the engine keeps half types, and no more than this part of the memory
-    constexpr double kPart = 0.7;
+    const double part = with_hosts_ ? 1.0 : 0.7;
     std::vector<const ModelPreset*> fitting;
     for (const ModelPreset& preset : ModelPresets()) {
-      if (kStateBytes * static_cast<double>(NumParameters(preset.model)) < kPart * memory) fitting.push_back(&preset);
+      if (kStateBytes * static_cast<double>(NumParameters(preset.model)) < part * memory) fitting.push_back(&preset);
     }
     const ModelPreset& preset = *fitting[Below(fitting.size())];
     row->model = preset.name;
@@ -70,6 +77,7 @@ class RowDrawer {
     row->global_batch = int64_t{32} << Below(5);
   }
 
+  const bool with_hosts_;
   std::mt19937_64 random_;
 };
 

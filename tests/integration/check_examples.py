@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """The examples run: each one's own strategy and another for two steps, on the example's cluster, to the same loss; one loses a
-node and gets it back. And of the example that tunes on chats, its text and chats; with --long, the whole of it instead.
+node and gets it back, and one trains what its cards do not hold. And of the example that tunes on chats, its text and chats; with
+--long, the whole of it instead.
 
 usage: check_examples.py [--long]   (MOTLEY_BIN: folder of the binaries)
 """
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -45,6 +47,11 @@ def run(name, *arguments, program="example.py", seconds=300):
 def strategies(name, names):
     rows = run(name, "--steps", "2", "--only", names)["strategies"]
     expect([row["strategy"] for row in rows] == names.split(","), f"rows of {[row['strategy'] for row in rows]}")
+    as_predicted(rows)
+
+
+def as_predicted(rows):
+    """All of them trained, in the memory that was predicted, to one loss."""
     for row in rows:
         missing = KEYS - row.keys()
         expect(not missing, f"{row['strategy']}: no {', '.join(sorted(missing))}: {row}")
@@ -52,6 +59,13 @@ def strategies(name, names):
         expect(not problem, f"{row['strategy']}: {problem}")
     losses = [row["loss_last"] for row in rows]
     expect(max(losses) - min(losses) <= LOSS_TOLERANCE * max(losses), f"losses differ: {losses}")
+
+
+def too_big():
+    """Without offload it says what is lacking; with it the same job trains."""
+    never, *rows = run("zorse", "--big", "--steps", "2")["strategies"]
+    expect(not never["fits"] and re.search(r"(lacks .*B|B are missing)", never["why"]), f"without offload: {never}")
+    as_predicted(rows)
 
 
 def killed_node():
@@ -127,6 +141,7 @@ def main():
     results.run("fine-tune: its questions and answers", questions)
     for name, names in EXAMPLES.items():
         results.run(f"{name}: {names}", strategies, name, names)
+    results.run("zorse: a model that its cards do not hold", too_big)
     results.run("zorse: a node is killed and comes back", killed_node)
     results.exit()
 

@@ -31,7 +31,9 @@ unknown_flag() {
   done
   status_is 64 "$root/run" clean --cahce && says "did you mean '--cache'" &&
     status_is 64 "$root/run" down --delete && says "did you mean '--delete-checkpoints'" && status_is 64 "$root/run" demo --json &&
-    status_is 64 "$root/run" demo --kill && says "--example" &&
+    status_is 64 "$root/run" demo --kill && says "--example" && status_is 64 "$root/run" demo --big && says "--example" &&
+    status_is 64 "$root/run" demo --example baton --big && says "cluster.toml has no \[big\]" &&
+    status_is 64 "$root/run" demo --example fine-tune --big && says "leave out --kill, --big and --only" &&
     status_is 64 "$root/run" demo --example fine-tune --kill && says "a node is killed in any case" &&
     status_is 64 "$root/run" demo --example fine-tone && says "did you mean 'fine-tune'"
 }

@@ -260,16 +260,18 @@ class AutoSearch {
   void TryGroupings(const std::vector<Grouping>& groupings) {
     using Found = std::vector<std::pair<Candidate, StagesChoice>>;
     const auto by_seconds = [](const auto& a, const auto& b) { return Faster(a.first, b.first); };
-    OffloadKinds waits = setting_.MayOffload();
-    waits.optimizer = false;
+    // Beside nothing what costs least. Gradients and moments stay, unless nothing else fits.
+    const OffloadKinds may = setting_.MayOffload(), waits = {.activations = may.activations, .parameters = may.parameters};
     Found first;
-    for (size_t i = 0; i < std::min(kGroupingsSplit, groupings.size()); ++i) {
-      const Grouping& grouping = groupings[i];
-      StagesChoice layered{grouping.groups, 2, 3};
-      Consider(absl::StrCat("groups ", grouping.from), layered, &first);
-      layered.offload = waits;
-      if (waits.any()) Consider(absl::StrCat("groups ", grouping.from, ", offloaded"), layered, &first);
-    }
+    const auto consider = [&](const OffloadKinds& offload, const char* what) {
+      for (size_t i = 0; i < std::min(kGroupingsSplit, groupings.size()); ++i) {
+        const StagesChoice layered{groupings[i].groups, 2, 3, offload};
+        Consider(absl::StrCat("groups ", groupings[i].from, what), layered, &first);
+      }
+    };
+    consider({}, "");
+    if (waits.any()) consider(waits, ", offloaded");
+    if (first.empty() && may.optimizer) consider(may, ", with all its state offloaded");
     std::stable_sort(first.begin(), first.end(), by_seconds);
     if (first.size() > kGroupingsVaried) first.resize(kGroupingsVaried);
     Found all = first;

@@ -78,17 +78,14 @@ class StageBalancer {
     return counts;
   }
 
-  // Each device whose node offers host memory does.
-  bool OffloadsActivations(size_t stage) const {
+  // Activations of each device whose node offers host memory. Shares of a group count alike, so of state all of it or nobody.
+  OffloadKinds Offloads(size_t stage) const {
     const std::vector<int>& group = choice_.groups[stage];
-    return choice_.offload.activations &&
-           std::any_of(group.begin(), group.end(), [this](int device) { return setting_.MayOffload(device).activations; });
-  }
-  // Shares of a group count alike, so all of it offloads them or nobody.
-  bool OffloadsParameters(size_t stage) const {
-    const std::vector<int>& group = choice_.groups[stage];
-    return choice_.offload.parameters &&
-           std::all_of(group.begin(), group.end(), [this](int device) { return setting_.MayOffload(device).parameters; });
+    const auto offers = [this](int device) { return setting_.OffersHost(device); };
+    OffloadKinds kinds;
+    if (std::all_of(group.begin(), group.end(), offers)) kinds = choice_.offload;
+    kinds.activations = choice_.offload.activations && std::any_of(group.begin(), group.end(), offers);
+    return kinds;
   }
 
   GroupQuestion Question(size_t stage, int64_t layers) const {
@@ -104,8 +101,7 @@ class StageBalancer {
     question.stage = static_cast<int>(stage);
     question.num_stages = static_cast<int>(choice_.groups.size());
     question.zero_stage = choice_.zero_stage;
-    question.offload.activations = OffloadsActivations(stage);
-    question.offload.parameters = OffloadsParameters(stage);
+    question.offload = Offloads(stage);
     return question;
   }
 
@@ -165,8 +161,7 @@ class StageBalancer {
             "stage ", s, " with ", counts_[s],
             " layers: ", why_not_.ok() ? std::string("the search budget is spent") : std::string(why_not_.message())));
       }
-      const OffloadKinds offload = {.activations = OffloadsActivations(s), .parameters = OffloadsParameters(s)};
-      plan.pipelines[0].stages.push_back(ToStage(setting_, *answer, choice_.zero_stage, offload));
+      plan.pipelines[0].stages.push_back(ToStage(setting_, *answer, choice_.zero_stage, Offloads(s)));
       for (const GroupMember& member : answer->members) {
         if (member.batch > 0 || member.share > 0) continue;
         idle.push_back({setting_.cluster.devices[member.device].id, "neither its speed nor its memory makes the step shorter"});

@@ -17,7 +17,7 @@ struct StagesChoice {
   std::vector<std::vector<int>> groups;  // devices of each stage, in pipeline order
   int64_t ministages = 1;                // of every stage; one group: a layer each
   int zero_stage = 3;
-  OffloadKinds offload;  // parameters, activations
+  OffloadKinds offload;
 };
 
 // Layers start proportional to the groups' speeds; then, while it helps, one layer moves from the stage that takes longest (or

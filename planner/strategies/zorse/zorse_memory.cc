@@ -72,6 +72,10 @@ bool ZorseModel::SplitLayersByMemory(bool even_shards, ZorseChoice* choice) cons
   return true;
 }
 
+bool StepsInTurn(const Setting& setting, const ZorseChoice& choice) {
+  return choice.offload.parameters && setting.limits().steps_in_turn;
+}
+
 RankDuty ZorseModel::Duty(const ZorseChoice& choice, size_t stage, int kind, double share) const {
   const bool host = choice.groups[stage]->host_known;
   RankDuty duty;
@@ -87,8 +91,8 @@ RankDuty ZorseModel::Duty(const ZorseChoice& choice, size_t stage, int kind, dou
   duty.zero_stage = 2;
   duty.share = share;
   duty.recompute = choice.loads[stage]->recompute ? OpSet::All() : OpSet::None();
-  duty.offload.parameters = host && choice.offload.parameters;
-  duty.offload.activations = host && choice.offload.activations;
+  if (host) duty.offload = choice.offload;
+  duty.steps_in_turn = StepsInTurn(setting_, choice);
   duty.group_size = static_cast<int64_t>(choice.groups[stage]->devices.size());
   return duty;
 }
@@ -156,7 +160,7 @@ std::vector<double> ZorseModel::Shares(const ZorseChoice& choice, size_t stage, 
 
 int ZorseModel::HostLack(const ZorseChoice& choice, int64_t* missing_bytes) const {
   *missing_bytes = 0;
-  if (!choice.offload.parameters && !choice.offload.activations) return -1;
+  if (!choice.offload.any()) return -1;
   std::vector<int64_t> host(setting_.cluster.nodes.size(), 0);
   for (size_t s = 0; s < choice.groups.size(); ++s) {
     const ZorseGroup& group = *choice.groups[s];

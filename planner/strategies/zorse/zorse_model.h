@@ -44,8 +44,11 @@ struct ZorseChoice {
   std::vector<const ZorseLoad*> frugal;  // the same groups' recomputing, where they may take the place of `loads`; or empty
   std::vector<int64_t> layers;
   int64_t ministages = 1, microbatch = 1;
-  OffloadKinds offload;  // parameters, activations
+  OffloadKinds offload;
 };
+
+// As the paper does (section 3.1.2) where parameters wait on the host; in a job where nothing global decides a step.
+bool StepsInTurn(const Setting& setting, const ZorseChoice& choice);
 
 // Whether a choice fits into the devices' and the nodes' memory.
 struct ZorseFit {

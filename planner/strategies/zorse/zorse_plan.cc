@@ -13,8 +13,7 @@ namespace motley::planner {
 
 Plan ToPlan(const Setting& setting, const ZorseModel& model, const ZorseChoice& choice, bool even_shards) {
   Plan plan = BlankPlan(setting, "zorse", ScheduleFamily::kLayered);
-  // As the paper does (section 3.1.2). What runs is stepped at the end: a job may clip.
-  if (choice.offload.parameters && !setting.request.runnable) plan.optimizer_steps = OptimizerSteps::kInTurn;
+  if (StepsInTurn(setting, choice)) plan.optimizer_steps = OptimizerSteps::kInTurn;
   PipelinePlan& pipeline = plan.pipelines.emplace_back();
   pipeline.stages.resize(choice.groups.size());
   for (size_t s = 0; s < choice.groups.size(); ++s) {
@@ -27,8 +26,7 @@ Plan ToPlan(const Setting& setting, const ZorseModel& model, const ZorseChoice& 
       RankPlan rank = RankOn(setting, group.devices[i]);
       rank.recompute = choice.loads[s]->recompute ? OpSet::All() : OpSet::None();
       rank.shard_ratio = shares[i];
-      rank.offload.parameters = group.host_known && choice.offload.parameters;
-      rank.offload.activations = group.host_known && choice.offload.activations;
+      if (group.host_known) rank.offload = choice.offload;
       UnitPlan unit;
       unit.ranks.push_back(std::move(rank));
       unit.microbatches.assign(static_cast<size_t>(member.count), member.size);
@@ -59,6 +57,7 @@ absl::StatusOr<Plan> WithSplitGroups(const Setting& setting, const ZorseModel& m
     question.allow_keep = recompute != RecomputePolicy::kFull;
     question.allow_recompute = recompute != RecomputePolicy::kNone;
     if (group.host_known) question.offload = choice.offload;
+    question.steps_in_turn = StepsInTurn(setting, choice);
     MOTLEY_ASSIGN_OR_RETURN(const GroupAnswer answer, SplitGroup(setting, question));
     StagePlan stage = ToStage(setting, answer, 2, question.offload);
     stage.ministages = plan.pipelines[0].stages[s].ministages;

@@ -74,12 +74,18 @@ std::vector<Grouping> Groupings(const Setting& setting) {
 struct ZorseWay {
   ZorseLimits limits;
   RecomputePolicy recompute = RecomputePolicy::kFull;  // auto: by group, what memory does not hold otherwise
+  bool optimizer = false;                              // it waits on the host in any case, and so do sums that wait for it
 };
 
 class ZorseSearch {
  public:
   ZorseSearch(const Setting& setting, const ZorseModel& model, ZorseWay way, absl::Time deadline)
-      : setting_(setting), model_(model), limits_(way.limits), recompute_(way.recompute), deadline_(deadline) {}
+      : setting_(setting),
+        model_(model),
+        limits_(way.limits),
+        recompute_(way.recompute),
+        optimizer_(way.optimizer),
+        deadline_(deadline) {}
 
   // `others`: choices of another search, for the exact splitter only.
   absl::StatusOr<Plan> Run(const std::vector<Grouping>& groupings, const std::vector<Found>& others = {});
@@ -102,6 +108,7 @@ class ZorseSearch {
   const ZorseModel& model_;
   const ZorseLimits limits_;
   const RecomputePolicy recompute_;
+  const bool optimizer_;
   const absl::Time deadline_;
   bool stopped_by_clock_ = false;
   int64_t nodes_ = 0;
@@ -169,7 +176,11 @@ std::vector<OffloadKinds> ZorseSearch::Offloads() const {
   std::vector<OffloadKinds> ways = {none, parameters, activations, both};
   if (limits_.offload_together) ways = {both, none};  // the second where no host memory is known to suffice
   std::vector<OffloadKinds> allowed;
-  for (const OffloadKinds& way : ways) {
+  for (OffloadKinds& way : ways) {
+    if (optimizer_) {
+      way.optimizer = true;
+      way.gradients = !(way.parameters && setting_.limits().steps_in_turn);
+    }
     const OffloadKinds within = way.And(setting_.limits().offload);
     if (std::find(allowed.begin(), allowed.end(), within) == allowed.end()) allowed.push_back(within);
   }
@@ -310,7 +321,14 @@ absl::StatusOr<Plan> PlanZorse(const Setting& setting) {
   const auto begin = [&](ZorseWay way) { return ZorseSearch(setting, model, way, deadline); };
   const RecomputePolicy policy = setting.request.recompute;
   if (setting.request.fidelity == Fidelity::kPublished) return begin({PublishedZorse(), RecomputePolicy::kFull}).Run(groupings);
-  if (policy == RecomputePolicy::kNone) return begin({{}, policy}).Run(groupings);  // as published everything is recomputed
+  // The paper's state stays on the devices. Where nothing fits so, and the hosts have room, it waits there.
+  const auto or_on_the_hosts = [&](absl::StatusOr<Plan> plan, RecomputePolicy recompute) {
+    if (!absl::IsResourceExhausted(plan.status()) || !setting.MayOffload().optimizer) return plan;
+    absl::StatusOr<Plan> other = begin({{}, recompute, /*optimizer=*/true}).Run(groupings);
+    return other.ok() || IsNearerMiss(other.status(), plan.status()) ? other : plan;
+  };
+  // As published everything is recomputed.
+  if (policy == RecomputePolicy::kNone) return or_on_the_hosts(begin({{}, policy}).Run(groupings), policy);
   // More candidates are no guarantee: the few that are simulated may all be others. So every way is searched by itself.
   absl::StatusOr<Plan> full, published;
   ZorseSearch all = begin({{}, RecomputePolicy::kFull});
@@ -320,7 +338,8 @@ absl::StatusOr<Plan> PlanZorse(const Setting& setting) {
   });
   absl::StatusOr<Plan> best = FasterPlan(setting, std::move(full), std::move(published));
   // What does not fit with everything recomputed fits in no way.
-  if (policy == RecomputePolicy::kFull || !best.ok()) return best;
+  if (!best.ok()) return or_on_the_hosts(std::move(best), RecomputePolicy::kFull);
+  if (policy == RecomputePolicy::kFull) return best;
   return FasterPlan(setting, std::move(best), begin({{}, policy}).Run(groupings, all.found()));
 }
 

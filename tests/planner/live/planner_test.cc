@@ -236,6 +236,19 @@ TEST(PlannerTest, WhatCouldFitCountsTheHostsWhereStateMayBeOffloaded) {
   EXPECT_EQ(could("never").code(), absl::StatusCode::kResourceExhausted);
 }
 
+// Units that are stepped in turn leave no gradients: what may be planned so is not refused.
+TEST(PlannerTest, WhatCouldFitCountsNoGradientsWhereUnitsMayStepInTurn) {
+  PlannerInput input = MakeInput(SmallModel(true, 32), {{"a/gpu0", "x", 1e9, 1 << 20}, {"b/gpu0", "x", 1e9, 1 << 20}}, 2);
+  const auto state = [&input] {
+    const std::string text(CheckCouldFit(input.devices, input.model, input.config).message());
+    const size_t at = text.find("state is ");
+    return at == std::string::npos ? 0.0 : std::stod(text.substr(at + std::string("state is ").size()));
+  };
+  const double clipped = state();
+  input.config.training.max_norm = 0;
+  EXPECT_NEAR(state() / clipped, 3.0 / 4, 0.01);
+}
+
 // Links so slow that gathering parameters costs more than waiting for the stage before.
 TEST(PlannerTest, AutoPlansPipelinesForJobs) {
   PlannerInput input = MakeInput(SmallModel(true, 8), MixedDevices(), 32, 3e6);

@@ -120,6 +120,17 @@ TEST(PlannerTest, StepsInTurnNeedAJobThatNeitherClipsNorSkips) {
   EXPECT_THAT(refused(), Not(HasSubstr("float16")));
 }
 
+// The strategies know, too, and what is planned so is what a job may ask for by hand.
+TEST(PlannerTest, AJobThatNeitherClipsNorSkipsMayBePlannedWithStepsInTurn) {
+  PlannerInput input = MakeInput(SmallModel(), MixedDevices(), 8);
+  const auto may = [&] { return SettingOf(input)->setting->limits().steps_in_turn; };
+  EXPECT_FALSE(may());
+  input.config.training.max_norm = 0;
+  EXPECT_TRUE(may());
+  input.config.training.mixed_precision_param = "float16";
+  EXPECT_FALSE(may());
+}
+
 TEST(PlannerTest, AGivenPlanMaySplitTheBackwardAndRecomputeOperators) {
   PlannerInput input = MakeInput(SmallModel(), MixedDevices(), 8);
   input.config.planner.plan_json = R"({"schedule":"zero_bubble","pipelines":[{"stages":[{"units":[

@@ -15,6 +15,7 @@
 #include "planner/plan/virtual_stages.h"
 #include "planner/setting/setting.h"
 #include "tests/planner/cluster_fixture.h"
+#include "tests/planner/drawn_offload.h"
 
 namespace motley::planner {
 
@@ -158,21 +159,8 @@ class RandomPlans {
 
   // Kinds by rank, and when units are stepped, where the language has them.
   void DrawOffload(Plan* plan) {
-    const bool one = plan->pipelines.size() == 1, layered = TraitsOf(plan->schedule).by_ministage;
-    plan->optimizer_steps = one && Below(3) == 0 ? OptimizerSteps::kInTurn : OptimizerSteps::kAtEnd;
-    for (PipelinePlan& pipeline : plan->pipelines) {
-      for (StagePlan& stage : pipeline.stages) {
-        stage.prefetch = 1 + Below(3);
-        const bool in_turn = stage.units.size() > 1 ? stage.zero_stage >= 2 : stage.units[0].ranks.size() == 1;
-        const bool leave = one && layered && in_turn && plan->optimizer_steps == OptimizerSteps::kAtEnd;
-        for (UnitPlan& unit : stage.units) {
-          for (RankPlan& rank : unit.ranks) {
-            rank.offload = {.activations = Below(2) == 0, .parameters = Below(2) == 0, .optimizer = Below(2) == 0};
-            rank.offload.gradients = leave && rank.offload.optimizer && Below(2) == 0;
-          }
-        }
-      }
-    }
+    planner::DrawOffload(
+        kWholeLanguage, [this](int64_t n) { return Below(n); }, plan);
   }
 
   Plan Next(const Setting& setting) {

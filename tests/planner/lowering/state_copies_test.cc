@@ -75,8 +75,8 @@ TEST(StateCopyPassTest, TheOptimizerComesSeveralUnitsAhead) {
   };
   EXPECT_EQ(moves({ReduceScalars{}, OptimizerStep{}}), " +0:0 +1:1 +2:2 0:0 +3:0 1:1 2:2 3:0");
   copies.steps_in_turn = true;
-  EXPECT_EQ(moves({ReduceScatter{3, 0, 0}, ReduceScatter{2, 1, 0}, ReduceScatter{1, 0, 0}, ReduceScatter{0, 1, 0}, ReduceScalars{},
-                   OptimizerStep{}}),
+  EXPECT_EQ(moves({ReduceScatter{3, 0, 0}, ReduceScatter{2, 1, 0}, ReduceScatter{1, 0, 0}, ReduceScatter{0, 1, 0},
+                   ReduceScalars{}, OptimizerStep{}}),
             " +3:0 +2:1 +1:2 3:0 +0:0 2:1 1:2 0:0");
 }
 

@@ -332,6 +332,8 @@ TEST(PlanTest, StepsInTurnAreOfOnePipeline) {
   plan.optimizer_steps = OptimizerSteps::kInTurn;
   EXPECT_EQ(Validate(plan, SmallModel()), absl::OkStatus());
   EXPECT_EQ(ValidateWithin(kWholeLanguage, plan), absl::OkStatus());
+  EXPECT_THAT(std::string(ValidateWithin({.steps_in_turn = false, .who = "somebody takes"}, plan).message()),
+              HasSubstr("optimizer_steps is in_turn, somebody takes plans that step at the end (at_end)"));
   EXPECT_THAT(ToText(plan), HasSubstr(" steps in turn\n"));
   EXPECT_THAT(Broken(FullPlan(), [](Plan& p) { p.optimizer_steps = OptimizerSteps::kInTurn; }),
               HasSubstr("optimizer_steps is in_turn, but 2 pipelines sum a unit when all of them have it; use at_end, or one"));

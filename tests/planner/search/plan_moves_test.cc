@@ -108,6 +108,42 @@ TEST(PlanMovesTest, EveryNeighbourKeepsTheRules) {
   }
 }
 
+// Where host memory is known and a job's steps may go in turn: gradients wait beside the moments, and what a move leaves without
+// its reason goes with it.
+TEST(PlanMovesTest, GradientsAndStepsMoveAndEveryNeighbourKeepsTheRules) {
+  auto workload = *LoadModel("gpt2-774m");
+  workload.global_batch = 24;
+  workload.seq_len = 512;
+  workload.dtype = DType::kBFloat16;
+  Cluster cluster = *LoadCluster("a6000-l4-p40");
+  for (ClusterNode& node : cluster.nodes) node.host_memory_bytes = int64_t{256} << 30;
+  PlanRequest request;
+  request.runnable = request.steps_in_turn = true;
+  const auto setting = *Setting::Create(cluster, workload, request, nullptr);
+  const auto moves_of = [&](Plan plan) {
+    const auto priced = Evaluate(*setting, std::move(plan));
+    EXPECT_TRUE(priced.ok()) << priced.status();
+    std::vector<std::string> texts;
+    for (const Move& move : Neighbours(*setting, priced->plan)) {
+      texts.push_back(move.what);
+      if (move.plan.schedule == ScheduleFamily::kInterleaved) continue;  // may ask for counts that a neighbour lacks
+      EXPECT_TRUE(Validate(move.plan, setting->workload.model).ok())
+          << move.what << ": " << Validate(move.plan, setting->workload.model);
+    }
+    return texts;
+  };
+  Plan plan = ThreeStages(*setting, 3);
+  EXPECT_THAT(moves_of(plan), testing::IsSupersetOf({"units stepped in turn", "gradients and optimizer offloaded"}));
+  ForEachRank(plan, [](RankPlan& rank) { rank.offload = OffloadKinds::All(); });
+  EXPECT_THAT(moves_of(plan), testing::IsSupersetOf({"gradients kept on the device", "optimizer kept on the device",
+                                                     "ZeRO stage 1", "units stepped in turn"}));
+  ForEachRank(plan, [](RankPlan& rank) { rank.offload.gradients = false; });
+  plan.optimizer_steps = OptimizerSteps::kInTurn;
+  const std::vector<std::string> in_turn = moves_of(plan);
+  EXPECT_THAT(in_turn, testing::Contains("stepped at the end"));
+  EXPECT_THAT(in_turn, testing::Not(testing::Contains(testing::HasSubstr("gradients"))));
+}
+
 TEST(PlanMovesTest, PolishNeverMakesAPlanWorseAndIsDeterministic) {
   const auto setting = Lab(24);
   const Plan plan = ThreeStages(*setting, 1);

@@ -68,10 +68,23 @@ TEST(LeastLackTest, HostsTakeNoMoreThanMayWait) {
   };
   EXPECT_EQ(bytes_of_element({.activations = true}, Fidelity::kTuned), 16);
   EXPECT_EQ(bytes_of_element({.optimizer = true}, Fidelity::kTuned), 16 - 8);
-  EXPECT_EQ(bytes_of_element({.parameters = true}, Fidelity::kTuned), 16 - 4) << "a cast on the host is none of them";
+  EXPECT_EQ(bytes_of_element({.parameters = true}, Fidelity::kTuned), 16 - 4 - 4) << "a cast on the host is none of them";
   EXPECT_EQ(bytes_of_element(OffloadKinds::All(), Fidelity::kTuned), 0);
   EXPECT_EQ(bytes_of_element({.optimizer = true}, Fidelity::kPublished), 16 - 12) << "with the master copy";
   EXPECT_EQ(bytes_of_element({.parameters = true}, Fidelity::kPublished), 16 - 2 - 2) << "gradients go ministage by ministage";
+}
+
+// In a job whose steps nothing global decides, units that are stepped in turn leave no gradients, with offload and without.
+TEST(LeastLackTest, GradientsOfUnitsThatMayStepInTurnAreNoState) {
+  for (const bool runnable : {false, true}) {
+    PlanRequest request;
+    request.runnable = runnable;
+    request.offload = OffloadKinds::None();
+    const auto at_end = MakeSetting(SmallWorkload(), request);
+    request.steps_in_turn = true;
+    const auto in_turn = MakeSetting(SmallWorkload(), request);
+    EXPECT_EQ(StateOnDevices(*at_end) - StateOnDevices(*in_turn), 4 * at_end->costs.TotalElements());
+  }
 }
 
 }  // namespace

@@ -107,6 +107,44 @@ TEST(Zorse, OffloadsOnlyToKnownHostMemory) {
   EXPECT_TRUE(plan.pipelines[0].stages[0].units[0].ranks[0].offload.parameters);
 }
 
+// As the paper does where parameters wait on the host; in a job only where nothing global decides a step.
+TEST(Zorse, UnitsStepInTurnWhereAJobAllowsIt) {
+  const std::string cluster = absl::StrCat(ClusterText({{"n1", Cards("T4", 2)}}), "host_memory_gib = 256\n");
+  for (const bool in_turn : {false, true}) {
+    PlanRequest request;
+    request.runnable = true;
+    request.steps_in_turn = in_turn;
+    request.offload = {.activations = true, .parameters = true};
+    const auto setting = SettingOf(cluster, in_turn ? "gpt2-1.5b" : "gpt2-774m", 64, 1024, request, DType::kBFloat16);
+    const absl::StatusOr<Plan> plan = PlanZorse(*setting);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    ExpectZorse(*setting, *plan);
+    bool offloads = false;
+    ForEachRank(*plan, [&](const RankPlan& rank) { offloads |= rank.offload.parameters; });
+    EXPECT_EQ(plan->optimizer_steps, in_turn && offloads ? OptimizerSteps::kInTurn : OptimizerSteps::kAtEnd);
+    EXPECT_EQ(offloads, in_turn) << "the larger model has no room for its parameters";
+  }
+}
+
+// Its moments stay on the devices, as the paper's do, unless nothing fits so.
+TEST(Zorse, MomentsWaitOnTheHostWhereNothingElseFits) {
+  const std::string cluster = absl::StrCat(ClusterText({{"n1", Cards("T4", 2)}}), "host_memory_gib = 256\n");
+  PlanRequest request;
+  request.runnable = true;
+  for (const auto& [model, on_host] : {std::pair("gpt2-774m", false), std::pair("llama-3b", true)}) {
+    const auto setting = SettingOf(cluster, model, 64, 1024, request);
+    const absl::StatusOr<Plan> plan = PlanZorse(*setting);
+    ASSERT_TRUE(plan.ok()) << model << ": " << plan.status();
+    ExpectZorse(*setting, *plan);
+    ForEachRank(*plan, [&, host = on_host](const RankPlan& rank) {
+      EXPECT_EQ(rank.offload.optimizer, host);
+      EXPECT_EQ(rank.offload.gradients, host) << "stepped at the end, they wait beside the moments";
+    });
+  }
+  request.offload = {.activations = true, .parameters = true};
+  EXPECT_TRUE(absl::IsResourceExhausted(PlanZorse(*SettingOf(cluster, "llama-3b", 64, 1024, request)).status()));
+}
+
 TEST(Zorse, PinsDecideStages) {
   PlanRequest request;
   request.pins = {{"stage1", "fast"}, {"stage0", "slow"}};

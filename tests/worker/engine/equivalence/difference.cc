@@ -70,7 +70,8 @@ Differences Compare(const TrainingRun& run, const TrainingRun& reference, const 
     const StepResult &a = run.steps[i], &b = reference.steps[i];
     const std::string step = absl::StrCat(" of step ", b.step);
     differences.curve.Take(Relative(a.loss, b.loss), "loss" + step);
-    differences.curve.Take(Relative(a.grad_norm, b.grad_norm), "grad_norm" + step);
+    if (a.skipped != b.skipped) differences.curve.Take(kInfinity, "the skipping" + step);
+    if (!b.skipped) differences.curve.Take(Relative(a.grad_norm, b.grad_norm), "grad_norm" + step);
     if (a.has_validation_loss != b.has_validation_loss) differences.curve.Take(kInfinity, "the validation" + step);
     if (b.has_validation_loss) differences.curve.Take(Relative(a.validation_loss, b.validation_loss), "validation_loss" + step);
   }

@@ -36,6 +36,16 @@ TEST_F(DifferenceTest, EqualRunsHaveNone) {
   EXPECT_EQ(Of(expected_, DType::kFloat64), "");
 }
 
+// The norm of what overflowed is no number, whoever added it up.
+TEST_F(DifferenceTest, ASkippedStepIsSkippedInBoth) {
+  TrainingRun run = expected_;
+  run.steps[1].skipped = true;
+  EXPECT_EQ(Of(run).curve.where, "the skipping of step 2");
+  expected_.steps[1].skipped = true;
+  run.steps[1].grad_norm = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(Of(run).curve.relative, 0);
+}
+
 TEST_F(DifferenceTest, TheCurvesWorstStepIsNamed) {
   TrainingRun run = expected_;
   run.steps[1].grad_norm *= 1 + 1e-7;

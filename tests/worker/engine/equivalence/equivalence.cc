@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdlib>
 #include <optional>
 #include <set>
 #include <utility>
@@ -45,7 +46,7 @@ absl::StatusOr<TrainingRun> Train(const PlannedJob& planned, std::optional<uint6
   MOTLEY_RETURN_IF_ERROR(planner::ValidateForEngine(planned.plan, planned.job.model));
   MOTLEY_ASSIGN_OR_RETURN(const std::vector<RankAssignment> assignments,
                           AssignmentsOf(planned.job.model, planned.job.config, planned.plan, FourSamples(planned.plan)));
-  return TrainOnThreads(assignments, delays, devices);
+  return TrainOnThreads(assignments, delays, devices, planned.job.overflowing_step);
 }
 
 bool HasUnitsOfSeveral(const planner::Plan& plan) {
@@ -100,6 +101,8 @@ PlannedJob WithPlan(TinyJob job, uint64_t drawn, UnitWidths widths, int64_t pipe
 }
 
 }  // namespace
+
+int NumPlans(int daily, int all) { return std::getenv("MOTLEY_ALL_PLANS") != nullptr ? all : daily; }
 
 PlannedJob DrawPlannedJob(uint64_t seed, int64_t n, const std::filesystem::path& folder, bool half) {
   const uint64_t drawn = Drawn(seed, n);
@@ -186,7 +189,7 @@ absl::StatusOr<Differences> Equivalence::Run(const PlannedJob& planned, uint64_t
   if (devices_ == Devices::kHosts) {
     MOTLEY_ASSIGN_OR_RETURN(const std::vector<planner::MemoryByPurpose> predicted, predictions_.Of(planned));
     for (size_t r = 0; r < predicted.size(); ++r) {
-      const RankMemory rank{predicted[r], run.peak_bytes[r]};
+      const RankMemory rank{predicted[r], run.peak_bytes[r], run.host_bytes[r]};
       differences.memory.Take(
           std::abs(rank.Excess(kUncountedBytes)),
           absl::StrCat("memory of rank ", r, " (", rank.measured_bytes, " bytes, predicted ", predicted[r].total(), ")"));

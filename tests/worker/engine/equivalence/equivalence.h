@@ -16,6 +16,9 @@
 
 namespace motley::engine {
 
+// How many plans a test takes; with MOTLEY_ALL_PLANS in the environment all.
+int NumPlans(int daily, int all);
+
 // Number `n` of a seed: of four one in float32, the others in float64; both models alike. With `half` all in half types, both
 // alike.
 PlannedJob DrawPlannedJob(uint64_t seed, int64_t n, const std::filesystem::path& folder, bool half = false);

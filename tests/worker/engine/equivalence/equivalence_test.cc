@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <tuple>
 
 #include "tests/worker/engine/equivalence/shrink.h"
@@ -14,14 +13,12 @@ namespace motley::engine {
 namespace {
 
 constexpr uint64_t kSeed = 1;
-constexpr int kPlansOfOne = 6, kHalfPlansOfOne = 4;
+constexpr int kPlansOfOne = 6, kHalfPlansOfOne = 4, kOffloadPlansOfOne = 3;
 
-// Tests of plans: `daily` many, with MOTLEY_ALL_PLANS all. 120 plans a day, some of each kind of devices, type and draw.
-auto Numbers(int daily, int all) { return testing::Range(0, std::getenv("MOTLEY_ALL_PLANS") != nullptr ? all : daily); }
+// Tests of plans, some of each kind of devices, type and draw.
+auto Numbers(int daily, int all) { return testing::Range(0, NumPlans(daily, all)); }
 
 using planner::ScheduleFamily;
-
-using Draw = PlannedJob (*)(uint64_t seed, int64_t n, const std::filesystem::path& folder, bool half);
 
 class PlansTest {
  protected:
@@ -31,7 +28,7 @@ class PlansTest {
   }
   ~PlansTest() { std::filesystem::remove_all(folder_); }
 
-  void Check(int n, bool half, Draw draw = DrawPlannedJob) { Check(n, draw(kSeed, n, folder_, half)); }
+  void Check(int n, bool half, DrawJob draw = DrawPlannedJob) { Check(n, draw(kSeed, n, folder_, half)); }
   void Check(int n, const PlannedJob& planned) {
     const auto complaint = [&](const PlannedJob& p) { return equivalence_.Complaint(p, kSeed + n); };
     const std::string found = complaint(planned);
@@ -176,6 +173,49 @@ TEST_P(SeveralPipelinesHalfEquivalenceTest, PlansTrainLikeOneDevice) {
 
 INSTANTIATE_TEST_SUITE_P(Plans, SeveralPipelinesHalfEquivalenceTest,
                          testing::Combine(testing::Values(Devices::kHosts), Numbers(1, 3)), TestName);
+
+// What waits in host memory drawn by rank, units stepped in turn where they may be, with and without clipping.
+class OffloadEquivalenceTest : public EquivalenceTest {
+ protected:
+  void CheckAll(DrawJob draw) {
+    const int number = std::get<1>(GetParam());
+    for (int n = number * kOffloadPlansOfOne; n < (number + 1) * kOffloadPlansOfOne; ++n) Check(n, /*half=*/false, draw);
+  }
+};
+
+TEST_P(OffloadEquivalenceTest, PlansTrainLikeOneDevice) { CheckAll(DrawOffloading<DrawPlannedJob>); }
+
+INSTANTIATE_TEST_SUITE_P(Plans, OffloadEquivalenceTest, testing::Combine(testing::Values(Devices::kHosts), Numbers(6, 67)),
+                         TestName);
+INSTANTIATE_TEST_SUITE_P(SomePlans, OffloadEquivalenceTest,
+                         testing::Combine(testing::Values(Devices::kCards, Devices::kCardsAndHosts), Numbers(1, 5)), TestName);
+
+class TensorParallelOffloadEquivalenceTest : public OffloadEquivalenceTest {};
+
+TEST_P(TensorParallelOffloadEquivalenceTest, PlansTrainLikeOneDevice) { CheckAll(DrawOffloading<DrawTensorParallelJob>); }
+
+INSTANTIATE_TEST_SUITE_P(Plans, TensorParallelOffloadEquivalenceTest,
+                         testing::Combine(testing::Values(Devices::kHosts), Numbers(1, 14)), TestName);
+
+class SeveralPipelinesOffloadEquivalenceTest : public OffloadEquivalenceTest {};
+
+TEST_P(SeveralPipelinesOffloadEquivalenceTest, PlansTrainLikeOneDevice) { CheckAll(DrawOffloading<DrawSeveralPipelinesJob>); }
+
+INSTANTIATE_TEST_SUITE_P(Plans, SeveralPipelinesOffloadEquivalenceTest,
+                         testing::Combine(testing::Values(Devices::kHosts), Numbers(1, 14)), TestName);
+
+// In float16 a step overflows on one rank: none applies it.
+class OffloadHalfEquivalenceTest : public HalfEquivalenceTest {};
+
+TEST_P(OffloadHalfEquivalenceTest, PlansTrainLikeOneDevice) {
+  const int number = std::get<1>(GetParam());
+  for (int n = number * kHalfPlansOfOne; n < (number + 1) * kHalfPlansOfOne; ++n) {
+    Check(n, /*half=*/true, DrawOffloading<DrawPlannedJob>);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Plans, OffloadHalfEquivalenceTest, testing::Combine(testing::Values(Devices::kHosts), Numbers(1, 10)),
+                         TestName);
 
 // What nothing else needs less memory than: a ministage for each layer, the state sharded, everything recomputed, a sample at a
 // time. One rank has a sample more than another, and a third stores only.

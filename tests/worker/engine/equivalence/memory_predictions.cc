@@ -140,7 +140,7 @@ absl::StatusOr<std::vector<RankMemory>> MemoryPredictions::AndMeasured(const Pla
   for (RankAssignment& assignment : assignments) assignment.evaluation = Program();  // predicted is what training takes
   MOTLEY_ASSIGN_OR_RETURN(const Checkpoints run, TrainAndKeep(assignments, std::nullopt, devices));
   std::vector<RankMemory> ranks;
-  for (size_t r = 0; r < predicted.size(); ++r) ranks.push_back({predicted[r], run.peak_bytes[r]});
+  for (size_t r = 0; r < predicted.size(); ++r) ranks.push_back({predicted[r], run.peak_bytes[r], run.host_bytes[r]});
   return ranks;
 }
 

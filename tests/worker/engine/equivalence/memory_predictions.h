@@ -18,9 +18,10 @@ namespace motley::engine {
 
 struct RankMemory {
   planner::MemoryByPurpose predicted;
-  int64_t measured_bytes = 0;
+  int64_t measured_bytes = 0, measured_host_bytes = 0;
   // Of the predicted bytes, above 0 where the rank holds more; what lies within `uncounted_bytes` is none.
   double Excess(int64_t uncounted_bytes = 0) const;
+  bool HostIsExact() const { return measured_host_bytes == predicted.host; }
 };
 
 // Not thread-safe. Measures each model and type once.

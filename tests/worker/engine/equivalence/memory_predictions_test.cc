@@ -90,14 +90,15 @@ TEST_F(MeasuredMemoryTest, RanksOfTensorParallelPlansHoldWhatIsPredicted) {
 // The seconds of float64 differ from the threads' in the last digit, which has decided who computes which samples.
 TEST_F(MeasuredMemoryTest, WhatIsPricedIsWhatRuns) {
   constexpr int kPlans = 40;
-  for (int n = 0; n < kPlans; ++n) {
-    const PlannedJob planned = DrawPlannedJob(2612, n, folder_);
+  for (int n = 0; n < 2 * kPlans; ++n) {
+    const PlannedJob plain = DrawPlannedJob(2612, n / 2, folder_);
+    const PlannedJob planned = n % 2 == 0 ? plain : WithDrawnOffload(plain, static_cast<uint64_t>(n));
     const absl::StatusOr<planner::Evaluation> priced = predictions_.Price(planned);
     const auto run = AssignmentsOf(planned.job.model, planned.job.config, planned.plan, FourSamples(planned.plan));
     ASSERT_TRUE(priced.ok() && run.ok()) << priced.status() << run.status();
     ASSERT_EQ(priced->programs.size(), run->size());
     for (size_t r = 0; r < run->size(); ++r) {
-      EXPECT_EQ(ToText(priced->programs[r]), ToText((*run)[r].program)) << "rank " << r << " of plan " << n << "\n"
+      EXPECT_EQ(ToText(priced->programs[r]), ToText((*run)[r].program)) << "rank " << r << " of plan " << n / 2 << "\n"
                                                                         << ToText(planned);
     }
   }

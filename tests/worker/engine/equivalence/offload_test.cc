@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <filesystem>
 #include <string>
 
@@ -21,7 +22,6 @@ namespace {
 constexpr uint64_t kOffloadSeed = 5;
 constexpr int64_t kSteps = 3;
 
-using DrawJob = PlannedJob (*)(uint64_t seed, int64_t n, const std::filesystem::path& folder, bool half);
 using Assignments = std::vector<RankAssignment>;
 
 int64_t CountOfCopies(const Assignments& assignments) {
@@ -56,28 +56,33 @@ class OffloadTest : public testing::Test {
   ~OffloadTest() override { std::filesystem::remove_all(folder_); }
 
   // A tied model's embedding is summed with the head's part where its sum leaves, and apart from it elsewhere.
-  static bool SumsAlike(const PlannedJob& planned, const OffloadKinds& kinds) {
-    const bool leaves = kinds.gradients || planned.plan.optimizer_steps == planner::OptimizerSteps::kInTurn;
+  static bool SumsAlike(const PlannedJob& planned) {
+    bool leaves = planned.plan.optimizer_steps == planner::OptimizerSteps::kInTurn;
+    planner::ForEachRank(planned.plan, [&](const planner::RankPlan& rank) { leaves |= rank.offload.gradients; });
     return !leaves || !planned.job.model.tie_embeddings;
   }
 
-  // How many copies a step has; 0: the plan may not offload these kinds.
-  int64_t ExpectSameBits(PlannedJob planned, Devices devices = Devices::kHosts,
-                         const OffloadKinds& kinds = {.activations = true}) {
-    const auto scheduled = ScheduledOnThreads(planned.job.model, planned.plan);
-    EXPECT_TRUE(scheduled.ok()) << scheduled.status() << ToText(planned);
-    if (!scheduled.ok() || !SumsAlike(planned, kinds)) return 0;
-    if (!planner::Validate(Offloading(planned, kinds).plan, planned.job.model).ok()) return 0;
-    planned.job.config.training.steps = kSteps;
-    planned.plan = *scheduled;  // what leaves changes when things are done, and with it a schedule
-    PlannedJob at_end = planned;
+  // As the same plan that keeps all on its devices and steps at the end. How many copies a step has; 0: the plan may not offload
+  // these kinds.
+  int64_t ExpectSameBits(PlannedJob planned, Devices devices = Devices::kHosts) {
+    if (!SumsAlike(planned) || !planner::Validate(planned.plan, planned.job.model).ok()) return 0;
+    PlannedJob at_end = Offloading(planned, OffloadKinds::None());
     at_end.plan.optimizer_steps = planner::OptimizerSteps::kAtEnd;
-    const auto plain = AssignmentsFor(at_end), offloading = AssignmentsFor(Offloading(planned, kinds));
+    const auto scheduled = ScheduledOnThreads(planned.job.model, at_end.plan);
+    EXPECT_TRUE(scheduled.ok()) << scheduled.status() << ToText(planned);
+    if (!scheduled.ok()) return 0;
+    for (PlannedJob* const twin : {&at_end, &planned}) {
+      twin->job.config.training.steps = kSteps;
+      twin->plan.training = scheduled->training;  // what leaves changes when things are done, and with it a schedule
+    }
+    const auto plain = AssignmentsFor(at_end), offloading = AssignmentsFor(planned);
     EXPECT_TRUE(plain.ok() && offloading.ok()) << plain.status() << offloading.status() << ToText(planned);
     if (!plain.ok() || !offloading.ok()) return 0;
     const int64_t copies = CountOfCopies(*offloading);
     if (copies == 0) return 0;
-    const auto expected = TrainOnThreads(*plain, std::nullopt, devices), run = TrainOnThreads(*offloading, kOffloadSeed, devices);
+    const int64_t overflowing = planned.job.overflowing_step;
+    const auto expected = TrainOnThreads(*plain, std::nullopt, devices, overflowing),
+               run = TrainOnThreads(*offloading, kOffloadSeed, devices, overflowing);
     EXPECT_TRUE(expected.ok() && run.ok()) << expected.status() << run.status() << ToText(planned);
     if (!expected.ok() || !run.ok()) return 0;
     EXPECT_EQ(run->steps.size(), expected->steps.size());
@@ -90,10 +95,19 @@ class OffloadTest : public testing::Test {
   }
 
   // Of plans that offload anything.
-  void Check(DrawJob draw, int plans, bool half, Devices devices, const OffloadKinds& kinds = {.activations = true}) {
+  void Check(DrawJob draw, int plans, bool half, Devices devices) {
     int checked = 0;
-    for (int n = 0; checked < plans && n < 60 * plans; ++n)
-      checked += ExpectSameBits(draw(kOffloadSeed, n, folder_, half), devices, kinds) > 0;
+    for (int n = 0; checked < plans && n < 60 * plans; ++n) {
+      checked += ExpectSameBits(draw(kOffloadSeed, n, folder_, half), devices) > 0;
+    }
+    EXPECT_EQ(checked, plans);
+  }
+  // The same kinds on all ranks.
+  void Check(DrawJob draw, int plans, bool half, Devices devices, const OffloadKinds& kinds) {
+    int checked = 0;
+    for (int n = 0; checked < plans && n < 60 * plans; ++n) {
+      checked += ExpectSameBits(Offloading(draw(kOffloadSeed, n, folder_, half), kinds), devices) > 0;
+    }
     EXPECT_EQ(checked, plans);
   }
 
@@ -122,18 +136,20 @@ TEST_F(OffloadTest, OneDeviceWithAllRecomputedAndBackwardsInHalves) {
         TinyJob job =
             MakeTinyJob(family == ModelFamily::kGpt2 ? family : ModelFamily::kLlama, kTinySizes[1], DType::kFloat64, folder_);
         job.model.family = family;
-        EXPECT_GT(ExpectSameBits(OneDeviceJob(job, schedule, recompute)), 0) << static_cast<int>(family);
+        EXPECT_GT(ExpectSameBits(Offloading(OneDeviceJob(job, schedule, recompute))), 0) << static_cast<int>(family);
       }
     }
   }
 }
 
+constexpr OffloadKinds kInputs = {.activations = true};
+
 class OffloadOnDevicesTest : public OffloadTest, public testing::WithParamInterface<Devices> {};
 
-TEST_P(OffloadOnDevicesTest, RandomPlans) { Check(DrawPlannedJob, 6, /*half=*/false, GetParam()); }
-TEST_P(OffloadOnDevicesTest, TensorParallelPlans) { Check(DrawTensorParallelJob, 4, /*half=*/false, GetParam()); }
-TEST_P(OffloadOnDevicesTest, SeveralPipelines) { Check(DrawSeveralPipelinesJob, 3, /*half=*/false, GetParam()); }
-TEST_P(OffloadOnDevicesTest, HalfTypes) { Check(DrawPlannedJob, 2, /*half=*/true, GetParam()); }
+TEST_P(OffloadOnDevicesTest, RandomPlans) { Check(DrawPlannedJob, 6, /*half=*/false, GetParam(), kInputs); }
+TEST_P(OffloadOnDevicesTest, TensorParallelPlans) { Check(DrawTensorParallelJob, 4, /*half=*/false, GetParam(), kInputs); }
+TEST_P(OffloadOnDevicesTest, SeveralPipelines) { Check(DrawSeveralPipelinesJob, 3, /*half=*/false, GetParam(), kInputs); }
+TEST_P(OffloadOnDevicesTest, HalfTypes) { Check(DrawPlannedJob, 2, /*half=*/true, GetParam(), kInputs); }
 TEST_P(OffloadOnDevicesTest, StateOfRandomPlans) {
   constexpr OffloadKinds kAllButGradients = {.activations = true, .parameters = true, .optimizer = true};
   Check(DrawPlannedJob, 3, /*half=*/false, GetParam(), {.parameters = true});
@@ -155,7 +171,14 @@ TEST_P(OffloadOnDevicesTest, MomentsOfWideUnitsAndOfSeveralPipelines) {
   Check(DrawTensorParallelJob, 3, /*half=*/false, GetParam(), {.activations = true, .optimizer = true});
   Check(DrawSeveralPipelinesJob, 3, /*half=*/false, GetParam(), {.activations = true, .optimizer = true});
 }
-TEST_P(OffloadOnDevicesTest, Rows) { Check(DrawRowsJob, 2, /*half=*/false, GetParam()); }
+TEST_P(OffloadOnDevicesTest, Rows) { Check(DrawRowsJob, 2, /*half=*/false, GetParam(), kInputs); }
+// Kinds drawn by rank, too, and a step that overflows.
+TEST_P(OffloadOnDevicesTest, KindsByRank) {
+  Check(DrawOffloading<DrawPlannedJob>, NumPlans(3, 10), /*half=*/false, GetParam());
+  Check(DrawOffloading<DrawPlannedJob>, NumPlans(2, 4), /*half=*/true, GetParam());
+  Check(DrawOffloading<DrawTensorParallelJob>, NumPlans(1, 3), /*half=*/false, GetParam());
+  Check(DrawOffloading<DrawSeveralPipelinesJob>, NumPlans(1, 3), /*half=*/false, GetParam());
+}
 
 INSTANTIATE_TEST_SUITE_P(Plans, OffloadOnDevicesTest, testing::Values(Devices::kHosts, Devices::kCards),
                          [](const testing::TestParamInfo<Devices>& info) {
@@ -195,24 +218,35 @@ TEST_F(OffloadTest, WhatLeavesIsNotOnTheDevice) {
 
 // Of random plans, too. What leaves is counted until somebody waits for it, and is gone before where the link is quick.
 TEST_P(OffloadOnDevicesTest, RanksHoldWhatIsPredicted) {
-  constexpr int kPlans = 12;
-  constexpr double kMostMean = 0.01, kMostAbove = 0.02, kMostBelow = 0.04;
+  constexpr double kMostMean = 0.01, kFarBelow = 0.03, kMostFarBelow = 0.01;
+  const bool hosts = GetParam() == Devices::kHosts;
+  const double most_above = hosts ? 0.01 : 0.02, most_below = hosts ? 1 : 0.04;  // fake cards hold sends back
+  const int plans = hosts ? NumPlans(20, 200) : NumPlans(12, 60);
   MemoryPredictions predictions;
-  double sum = 0;
-  int64_t ranks = 0;
-  for (int n = 0; n < kPlans; ++n) {
-    const PlannedJob planned = Offloading(DrawWideJob(kOffloadSeed, n, folder_));
+  double sum = 0, least = 0, most = 0;
+  int64_t ranks = 0, far_below = 0;
+  for (int n = 0; n < plans; ++n) {
+    const PlannedJob planned = WithDrawnOffload(DrawWideJob(kOffloadSeed, n, folder_), static_cast<uint64_t>(n));
     const auto measured = predictions.AndMeasured(planned, GetParam());
     ASSERT_TRUE(measured.ok()) << measured.status() << ToText(planned);
     for (const RankMemory& rank : *measured) {
       const double excess = rank.Excess(kUncountedBytes);
-      EXPECT_LE(excess, kMostAbove) << "plan " << n << "\n" << ToText(planned);
-      EXPECT_GE(excess, -kMostBelow) << "plan " << n << "\n" << ToText(planned);
+      EXPECT_LE(excess, most_above) << "plan " << n << "\n" << ToText(planned);
+      EXPECT_GE(excess, -most_below) << "plan " << n << "\n" << ToText(planned);
+      EXPECT_TRUE(rank.HostIsExact()) << rank.measured_host_bytes << " bytes of the host, predicted " << rank.predicted.host
+                                      << ", plan " << n << "\n"
+                                      << ToText(planned);
       sum += std::abs(excess);
+      least = std::min(least, excess);
+      most = std::max(most, excess);
+      far_below += excess < -kFarBelow;
       ++ranks;
     }
   }
   EXPECT_LE(sum, kMostMean * static_cast<double>(ranks));
+  if (hosts) EXPECT_LE(static_cast<double>(far_below), kMostFarBelow * static_cast<double>(ranks));
+  std::printf("%d ranks: mean %.2f %%, from %.2f %% to %.2f %%, %d more than 3 %% below\n", static_cast<int>(ranks),
+              100 * sum / static_cast<double>(ranks), 100 * least, 100 * most, static_cast<int>(far_below));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <map>
 #include <string>
 
@@ -122,6 +123,52 @@ TEST_P(PlantedDefectsTest, AreNoticed) {
   const bool alone = planned.plan.pipelines[0].stages.size() == 1;
   EXPECT_EQ((seen[{Mistake::kShiftedSample, Verdict::kOtherNumbers}]) > 0, alone);
 }
+
+// Copies of state, as the planner writes them for several ranks: at the end of the step, or in turn.
+class PlantedCopiesTest : public PlantedDefectsTest {
+ protected:
+  PlannedJob PlanOf(bool in_turn) {
+    for (int64_t n = 0;; ++n) {
+      PlannedJob planned = DrawOffloading<DrawPlannedJob>(21, n, folder_, /*half=*/false);
+      const std::vector<std::string> words = OffloadWords(planned.plan);
+      const auto has = [&](const char* word) { return std::find(words.begin(), words.end(), word) != words.end(); };
+      size_t ranks = 0;
+      for (const planner::StagePlan& stage : planned.plan.pipelines[0].stages) ranks += stage.units.size();
+      if (ranks < 2 || ranks > 4 || planned.job.model.num_layers > 3 || planned.plan.dtype != DType::kFloat64) continue;
+      if (has("parameters") && has("optimizer") && has(in_turn ? "in turn" : "gradients")) return planned;
+    }
+  }
+};
+
+TEST_P(PlantedCopiesTest, AreNoticedOrMakeNoDifference) {
+  const PlannedJob planned = PlanOf(GetParam() == 1);
+  const auto assignments = AssignmentsOf(planned.job.model, planned.job.config, planned.plan, FourSamples(planned.plan));
+  ASSERT_TRUE(assignments.ok()) << assignments.status();
+  std::vector<Program> programs;
+  for (const RankAssignment& assignment : *assignments) programs.push_back(assignment.program);
+  ASSERT_EQ(VerdictOf(planned, *assignments, programs), Verdict::kSameNumbers) << ToText(planned);
+  std::map<std::pair<Mistake, Verdict>, int> seen;
+  for (size_t r = 0; r < programs.size(); ++r) {
+    for (const Mutant& mutant : MutantsOf(programs[r])) {
+      if (!mutant.of_copy) continue;
+      std::vector<Program> wrong = programs;
+      wrong[r] = mutant.program;
+      const Verdict verdict = VerdictOf(planned, *assignments, wrong);
+      ++seen[{mutant.mistake, verdict}];
+      EXPECT_NE(verdict, Verdict::kOtherNumbers) << "rank " << r << ", " << mutant.what << "\n"
+                                                 << ToText(planned) << "\n"
+                                                 << ToText(programs[r]);
+    }
+  }
+  for (const Mistake mistake : {Mistake::kDroppedAfter, Mistake::kChangedField, Mistake::kSwapped, Mistake::kDropped}) {
+    const int refused = seen[{mistake, Verdict::kRefusedByValidate}] + seen[{mistake, Verdict::kRefusedByCheckOrder}];
+    const int same = seen[{mistake, Verdict::kSameNumbers}];
+    EXPECT_GT(refused, same) << static_cast<int>(mistake);
+    std::printf("mistake %d: %d refused, %d the same\n", static_cast<int>(mistake), refused, same);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Plans, PlantedCopiesTest, testing::Range(0, 2));
 
 TEST_P(PlantedDefectsTest, AreNoticedWhereAllRanksAgreeOnThem) {
   const PlannedJob planned = PlanNumber(GetParam());

@@ -83,7 +83,7 @@ class Mutator {
       DropAfter(i);
       ChangeFields(i);
       SwapWithNext(i);
-      mutants_.push_back({Mistake::kDropped, Name(i) + "not there", Without(program_, i)});
+      mutants_.push_back({Mistake::kDropped, Name(i) + "not there", Without(program_, i), IsCopy(i)});
     }
     for (size_t m = 0; m < program_.microbatches.size(); ++m) {
       for (const int change : {-1, 1}) ShiftSample(m, change);
@@ -92,6 +92,7 @@ class Mutator {
   }
 
  private:
+  bool IsCopy(size_t i) const { return LaneOf(program_.instructions[i].op) == Lane::kCopy; }
   std::string Name(size_t i) const { return absl::StrCat(i, " ", std::string(OperationName(program_.instructions[i].op)), ": "); }
 
   void DropAfter(size_t i) {
@@ -100,7 +101,8 @@ class Mutator {
       Program program = program_;
       std::vector<int32_t>& left = program.instructions[i].after;
       left.erase(left.begin() + static_cast<int64_t>(a));
-      mutants_.push_back({Mistake::kDroppedAfter, Name(i) + absl::StrCat("not after ", after[a]), std::move(program)});
+      mutants_.push_back({Mistake::kDroppedAfter, Name(i) + absl::StrCat("not after ", after[a]), std::move(program),
+                          IsCopy(i) || IsCopy(static_cast<size_t>(after[a]))});
     }
   }
 
@@ -111,7 +113,7 @@ class Mutator {
       for (const int change : {-1, 1}) {
         Program program = program_;
         const FieldChanger changer = Change(program.instructions[i].op, field, change);
-        mutants_.push_back({Mistake::kChangedField, Name(i) + changer.what, std::move(program)});
+        mutants_.push_back({Mistake::kChangedField, Name(i) + changer.what, std::move(program), IsCopy(i)});
       }
     }
   }
@@ -124,7 +126,7 @@ class Mutator {
     if (j == program_.instructions.size()) return;
     Program program = program_;
     std::swap(program.instructions[i].op, program.instructions[j].op);
-    mutants_.push_back({Mistake::kSwapped, Name(i) + absl::StrCat("changes places with ", j), std::move(program)});
+    mutants_.push_back({Mistake::kSwapped, Name(i) + absl::StrCat("changes places with ", j), std::move(program), IsCopy(i)});
   }
 
   void ShiftSample(size_t m, int change) {

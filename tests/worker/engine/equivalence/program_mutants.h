@@ -20,6 +20,7 @@ struct Mutant {
   Mistake mistake;
   std::string what;  // "12 backward: grad 1 -> 2"
   Program program;
+  bool of_copy = false;  // the instruction copies, or no longer waits for one that does
 };
 
 // All programs that are one such mistake away. Those with a field that names nothing (a buffer that is not there) are among them.

@@ -103,6 +103,25 @@ TEST(RandomEnginePlanTest, SeveralPipelinesOfEveryKindOccur) {
   for (const auto& [what, count] : seen) EXPECT_GE(count, 20) << what;
 }
 
+TEST(RandomEnginePlanTest, OffloadOfEveryKindOccurs) {
+  constexpr DrawJob kDraws[] = {DrawOffloading<DrawPlannedJob>, DrawOffloading<DrawTensorParallelJob>,
+                                DrawOffloading<DrawSeveralPipelinesJob>};
+  std::map<std::string, int> seen;
+  for (int n = 0; n < 300; ++n) {
+    const PlannedJob planned = kDraws[n % 3](11, n / 3, "/nowhere", /*half=*/n % 2 == 0);
+    const absl::Status valid = planner::ValidateForEngine(planned.plan, planned.job.model);
+    ASSERT_TRUE(valid.ok()) << valid << "\n" << ToText(planned);
+    const auto assignments = AssignmentsOf(planned.job.model, planned.job.config, planned.plan, FourSamples(planned.plan));
+    ASSERT_TRUE(assignments.ok()) << assignments.status() << "\n" << ToText(planned);
+    const bool several = planned.plan.pipelines.size() > 1;
+    for (const std::string& word : OffloadWords(planned.plan)) ++seen[absl::StrCat(word, several ? ", several pipelines" : "")];
+    ++seen[planned.job.config.training.max_norm > 0 ? "clipped" : "unclipped"];
+    seen["overflowing"] += planned.job.overflowing_step >= 0;
+  }
+  EXPECT_EQ(seen.size(), 6u + 3u + 3u);
+  for (const auto& [what, count] : seen) EXPECT_GE(count, 10) << what;
+}
+
 // What a plan of several pipelines has, by kind: of one kind a plan has one.
 std::map<std::string, std::string> FeaturesOf(const PlannedJob& planned) {
   const planner::Plan& plan = planned.plan;
@@ -200,6 +219,17 @@ TEST(RandomEnginePlanTest, PlansOfFamiliesOnRowsHaveEverything) {
   }
   EXPECT_EQ(seen.size(), 8u + 7u);
   for (const auto& [what, count] : seen) EXPECT_GE(count, 3) << what;
+}
+
+// What one device computes is kept by the name.
+TEST(RandomEnginePlanTest, JobsOfOneNameHaveOneModel) {
+  std::map<std::string, ModelShape> models;
+  for (int n = 0; n < 600; ++n) {
+    constexpr DrawJob kDraws[] = {DrawPlannedJob, DrawTensorParallelJob, DrawOffloading<DrawSeveralPipelinesJob>};
+    const TinyJob job = kDraws[n % 3](11, n / 3, "/nowhere", /*half=*/false).job;
+    const auto [named, is_new] = models.emplace(job.Name(), job.model);
+    EXPECT_TRUE(named->second == job.model) << job.Name();
+  }
 }
 
 TEST(RandomEnginePlanTest, TheSeedGivesThePlan) {

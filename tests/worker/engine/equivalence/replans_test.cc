@@ -1,9 +1,11 @@
-// One job that goes from layout to layout, each time from the checkpoint of the one before, trains like one device.
+// One job that goes from layout to layout, each time from the checkpoint of the one before, trains like one device. What waits in
+// host memory changes with the layout; of every third nothing does.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <cmath>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,6 +26,7 @@ class ReplansTest : public testing::TestWithParam<ModelFamily> {
   ReplansTest() : job_(WithHeads(MakeTinyJob(GetParam(), {5, 8}, DType::kFloat64, folder_), 6)) {
     WriteTinyText(folder_);
     job_.config.training.steps = kLayouts;
+    if (GetParam() == ModelFamily::kLlama) job_.config.training.max_norm = 0;  // units may be stepped in turn
   }
   ~ReplansTest() override { std::filesystem::remove_all(folder_); }
 
@@ -55,8 +58,11 @@ TEST_P(ReplansTest, TheCurveIsOneDevices) {
   ASSERT_EQ(one.steps.size(), static_cast<size_t>(kLayouts));
   std::string resume_from;
   bool any_wide = false, any_whole = false;
+  std::set<std::string> offloads;
   for (int64_t n = 0; n < kLayouts; ++n) {
-    const planner::Plan plan = RandomEnginePlan(static_cast<uint64_t>(n), UnitWidths::kUpToFour).Draw(job_, 1 + n % 3);
+    planner::Plan plan = RandomEnginePlan(static_cast<uint64_t>(n), UnitWidths::kUpToFour).Draw(job_, 1 + n % 3);
+    if (n % 3 != 2) DrawOffload(job_, static_cast<uint64_t>(n), &plan);
+    for (const std::string& word : OffloadWords(plan)) offloads.insert(word);
     planner::ForEachUnit(plan, [&](const planner::UnitPlan& unit) { (unit.ranks.size() > 1 ? any_wide : any_whole) = true; });
     const Checkpoints run = Train(plan, absl::StrCat("layout-", n), n, resume_from);
     ASSERT_EQ(run.steps.size(), static_cast<size_t>(kLayouts - n)) << planner::ToText(plan);
@@ -71,6 +77,9 @@ TEST_P(ReplansTest, TheCurveIsOneDevices) {
     resume_from = run.folders.at(n + 1);
   }
   EXPECT_TRUE(any_wide && any_whole);
+  // Steps in turn leave gradients nothing to wait for.
+  for (const std::string word : {"activations", "parameters", "optimizer"}) EXPECT_TRUE(offloads.contains(word)) << word;
+  EXPECT_TRUE(offloads.contains(job_.config.training.max_norm == 0 ? "in turn" : "gradients"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, ReplansTest, testing::Values(ModelFamily::kGpt2, ModelFamily::kLlama),

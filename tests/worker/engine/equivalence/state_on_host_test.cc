@@ -23,7 +23,6 @@ namespace {
 constexpr uint64_t kStateSeed = 9;
 constexpr int64_t kStateSteps = 3;
 
-using DrawStateJob = PlannedJob (*)(uint64_t seed, int64_t n, const std::filesystem::path& folder, bool half);
 using Assignments = std::vector<RankAssignment>;
 
 constexpr OffloadKinds kParameters = {.parameters = true}, kGradients = {.gradients = true}, kOptimizer = {.optimizer = true};
@@ -96,7 +95,7 @@ class StateOnHostTest : public testing::TestWithParam<Devices> {
   }
 
   // Each way with so many plans.
-  void Check(DrawStateJob draw, int plans, bool half = false) {
+  void Check(DrawJob draw, int plans, bool half = false) {
     int64_t n = 0;
     for (const StateOnHost& how : kWays) {
       int checked = 0;

@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "tests/worker/engine/rows_folder.h"
 
 namespace motley::engine {
@@ -12,14 +13,24 @@ constexpr char kText[] = "text.txt", kRows[] = "rows";
 constexpr int64_t kTinySeqLen = 16;
 constexpr int64_t kKvHeads = 2;
 
+// ", windows in layers 0,2"; empty: none has one.
+std::string WindowsOf(const ModelShape& model) {
+  std::vector<size_t> layers;
+  for (size_t layer = 0; layer < model.layer_kinds.size(); ++layer) {
+    if (model.layer_kinds[layer].window > 0) layers.push_back(layer);
+  }
+  return layers.empty() ? "" : absl::StrCat(", windows in layers ", absl::StrJoin(layers, ","));
+}
+
 }  // namespace
 
 std::string TinyJob::Name() const {
   const DType compute = PrecisionOf(config.training)->compute;
   return absl::StrCat(std::string(TraitsOf(model.family).model_type), ", ", model.num_layers, " layers, batch ",
                       config.training.global_batch_size, ", ", std::string(DTypeName(compute)),
-                      model.num_kv_heads == kKvHeads ? "" : absl::StrCat(", ", model.num_kv_heads, " heads"),
-                      std::filesystem::path(config.data.path).filename() == kRows ? ", rows" : "");
+                      model.num_kv_heads == kKvHeads ? "" : absl::StrCat(", ", model.num_kv_heads, " heads"), WindowsOf(model),
+                      std::filesystem::path(config.data.path).filename() == kRows ? ", rows" : "",
+                      config.training.max_norm == 0 ? ", unclipped" : "", overflowing_step >= 0 ? ", overflowing" : "");
 }
 
 TinyJob MakeTinyJob(ModelFamily family, TinySize size, DType compute, const std::filesystem::path& folder) {

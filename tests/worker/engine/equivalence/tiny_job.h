@@ -16,7 +16,9 @@ inline constexpr int64_t kTinySteps = 5, kHalfSteps = 20;
 struct TinyJob {
   ModelShape model;
   JobConfig config;
-  // "gpt2, 5 layers, batch 8, float64": two of one name are the same job. With more heads "..., 6 heads".
+  int64_t overflowing_step = -1;  // from 0: a gradient's; -1: none
+  // "gpt2, 5 layers, batch 8, float64": two of one name are the same job. With more heads "..., 6 heads", without
+  // clipping "..., unclipped".
   std::string Name() const;
 };
 

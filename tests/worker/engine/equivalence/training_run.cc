@@ -4,6 +4,7 @@
 #include <barrier>
 #include <filesystem>
 #include <memory>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -70,11 +71,26 @@ class RehearsedTogether : public FakeHost {
   std::barrier<>& all_;
 };
 
+// The first rank that goes back through the head; -1: none does.
+int HeadsRank(const std::vector<RankAssignment>& assignments) {
+  for (size_t rank = 0; rank < assignments.size(); ++rank) {
+    const Program& program = assignments[rank].program;
+    for (const Instruction& instruction : program.instructions) {
+      const auto* whole = std::get_if<Backward>(&instruction.op);
+      const auto* half = std::get_if<BackwardInput>(&instruction.op);
+      const int32_t unit = whole != nullptr ? whole->unit : half != nullptr ? half->unit : -1;
+      if (unit == program.num_units - 1) return static_cast<int>(rank);
+    }
+  }
+  return -1;
+}
+
 bool Same(const std::vector<StepResult>& a, const std::vector<StepResult>& b) {
   if (a.size() != b.size()) return false;
   for (size_t i = 0; i < a.size(); ++i) {
     if (a[i].loss != b[i].loss || a[i].validation_loss != b[i].validation_loss) return false;
     if (!IsSame(a[i].grad_norm, b[i].grad_norm)) return false;
+    if (a[i].skipped != b[i].skipped || a[i].loss_scale != b[i].loss_scale) return false;
   }
   return true;
 }
@@ -105,9 +121,9 @@ absl::StatusOr<TrainingState> ReadState(const std::string& checkpoint_folder) {
 }
 
 absl::StatusOr<Checkpoints> TrainAndKeep(const std::vector<RankAssignment>& assignments, std::optional<uint64_t> delays,
-                                         Devices devices) {
+                                         Devices devices, int64_t overflowing_step) {
   std::filesystem::remove_all(assignments[0].config.checkpoint.folder);
-  const int world = static_cast<int>(assignments.size());
+  const int world = static_cast<int>(assignments.size()), overflows = HeadsRank(assignments);
   FakeKv kv;
   std::vector<absl::Status> ends(world);
   std::vector<std::vector<StepResult>> steps(world);
@@ -127,6 +143,9 @@ absl::StatusOr<Checkpoints> TrainAndKeep(const std::vector<RankAssignment>& assi
         if (delay > absl::ZeroDuration()) absl::SleepFor(delay);
       };
     }
+    if (rank == overflows && overflowing_step >= 0) {
+      options.overflows = [overflowing_step](int64_t step) { return step == overflowing_step; };
+    }
     RankAssignment assignment = assignments[rank];
     if (card != nullptr) assignment.device.card.uuid = absl::StrCat("GPU-", rank);
     if (IsReal(devices) && !IsOnHost(devices, rank)) assignment.device.kind = DeviceKind::kCuda;
@@ -142,18 +161,21 @@ absl::StatusOr<Checkpoints> TrainAndKeep(const std::vector<RankAssignment>& assi
     if (!Same(steps[rank], steps[0]))
       return absl::InternalError(absl::StrCat("rank ", rank, " reports other numbers than rank 0"));
   }
-  Checkpoints kept{steps[0], checkpoints, {}};
+  Checkpoints kept{steps[0], checkpoints, {}, {}};
   for (const std::vector<StepResult>& of_rank : steps) {
-    int64_t& peak = kept.peak_bytes.emplace_back(0);
-    for (const StepResult& step : of_rank) peak = std::max(peak, step.peak_memory_bytes);
+    int64_t &peak = kept.peak_bytes.emplace_back(0), &host = kept.host_bytes.emplace_back(0);
+    for (const StepResult& step : of_rank) {
+      peak = std::max(peak, step.peak_memory_bytes);
+      host = std::max(host, step.host_memory_bytes);
+    }
   }
   return kept;
 }
 
 absl::StatusOr<TrainingRun> TrainOnThreads(const std::vector<RankAssignment>& assignments, std::optional<uint64_t> delays,
-                                           Devices devices) {
-  MOTLEY_ASSIGN_OR_RETURN(const Checkpoints kept, TrainAndKeep(assignments, delays, devices));
-  TrainingRun run{kept.steps, {}, kept.peak_bytes};
+                                           Devices devices, int64_t overflowing_step) {
+  MOTLEY_ASSIGN_OR_RETURN(const Checkpoints kept, TrainAndKeep(assignments, delays, devices, overflowing_step));
+  TrainingRun run{kept.steps, {}, kept.peak_bytes, kept.host_bytes};
   for (const auto& [step, folder] : kept.folders) {
     MOTLEY_ASSIGN_OR_RETURN(run.states[step], ReadState(folder));
   }

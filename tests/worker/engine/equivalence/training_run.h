@@ -27,22 +27,25 @@ struct TrainingRun {
   std::vector<StepResult> steps;
   std::map<int64_t, TrainingState> states;  // by steps done
   std::vector<int64_t> peak_bytes;          // by rank, of the fullest step; on cards that are not there as issued
+  std::vector<int64_t> host_bytes;          // by rank: of the host's memory
 };
 
 struct Checkpoints {
   std::vector<StepResult> steps;
   std::map<int64_t, std::string> folders;  // by steps done
   std::vector<int64_t> peak_bytes;         // as above
+  std::vector<int64_t> host_bytes;         // likewise
 };
 
 // All ranks of one job, which writes checkpoints into an empty folder of its own. With `delays`, a seed, a quarter of the
-// instructions begin up to 2 ms late, whichever lane they are on. The first rank's error; INTERNAL: ranks that report other
-// numbers than rank 0.
+// instructions begin up to 2 ms late, whichever lane they are on. `overflowing_step`, from 0: on one rank that has the head the
+// gradient is too large for its type; -1: in none. The first rank's error; INTERNAL: ranks that report other numbers than rank 0.
 absl::StatusOr<Checkpoints> TrainAndKeep(const std::vector<RankAssignment>& assignments, std::optional<uint64_t> delays,
-                                         Devices devices = Devices::kHosts);
+                                         Devices devices = Devices::kHosts, int64_t overflowing_step = -1);
 // The same; reads the checkpoints and removes them.
 absl::StatusOr<TrainingRun> TrainOnThreads(const std::vector<RankAssignment>& assignments,
-                                           std::optional<uint64_t> delays = std::nullopt, Devices devices = Devices::kHosts);
+                                           std::optional<uint64_t> delays = std::nullopt, Devices devices = Devices::kHosts,
+                                           int64_t overflowing_step = -1);
 
 // The same number, or none both: a skipped step has no norm.
 inline bool IsSame(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
