@@ -44,6 +44,7 @@ Exit Parse(const std::string& job, const Inputs& inputs, OfflineBasis* basis) {
   absl::StatusOr<planner::PlanRequest> request = planner::RequestOf(section);
   if (!request.ok()) return FromPlanner(request.status());
   basis->request = *std::move(request);
+  basis->request.steps_in_turn = inputs.steps_in_turn();
   basis->book = std::make_unique<planner::LatencyBook>(*std::move(book));
   return {};
 }

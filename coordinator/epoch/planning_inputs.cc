@@ -6,6 +6,7 @@
 #include "common/base/status_macros.h"
 #include "common/wire/job.h"
 #include "planner/cluster/cluster_text.h"
+#include "planner/live/job_request.h"
 
 namespace motley::coordinator {
 
@@ -20,6 +21,7 @@ absl::StatusOr<v1::GetPlanningInputsResponse> PlanningInputsOf(const planner::Li
   out.set_seq_len(config.training.seq_len);
   MOTLEY_ASSIGN_OR_RETURN(const Precision precision, PrecisionOf(config.training));
   out.set_dtype(std::string(DTypeName(precision.compute)));
+  out.set_steps_in_turn(planner::CheckStepsInTurn(config.training, precision).ok());
   *out.mutable_planner() = wire::ToProto(config).planner();
   out.mutable_planner()->clear_plan_json();
   return out;

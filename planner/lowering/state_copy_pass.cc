@@ -14,6 +14,8 @@
 namespace motley::planner {
 namespace {
 
+constexpr size_t kSteppedSoon = 3;  // units at the end of a step in turn
+
 class StateCopyPass {
  public:
   StateCopyPass(const CopyTraits& traits, std::vector<Operation> operations)
@@ -23,9 +25,10 @@ class StateCopyPass {
     for (at_ = 0; at_ < operations_.size(); ++at_) {
       std::visit([this](const auto& op) { Find(op); }, operations_[at_]);
     }
-    OrderSteps();
+    FindOrder();
     for (at_ = 0; at_ < operations_.size(); ++at_) {
       std::visit([this](const auto& op) { Visit(op); }, operations_[at_]);
+      if (stepped_behind_.contains(at_)) StepSummed();
     }
     return std::move(result_);
   }
@@ -71,19 +74,26 @@ class StateCopyPass {
       sum.end = at_;
     }
   }
-  // In turn they follow the units' last sums.
-  void OrderSteps() {
-    stepped_ = traits_.units;
+  // Of steps: in turn that of the last sums. What the last units make has no long backward to leave beside then: those before the
+  // last are stepped halfway in the next one's, when their sum has had half of it.
+  void FindOrder() {
+    order_ = traits_.units;
     if (!traits_.steps_in_turn) return;
-    std::erase_if(stepped_, [this](int32_t unit) { return !last_sums_.contains(unit); });
-    std::sort(stepped_.begin(), stepped_.end(),
-              [this](int32_t a, int32_t b) { return last_sums_[a].begin < last_sums_[b].begin; });
+    std::erase_if(order_, [this](int32_t unit) { return !last_sums_.contains(unit); });
+    std::sort(order_.begin(), order_.end(), [this](int32_t a, int32_t b) { return last_sums_[a].begin < last_sums_[b].begin; });
+    if (!traits_.offloads.takes_state()) return;
+    for (size_t i = order_.size() < kSteppedSoon ? 0 : order_.size() - kSteppedSoon; i + 1 < order_.size(); ++i) {
+      std::vector<size_t> backwards;
+      for (size_t at = last_sums_[order_[i]].end + 1; at < last_sums_[order_[i + 1]].begin; ++at) {
+        if (std::visit([](const auto& op) { return requires { op.tied_grad; }; }, operations_[at])) backwards.push_back(at);
+      }
+      if (backwards.size() > 1) stepped_behind_.insert(backwards[(backwards.size() - 1) / 2]);
+    }
   }
   void Visit(const ReduceScatter& op) {
     const LastSum& last = last_sums_[op.unit];
     const bool held = held_.contains(op.unit);
-    if (traits_.steps_in_turn && held && at_ == last.begin)
-      FetchUntil(fetched_in_turn_++ + static_cast<size_t>(traits_.prefetch));
+    if (traits_.steps_in_turn && held && at_ == last.begin && op.unit == order_.front()) FetchAhead();
     if (traits_.steps_in_turn && !GoesOn(op)) StepSummed();
     Add(op);
     if (!held || at_ != last.end) return;
@@ -109,16 +119,14 @@ class StateCopyPass {
   void Visit(const OptimizerStep& op) {
     if (traits_.steps_in_turn) return;
     if (!traits_.offloads.takes_state()) return Add(op);
-    for (size_t i = 0; i < traits_.units.size(); ++i) {
-      FetchUntil(i + traits_.slots());
-      Step(traits_.units[i], -1);
-    }
+    FetchAhead();
+    for (const int32_t unit : order_) Step(unit, -1);
   }
-  // So many of all units, in the order of their steps. Slots in turn, behind those of inputs.
-  void FetchUntil(size_t units) {
+  // As many as there are slots, which follow those of inputs and are taken in turn.
+  void FetchAhead() {
     if (!traits_.offloads.takes_state()) return;
-    for (; fetched_ < std::min(units, stepped_.size()); ++fetched_) {
-      const int32_t unit = stepped_[fetched_], slot = first_slot_ + static_cast<int32_t>(fetched_ % traits_.slots());
+    for (; fetched_ < std::min(stepped_ + traits_.slots(), order_.size()); ++fetched_) {
+      const int32_t unit = order_[fetched_], slot = first_slot_ + static_cast<int32_t>(fetched_ % traits_.slots());
       slot_of_[unit] = slot;
       Add(PrefetchOptimizer{unit, slot});
     }
@@ -126,7 +134,10 @@ class StateCopyPass {
   void Step(int32_t unit, int32_t grad) {
     const auto slot = slot_of_.find(unit);
     Add(OptimizerStep{unit, 0, slot == slot_of_.end() ? -1 : slot->second, grad});
-    if (slot != slot_of_.end()) Add(OffloadOptimizer{unit, slot->second});
+    if (slot == slot_of_.end()) return;
+    Add(OffloadOptimizer{unit, slot->second});
+    ++stepped_;
+    FetchAhead();  // into the slot that it leaves
   }
 
   struct Summed {
@@ -138,11 +149,12 @@ class StateCopyPass {
   std::vector<Operation> result_;
   size_t at_ = 0;                                    // operation
   absl::flat_hash_map<int32_t, LastSum> last_sums_;  // by unit
+  std::vector<int32_t> order_;                       // units, as they are stepped
+  absl::flat_hash_set<size_t> stepped_behind_;       // operations behind which the unit summed last is stepped
   absl::flat_hash_map<int32_t, int32_t> slot_of_;    // likewise: of its optimizer
   std::optional<Summed> summed_;                     // and not yet stepped
   int32_t first_slot_ = 0;
-  std::vector<int32_t> stepped_;  // units, in the order of their steps
-  size_t fetched_ = 0, fetched_in_turn_ = 0;
+  size_t fetched_ = 0, stepped_ = 0;  // units
 };
 
 }  // namespace

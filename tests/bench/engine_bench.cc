@@ -3,7 +3,7 @@
 //   engine_bench [--json F] [--text FILE] [--only SECTION]
 //     --text   to train on; without it, a text of its own
 //     --only   overhead, layered, pipelines, groups, handovers, sums, waits, codes,
-//              rows or offload
+//              rows, offload, ministages, state or flat
 #include <unistd.h>
 
 #include <filesystem>
@@ -13,8 +13,11 @@
 
 #include "tests/bench/bench_report.h"
 #include "tests/bench/engine_codes.h"
+#include "tests/bench/engine_flat.h"
+#include "tests/bench/engine_host_state.h"
 #include "tests/bench/engine_layered.h"
 #include "tests/bench/engine_links.h"
+#include "tests/bench/engine_ministages.h"
 #include "tests/bench/engine_offload.h"
 #include "tests/bench/engine_overhead.h"
 #include "tests/bench/engine_pipelines.h"
@@ -29,10 +32,12 @@ struct Section {
   const char* name;
   void (*measure)(const std::string& text, bench::Report* report);
 };
-constexpr Section kSections[] = {{"overhead", MeasureOverhead}, {"layered", MeasureLayered},     {"pipelines", MeasurePipelines},
-                                 {"groups", MeasureGroups},     {"handovers", MeasureHandOvers}, {"sums", MeasureSums},
-                                 {"waits", MeasureWaits},       {"codes", MeasureCodes},         {"rows", MeasureRows},
-                                 {"offload", MeasureOffload}};
+constexpr Section kSections[] = {
+    {"overhead", MeasureOverhead}, {"layered", MeasureLayered},       {"pipelines", MeasurePipelines},
+    {"groups", MeasureGroups},     {"handovers", MeasureHandOvers},   {"sums", MeasureSums},
+    {"waits", MeasureWaits},       {"codes", MeasureCodes},           {"rows", MeasureRows},
+    {"offload", MeasureOffload},   {"ministages", MeasureMinistages}, {"state", MeasureHostState},
+    {"flat", MeasureFlat}};
 
 void WriteText(const std::filesystem::path& file) {
   std::ofstream text(file);

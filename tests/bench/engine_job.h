@@ -26,6 +26,8 @@
 #include "planner/simulator/step_graph.h"
 #include "tests/planner/scheduled.h"
 #include "tests/worker/engine/fake_host.h"
+#include "worker/engine/base/memory.h"
+#include "worker/engine/device/host_backend.h"
 #include "worker/engine/engine.h"
 
 namespace motley::engine {
@@ -58,6 +60,18 @@ inline DeviceDescription EmulatedDevice(const std::string& id, double flops_per_
   device.flops_per_second = flops_per_second;
   device.link_bytes_per_second = device.node_link_bytes_per_second = link_bytes_per_second;
   return device;
+}
+
+// The same on devices and links that take so many times as long.
+inline BenchJob Slower(BenchJob job, double times) {
+  for (DeviceDescription& device : job.devices) {
+    device.launch *= times;
+    for (double* rate : {&device.flops_per_second, &device.link_bytes_per_second, &device.node_link_bytes_per_second,
+                         &device.host_link_bytes_per_second}) {
+      *rate /= times;
+    }
+  }
+  return job;
 }
 
 // The smallest text model of that size: bytes as tokens.
@@ -225,6 +239,7 @@ class NodeClocks {
 struct Trained {
   double step_seconds = 0;                     // median of all steps but the first
   double lateness = 0;                         // of the host, largest of all ranks in a median step, as a part of it
+  int64_t peak_bytes = 0;                      // of the fullest rank's device in its fullest step
   std::vector<std::vector<StepResult>> steps;  // by rank: all but the first
 };
 
@@ -265,9 +280,12 @@ inline Trained Train(const BenchJob& job, const Planned& planned, const std::vec
   for (const RankAssignment& own : assignments) clocks.Of(own.device.id);
   FakeKv kv;
   std::vector<std::vector<StepResult>> steps(world);
+  InstallCounting();
   OnRanks(world, [&](int rank) {
     FakeHost host(kv);
+    HostBackend counts_apart(std::make_shared<MemoryAccount>());
     EngineOptions options;
+    options.backend = &counts_apart;
     options.link_clock_fd = clocks.Of(assignments[rank].device.id);
     options.authentication = authentication;
     OrDie(CreateEngine(host, options)->Run(assignments[rank]));
@@ -276,13 +294,17 @@ inline Trained Train(const BenchJob& job, const Planned& planned, const std::vec
   // The first step also allocates buffers and sets libraries up.
   for (auto& of_rank : steps) of_rank.erase(of_rank.begin());
   std::vector<double> seconds, lateness;
+  int64_t peak_bytes = 0;
   for (size_t s = 0; s < steps[0].size(); ++s) {
     seconds.push_back(steps[0][s].step_seconds);
     double late = 0;
-    for (const auto& of_rank : steps) late = std::max(late, of_rank[s].lateness_seconds);
+    for (const auto& of_rank : steps) {
+      late = std::max(late, of_rank[s].lateness_seconds);
+      peak_bytes = std::max(peak_bytes, of_rank[s].peak_memory_bytes);
+    }
     lateness.push_back(late / seconds.back());
   }
-  return {Median(seconds), Median(lateness), std::move(steps)};
+  return {Median(seconds), Median(lateness), peak_bytes, std::move(steps)};
 }
 inline Trained Train(const BenchJob& job, const Planned& planned) { return Train(job, planned, planned.result.programs); }
 

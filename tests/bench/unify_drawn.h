@@ -28,7 +28,8 @@ struct DrawnRow {
 // The same rows for the same seed with any standard library: no distribution of its.
 class RowDrawer {
  public:
-  // `with_hosts`: all nodes offer host memory and say their link to it, PCIe 3 x4 to 5 x16, and models may be larger.
+  // `with_hosts`: all nodes offer host memory and say their link to it, PCIe 3 x4 to 5 x16; models may be larger, and there are at
+  // most 4 nodes of 4 cards, as each is planned twice.
   explicit RowDrawer(uint64_t seed, bool with_hosts = false) : with_hosts_(with_hosts), random_(seed) {}
 
   DrawnRow Next() {
@@ -44,10 +45,10 @@ class RowDrawer {
       absl::StrAppend(&row.toml, "host_memory_gib = 256\n");
     }
     double memory = 0;
-    const size_t nodes = 2 + Below(7);
+    const size_t nodes = 2 + Below(with_hosts_ ? 3 : 7);
     for (size_t n = 0; n < nodes; ++n) {
       const GpuSpec& card = GpuTable()[Below(GpuTable().size())];
-      const size_t count = 1 + Below(8);
+      const size_t count = 1 + Below(with_hosts_ ? 4 : 8);
       memory += static_cast<double>(card.memory_bytes) * static_cast<double>(count);
       absl::StrAppend(&row.toml, "[[node]]\nname = \"n", n, "\"\ngpus = [{card = \"", std::string(card.name),
                       "\", count = ", count, "}]\n");

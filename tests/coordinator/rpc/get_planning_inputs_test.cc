@@ -45,6 +45,7 @@ TEST_F(GetPlanningInputsTest, TheClusterAsFiles) {
   EXPECT_EQ(inputs.seq_len(), 16);
   EXPECT_EQ(inputs.dtype(), "float32");
   EXPECT_EQ(inputs.warnings_size(), 0);
+  EXPECT_EQ(inputs.steps_in_turn(), config.training.max_norm == 0);
   const auto cluster = planner::ParseCluster(inputs.cluster_toml(), "cluster.toml");
   ASSERT_TRUE(cluster.ok()) << cluster.status();
   ASSERT_EQ(cluster->devices.size(), 3u);

@@ -1,4 +1,7 @@
 // Copies of state to host memory and back, and where units are stepped, by golden strings.
+#include <string>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -103,8 +106,8 @@ TEST(StateCopyPassTest, SumsLeaveBehindTheirLastRange) {
             "7 reduce_scatter block=0 grad=1 group=0\n");
 }
 
-// In turn a unit's optimizer comes before its sum, and it is stepped before the next one's: out of its buffer where that is no
-// home. Inputs have the slots before.
+// In turn two units' optimizers come before the first sum, and a unit is stepped before the next one's: out of its buffer where
+// that is no home. Inputs have the slots before.
 TEST(StateCopyPassTest, AUnitIsSteppedBesideTheBackwardOfTheUnitBefore) {
   CopyTraits copies;
   copies.offloads = {.optimizer = true};
@@ -123,13 +126,13 @@ TEST(StateCopyPassTest, AUnitIsSteppedBesideTheBackwardOfTheUnitBefore) {
             "1 prefetch_activation block=1 mb=1 slot=1\n"
             "2 backward block=2 mb=0 buffer=0 grad=0\n"
             "3 prefetch_optimizer block=2 slot=2\n"
-            "4 reduce_scatter block=2 grad=0 group=0 after=2\n"
-            "5 backward block=1 mb=0 buffer=0 grad=1 after=0\n"
-            "6 prefetch_optimizer block=1 slot=3\n"
-            "7 optimizer_step block=2 slot=2 grad=0 after=3,4\n"
+            "4 prefetch_optimizer block=1 slot=3\n"
+            "5 reduce_scatter block=2 grad=0 group=0 after=2\n"
+            "6 backward block=1 mb=0 buffer=0 grad=1 after=0\n"
+            "7 optimizer_step block=2 slot=2 grad=0 after=3,5\n"
             "8 offload_optimizer block=2 slot=2 after=7\n"
-            "9 reduce_scatter block=1 grad=1 group=0 after=5\n"
-            "10 optimizer_step block=1 slot=3 grad=1 after=6,9\n"
+            "9 reduce_scatter block=1 grad=1 group=0 after=6\n"
+            "10 optimizer_step block=1 slot=3 grad=1 after=4,9\n"
             "11 offload_optimizer block=1 slot=3 after=10\n"
             "12 reduce_scalars\n");
   // Or at the latest when its buffer is used again.
@@ -139,6 +142,29 @@ TEST(StateCopyPassTest, AUnitIsSteppedBesideTheBackwardOfTheUnitBefore) {
   copies.sums_stay = false;
   copies.offloads = OffloadKinds::None();
   EXPECT_THAT(OperationsText(WithStateCopies(step, copies)), testing::HasSubstr("\n5 optimizer_step block=2\n6 reduce_scatter"));
+}
+
+// The next one's state comes into the slot that one has left, and the last ones go while there is still something to compute.
+TEST(StateCopyPassTest, TheLastUnitsAreSteppedHalfwayInTheNextOnesBackward) {
+  CopyTraits copies;
+  copies.offloads.parameters = copies.steps_in_turn = copies.sums_stay = true;
+  copies.units = {0, 1, 2, 3};
+  std::vector<Operation> step;
+  for (const int32_t unit : {3, 2, 1, 0}) {
+    for (const int32_t mb : {0, 1, 2, 3}) step.push_back(Backward{unit, mb, 0, -1, unit % 2, -1});
+    step.push_back(ReduceScatter{unit, unit % 2, 0});
+  }
+  step.push_back(ReduceScalars{});
+  std::string text;
+  for (const Operation& op : WithStateCopies(step, copies)) {
+    if (const auto* backward = std::get_if<Backward>(&op)) absl::StrAppend(&text, "b", backward->unit, " ");
+    if (const auto* sum = std::get_if<ReduceScatter>(&op)) absl::StrAppend(&text, "sum", sum->unit, " ");
+    if (const auto* in = std::get_if<PrefetchOptimizer>(&op)) absl::StrAppend(&text, "in", in->unit, " ");
+    if (const auto* out = std::get_if<OffloadOptimizer>(&op)) absl::StrAppend(&text, "out", out->unit, " ");
+  }
+  EXPECT_EQ(text,
+            "b3 b3 b3 b3 in3 in2 sum3 b2 b2 b2 b2 out3 in1 sum2 "
+            "b1 b1 out2 in0 b1 b1 sum1 b0 b0 out1 b0 b0 sum0 out0 ");
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <memory>
+#include <span>
 #include <variant>
 
 #include "common/base/fault.h"
@@ -10,6 +12,8 @@
 #include "tests/worker/engine/engine_fixture.h"
 #include "tests/worker/engine/equivalence/planned_job.h"
 #include "tests/worker/engine/fake_card.h"
+#include "worker/engine/base/memory.h"
+#include "worker/engine/device/host_backend.h"
 
 namespace motley::engine {
 namespace {
@@ -25,21 +29,21 @@ class EngineOffloadTest : public EngineTest {
     config_.training.steps = 2;
   }
 
-  // One device, four microbatches of two samples, all layers recomputed and their inputs offloaded.
-  RankAssignment Offloading() const {
+  // One device, four microbatches of two samples, all layers recomputed; what waits on the host.
+  RankAssignment Offloading(const OffloadKinds& kinds = {.activations = true}) const {
     planner::Plan plan;
     plan.strategy = "hand";
     plan.epoch = Epoch(1);
     plan.global_batch = config_.training.global_batch_size;
     plan.seq_len = config_.training.seq_len;
-    plan.dtype = DType::kFloat64;
+    plan.dtype = PrecisionOf(config_.training)->compute;
     planner::StagePlan stage;
     stage.ministages = {{0, Gpt2().num_layers - 1}};
     planner::RankPlan rank;
     rank.device = DeviceId("n0/gpu0");
     rank.shard_ratio = 1;
     rank.recompute = planner::OpSet::All();
-    rank.offload.activations = true;
+    rank.offload = kinds;
     stage.units = {{{rank}, {2, 2, 2, 2}}};
     plan.pipelines = {{{stage}}};
     return AssignPlan(Gpt2(), plan, FourSamples(plan))[0];
@@ -122,6 +126,32 @@ TEST_F(EngineOffloadTest, ASlotWithoutRoomForWhatComesIsRefused) {
   EXPECT_THAT(std::string(end.status().message()),
               HasSubstr("(prefetch_activation): slot 1 has " + std::to_string(kInputBytes - 8) +
                         " bytes, what comes into it has " + std::to_string(kInputBytes)));
+}
+
+// Steps that are skipped leave nothing behind either.
+TEST_F(EngineOffloadTest, BothTiersHoldAsMuchAfterEveryStep) {
+  config_.training.steps = 12;
+  config_.training.dtype = "float32";
+  config_.training.mixed_precision_param = "float16";
+  InstallCounting();
+  HostBackend counts_apart(std::make_shared<MemoryAccount>());
+  const Outcome outcome = Train({Offloading(OffloadKinds::All())}, {}, [&](int) {
+    EngineOptions options;
+    options.backend = &counts_apart;
+    options.overflows = [](int64_t step) { return step % 4 == 2; };
+    return options;
+  });
+  ASSERT_TRUE(outcome.ends[0].ok()) << outcome.ends[0].status();
+  ASSERT_EQ(outcome.steps[0].size(), 12u);
+  const StepResult& second = outcome.steps[0][1];  // the first one makes buffers and slots
+  EXPECT_GT(second.held_memory_bytes, 0);
+  for (const StepResult& step : std::span(outcome.steps[0]).subspan(1)) {
+    EXPECT_EQ(step.skipped, step.step % 4 == 3) << step.step;
+    EXPECT_EQ(step.held_memory_bytes, second.held_memory_bytes) << step.step;
+    EXPECT_EQ(step.host_memory_bytes, second.host_memory_bytes) << step.step;
+    // What two lanes hold at once differs by what has not left yet.
+    EXPECT_NEAR(step.peak_memory_bytes, second.peak_memory_bytes, 2 * kInputBytes) << step.step;
+  }
 }
 
 // A card's block is pinned, is given back, and the card does the copies: in the copy lane's stream.

@@ -174,8 +174,8 @@ TEST_P(OffloadOnDevicesTest, MomentsOfWideUnitsAndOfSeveralPipelines) {
 TEST_P(OffloadOnDevicesTest, Rows) { Check(DrawRowsJob, 2, /*half=*/false, GetParam(), kInputs); }
 // Kinds drawn by rank, too, and a step that overflows.
 TEST_P(OffloadOnDevicesTest, KindsByRank) {
-  Check(DrawOffloading<DrawPlannedJob>, NumPlans(3, 10), /*half=*/false, GetParam());
-  Check(DrawOffloading<DrawPlannedJob>, NumPlans(2, 4), /*half=*/true, GetParam());
+  Check(DrawOffloading<DrawPlannedJob>, NumPlans(1, 10), /*half=*/false, GetParam());
+  Check(DrawOffloading<DrawPlannedJob>, NumPlans(1, 4), /*half=*/true, GetParam());
   Check(DrawOffloading<DrawTensorParallelJob>, NumPlans(1, 3), /*half=*/false, GetParam());
   Check(DrawOffloading<DrawSeveralPipelinesJob>, NumPlans(1, 3), /*half=*/false, GetParam());
 }
@@ -218,10 +218,11 @@ TEST_F(OffloadTest, WhatLeavesIsNotOnTheDevice) {
 
 // Of random plans, too. What leaves is counted until somebody waits for it, and is gone before where the link is quick.
 TEST_P(OffloadOnDevicesTest, RanksHoldWhatIsPredicted) {
-  constexpr double kMostMean = 0.01, kFarBelow = 0.03, kMostFarBelow = 0.01;
+  constexpr double kMostMean = 0.01, kFarBelow = 0.03;
   const bool hosts = GetParam() == Devices::kHosts;
   const double most_above = hosts ? 0.01 : 0.02, most_below = hosts ? 1 : 0.04;  // fake cards hold sends back
-  const int plans = hosts ? NumPlans(20, 200) : NumPlans(12, 60);
+  const double most_far_below = hosts ? 0.01 : 1;
+  const int plans = hosts ? NumPlans(14, 200) : NumPlans(12, 60);
   MemoryPredictions predictions;
   double sum = 0, least = 0, most = 0;
   int64_t ranks = 0, far_below = 0;
@@ -244,7 +245,7 @@ TEST_P(OffloadOnDevicesTest, RanksHoldWhatIsPredicted) {
     }
   }
   EXPECT_LE(sum, kMostMean * static_cast<double>(ranks));
-  if (hosts) EXPECT_LE(static_cast<double>(far_below), kMostFarBelow * static_cast<double>(ranks));
+  EXPECT_LE(static_cast<double>(far_below), most_far_below * static_cast<double>(ranks));
   std::printf("%d ranks: mean %.2f %%, from %.2f %% to %.2f %%, %d more than 3 %% below\n", static_cast<int>(ranks),
               100 * sum / static_cast<double>(ranks), 100 * least, 100 * most, static_cast<int>(far_below));
 }
