@@ -34,7 +34,9 @@ unit_programs() {
 }
 
 # all_plans FOLDER: every random plan of the tests. docs/use/training-semantics.md
-all_plans() { MOTLEY_ALL_PLANS=1 run_units --filter '*EquivalenceTest.*:*MeasuredMemoryTest.*:*OffloadOnDevicesTest.*' "$1/bin/engine_tests"; }
+all_plans() {
+  MOTLEY_ALL_PLANS=1 run_units --filter '*EquivalenceTest.*:*MeasuredMemoryTest.*:*OffloadOnDevicesTest.*:MemoryCapsTest.*' "$1/bin/engine_tests"
+}
 
 # Plans that no run has seen before.
 new_plans() {

@@ -14,6 +14,11 @@ namespace {
 // What a device is told, as words in a fixed order.
 using Duty = std::vector<std::pair<std::string, std::string>>;
 
+std::string OffloadText(const OffloadKinds& offload, int64_t prefetch) {
+  if (!offload.any()) return "nothing";
+  return absl::StrCat(absl::StrJoin(WordsOf(offload), " "), prefetch != 1 ? absl::StrCat(", ", prefetch, " ahead") : "");
+}
+
 void AddDuties(const Plan& plan, std::vector<DeviceId>* order, std::map<DeviceId, Duty>* duties) {
   for (size_t p = 0; p < plan.pipelines.size(); ++p) {
     const std::vector<StagePlan>& stages = plan.pipelines[p].stages;
@@ -30,9 +35,8 @@ void AddDuties(const Plan& plan, std::vector<DeviceId>* order, std::map<DeviceId
               {"shard", stages[s].zero_stage == 0 ? "all" : ShareText(rank.shard_ratio)},
               {"zero stage", absl::StrCat(stages[s].zero_stage)},
               {"in flight", stages[s].in_flight == 0 ? "as the schedule says" : absl::StrCat(stages[s].in_flight)},
-              {"prefetch", absl::StrCat(stages[s].prefetch)},
               {"recompute", ToText(rank.recompute)},
-              {"offload", rank.offload.any() ? absl::StrJoin(WordsOf(rank.offload), " ") : "nothing"},
+              {"offload", OffloadText(rank.offload, stages[s].prefetch)},
           };
         }
       }

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "planner/plan/each_rank.h"
 #include "planner/search/in_flight.h"
+#include "planner/search/offload_moves.h"
 #include "planner/search/plan_classes.h"
 #include "planner/search/unit_moves.h"
 #include "planner/search/width_moves.h"
@@ -31,8 +32,7 @@ class PlanMovesGenerator {
     Orders();
     Shares();
     Sharding();
-    Offload();
-    StepsInTurn();
+    AddOffloadMoves(setting_, plan_, &moves_);
     PipelineBatches();
     return Lawful();
   }
@@ -43,24 +43,9 @@ class PlanMovesGenerator {
   }
 
  private:
-  // What a move has left without its reason goes with it (plan_validate.cc): gradients wait for moments, of what is summed once;
-  // units are stepped in turn where ministages are.
   std::vector<Move> Lawful() {
-    for (Move& move : moves_) {
-      const bool once = TraitsOf(move.plan.schedule).by_ministage && move.plan.pipelines.size() == 1;
-      if (!once) move.plan.optimizer_steps = OptimizerSteps::kAtEnd;
-      const bool may_wait = once && move.plan.optimizer_steps == OptimizerSteps::kAtEnd;
-      ForEachStage(move.plan, [may_wait](StagePlan& stage) {
-        const bool of_stage = may_wait && SumsInTurn(stage);
-        for (UnitPlan& unit : stage.units) {
-          for (RankPlan& rank : unit.ranks) rank.offload.gradients &= of_stage && rank.offload.optimizer;
-        }
-      });
-    }
+    for (Move& move : moves_) DropUnlawfulOffload(&move.plan);
     return std::move(moves_);
-  }
-  static bool SumsInTurn(const StagePlan& stage) {
-    return stage.units.size() > 1 ? stage.zero_stage >= 2 : stage.units[0].ranks.size() == 1;
   }
 
   Plan& Add(std::string what) {
@@ -237,63 +222,6 @@ class PlanMovesGenerator {
     }
     for (int zero = 1; plan_.pipelines.size() > 1 && zero <= 2; ++zero) {
       if (zero != plan_.pipelines_zero_stage) Add(absl::StrCat("ZeRO ", zero, " between pipelines")).pipelines_zero_stage = zero;
-    }
-  }
-
-  void Offload() {
-    const OffloadKinds may = setting_.MayOffload();
-    using Kind = bool OffloadKinds::*;
-    for (const auto& [flag, what, allowed] : {std::tuple{&OffloadKinds::activations, "activations", may.activations},
-                                              std::tuple{&OffloadKinds::parameters, "parameters", may.parameters},
-                                              std::tuple{&OffloadKinds::optimizer, "optimizer", may.optimizer}}) {
-      if (!allowed) continue;
-      for (const bool on : {false, true}) AddOffload({flag}, on, what);
-    }
-    if (!may.gradients || !may.optimizer || plan_.pipelines.size() > 1 || !TraitsOf(plan_.schedule).by_ministage) return;
-    if (plan_.optimizer_steps == OptimizerSteps::kInTurn) return;
-    AddOffload({Kind{&OffloadKinds::gradients}}, false, "gradients");
-    AddOffload({Kind{&OffloadKinds::gradients}, Kind{&OffloadKinds::optimizer}}, true, "gradients and optimizer");
-  }
-  void AddOffload(const std::vector<bool OffloadKinds::*>& kinds, bool on, const char* what) {
-    Plan plan = plan_;
-    bool changed = false;
-    ForEachStage(plan, [&](StagePlan& stage) {
-      for (UnitPlan& unit : stage.units) {
-        for (RankPlan& rank : unit.ranks) {
-          const bool then = on && setting_.MayOffload(rank.device).any();
-          for (const auto kind : kinds) {
-            if (kind == &OffloadKinds::gradients && on && !SumsInTurn(stage)) continue;
-            changed |= std::exchange(rank.offload.*kind, then) != then;
-          }
-        }
-      }
-    });
-    if (changed) moves_.push_back({absl::StrCat(what, on ? " offloaded" : " kept on the device"), std::move(plan)});
-  }
-
-  // A unit behind its sum, which leaves no gradients; or all of them at the step's end.
-  void StepsInTurn() {
-    if (plan_.optimizer_steps == OptimizerSteps::kInTurn) {
-      Add("stepped at the end").optimizer_steps = OptimizerSteps::kAtEnd;
-    } else if (setting_.request.steps_in_turn && plan_.pipelines.size() == 1 && TraitsOf(plan_.schedule).by_ministage) {
-      Add("units stepped in turn").optimizer_steps = OptimizerSteps::kInTurn;
-    }
-    Prefetch();
-  }
-
-  // Further ahead, where a unit's copy takes longer than what it hides behind.
-  void Prefetch() {
-    const auto waits = [](const UnitPlan& unit) {
-      return std::any_of(unit.ranks.begin(), unit.ranks.end(), [](const RankPlan& rank) { return rank.offload.any(); });
-    };
-    for (const int64_t prefetch : {1, 2, 4}) {
-      Plan plan = plan_;
-      bool changed = false;
-      ForEachStage(plan, [&](StagePlan& stage) {
-        if (!std::any_of(stage.units.begin(), stage.units.end(), waits)) return;
-        changed |= std::exchange(stage.prefetch, prefetch) != prefetch;
-      });
-      if (changed) moves_.push_back({absl::StrCat("prefetch ", prefetch), std::move(plan)});
     }
   }
 

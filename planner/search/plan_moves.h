@@ -21,8 +21,8 @@ struct Move {
 //   units         microbatches, batches, recomputation, devices (unit_moves.h)
 //   schedule      another family; more or fewer ministages; more or fewer microbatches in flight (in_flight.h)
 //   order         neighbouring stages exchanged
-//   sharding      another ZeRO stage of a stage; shares by free memory; offload on or off, where host memory is known
-//   steps         a unit behind its sum, or all at the end
+//   sharding      another ZeRO stage of a stage; shares by free memory
+//   offload       what waits on hosts, when units are stepped (offload_moves.h)
 //   pipelines     samples from the slowest pipeline to the fastest
 // Bounded (some dozens), in a fixed order. `plan` has been evaluated: busy seconds guide the choice.
 std::vector<Move> Neighbours(const Setting& setting, const Plan& plan);

@@ -69,6 +69,9 @@ TEST(PlanDiffTest, DevicesThatChangeAlikeAreOneLine) {
   Plan before = Sharded({{"a/gpu0", 0.25}, {"a/gpu1", 0.25}, {"a/gpu2", 0.25}, {"b/gpu0", 0.25}}), after = before;
   for (UnitPlan& unit : after.pipelines[0].stages[0].units) unit.ranks[0].offload.optimizer = true;
   EXPECT_EQ(ToText(Diff(before, after)), "a/gpu0..2,b/gpu0: offload nothing -> optimizer\n");
+  before = after;
+  after.pipelines[0].stages[0].prefetch = 2;
+  EXPECT_EQ(ToText(Diff(before, after)), "a/gpu0..2,b/gpu0: offload optimizer -> optimizer, 2 ahead\n");
 }
 
 TEST(PlanDiffTest, MicrobatchesInFlight) {

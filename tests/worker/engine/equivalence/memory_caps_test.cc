@@ -33,10 +33,9 @@ class MemoryCapsTest : public testing::Test {
 
 // A plan may fill 0.95 of a device, which is what a job leaves by itself.
 TEST_F(MemoryCapsTest, PlansThatFillACappedDeviceTrainToTheEnd) {
-  constexpr int kPlans = 20;
   constexpr double kFilled = 0.945;
   MemoryPredictions predictions;
-  for (int n = 0; n < kPlans; ++n) {
+  for (int n = 0; n < NumPlans(4, 20); ++n) {
     PlannedJob planned = DrawWideJob(20261129, n, folder_);
     if (n % 2 == 1) planned = Offloading(std::move(planned));
     const auto predicted = predictions.Of(planned);
