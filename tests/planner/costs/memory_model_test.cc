@@ -68,7 +68,8 @@ TEST_F(MemoryModelTest, TrainingStateOfTheEngineInAHalfType) {
   }
   RankDuty alone = Middle(ScheduleFamily::k1F1B, 3);
   alone.group_size = 1;
-  EXPECT_EQ(MemoryOf(mixed, alone, {2, 2}).parameters, 2 * quarter) << "nobody gathers, so they are resident";
+  alone.share = 1;
+  EXPECT_EQ(MemoryOf(mixed, alone, {2, 2}).parameters, 2 * all) << "nobody gathers, so they are resident";
   EXPECT_EQ(mixed.StateBytesPerElement(), 16);
   EXPECT_EQ(mixed.RingBytes(Collective::kAllGather), 2);
   EXPECT_EQ(mixed.RingBytes(Collective::kReduceScatter), 4);

@@ -369,7 +369,7 @@ TEST_F(OffloadProgramsTest, StepsInTurnOfAGroup) {
 TEST(OffloadRandomProgramsTest, ProgramsAreValidAndComeToTheirEnd) {
   RandomPlans random(71);
   int plans = 0, in_turn = 0, gradients = 0, parameters = 0, parallel = 0, mixed = 0;
-  for (int i = 0; plans < 300 && !testing::Test::HasFailure(); ++i) {
+  for (int i = 0; plans < 400 && !testing::Test::HasFailure(); ++i) {
     const auto setting = random.NextSetting(i % 2 == 0);
     Plan plan = random.Next(*setting);
     if (plan.pipelines.size() > 1 && random.Below(3) > 0) continue;
