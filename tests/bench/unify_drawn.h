@@ -28,8 +28,8 @@ struct DrawnRow {
 // The same rows for the same seed with any standard library: no distribution of its.
 class RowDrawer {
  public:
-  // `with_hosts`: all nodes offer host memory and say their link to it, PCIe 3 x4 to 5 x16; models may be larger, and there are at
-  // most 4 nodes of 4 cards, as each is planned twice.
+  // `with_hosts`: all nodes offer host memory and say their link to it, PCIe 3 x4 to 5 x16; models may be larger, and there are
+  // at most 4 nodes of 4 cards, as each is planned twice.
   explicit RowDrawer(uint64_t seed, bool with_hosts = false) : with_hosts_(with_hosts), random_(seed) {}
 
   DrawnRow Next() {
