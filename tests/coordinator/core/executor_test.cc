@@ -42,17 +42,20 @@ TEST(BackgroundExecutorTest, ASearchWithoutEndHoldsUpTheEndOfNobody) {
 }
 
 TEST(BackgroundExecutorTest, WhatNeverEndsHoldsUpNeitherTheOthersNorTheEnd) {
-  const auto share_answers = std::make_shared<absl::Notification>(), ended = std::make_shared<absl::Notification>();
+  const auto begun = std::make_shared<absl::Notification>(), share_answers = std::make_shared<absl::Notification>(),
+             ended = std::make_shared<absl::Notification>();
   {
     TaskThread loop;
     loop.Start();
     BackgroundExecutor executor(loop);
     executor.RunApart(
-        [share_answers, ended] {
+        [begun, share_answers, ended] {
+          begun->Notify();  // what has not begun when all ends is dropped
           share_answers->WaitForNotification();
           ended->Notify();
         },
         [] { ADD_FAILURE() << "nobody is there any more"; });
+    EXPECT_TRUE(begun->WaitForNotificationWithTimeout(kPatience));
     absl::Notification planned, tried, apart;
     executor.Run([] {}, [&] { planned.Notify(); });
     executor.RunAside([] {}, [&] { tried.Notify(); });
