@@ -15,7 +15,6 @@ void DrawOffload(const PlanLimits& limits, Below below, Plan* plan) {
   plan->optimizer_steps = steps ? OptimizerSteps::kInTurn : OptimizerSteps::kAtEnd;
   for (PipelinePlan& pipeline : plan->pipelines) {
     for (StagePlan& stage : pipeline.stages) {
-      stage.prefetch = 1 + below(3);
       const bool in_turn = stage.units.size() > 1 ? stage.zero_stage >= 2 : stage.units[0].ranks.size() == 1;
       const bool leave = one && layered && in_turn && plan->optimizer_steps == OptimizerSteps::kAtEnd;
       for (UnitPlan& unit : stage.units) {
@@ -26,6 +25,9 @@ void DrawOffload(const PlanLimits& limits, Below below, Plan* plan) {
         }
       }
     }
+  }
+  for (PipelinePlan& pipeline : plan->pipelines) {
+    for (StagePlan& stage : pipeline.stages) stage.prefetch = 1 + below(3);
   }
 }
 
