@@ -216,6 +216,24 @@ TEST_F(OffloadTest, WhatLeavesIsNotOnTheDevice) {
   for (const StepResult& step : run->steps) EXPECT_EQ(step.host_memory_bytes, slots.count * input_bytes);
 }
 
+// By rank, the inputs that may be on their way out beside two: with `prefetch` above 1.
+std::vector<double> MoreThatLeave(const PlannedJob& planned) {
+  std::vector<double> bytes;
+  for (const planner::PipelinePlan& pipeline : planned.plan.pipelines) {
+    for (const planner::StagePlan& stage : pipeline.stages) {
+      for (const planner::UnitPlan& unit : stage.units) {
+        int64_t largest = 0;
+        for (const int64_t samples : unit.microbatches) largest = std::max(largest, samples);
+        const int64_t input = BoundaryBytes(planned.job.model, largest, planned.plan.seq_len, planned.plan.dtype);
+        for (const planner::RankPlan& rank : unit.ranks) {
+          bytes.push_back(rank.offload.activations ? static_cast<double>((stage.prefetch - 1) * input) : 0);
+        }
+      }
+    }
+  }
+  return bytes;
+}
+
 // Of random plans, too. What leaves is counted until somebody waits for it, and is gone before where the link is quick.
 TEST_P(OffloadOnDevicesTest, RanksHoldWhatIsPredicted) {
   constexpr double kMostMean = 0.01, kFarBelow = 0.03;
@@ -230,22 +248,25 @@ TEST_P(OffloadOnDevicesTest, RanksHoldWhatIsPredicted) {
     const PlannedJob planned = WithDrawnOffload(DrawWideJob(kOffloadSeed, n, folder_), static_cast<uint64_t>(n));
     const auto measured = predictions.AndMeasured(planned, GetParam());
     ASSERT_TRUE(measured.ok()) << measured.status() << ToText(planned);
-    for (const RankMemory& rank : *measured) {
-      const double excess = rank.Excess(kUncountedBytes);
+    const std::vector<double> more = MoreThatLeave(planned);
+    ASSERT_EQ(more.size(), measured->size());
+    for (size_t r = 0; r < measured->size(); ++r) {
+      const RankMemory& rank = (*measured)[r];
+      const double excess = rank.Excess(kUncountedBytes), may_be_gone = more[r] / static_cast<double>(rank.predicted.total());
       EXPECT_LE(excess, most_above) << "plan " << n << "\n" << ToText(planned);
-      EXPECT_GE(excess, -most_below) << "plan " << n << "\n" << ToText(planned);
+      EXPECT_GE(excess, -most_below - may_be_gone) << "plan " << n << "\n" << ToText(planned);
       EXPECT_TRUE(rank.HostIsExact()) << rank.measured_host_bytes << " bytes of the host, predicted " << rank.predicted.host
                                       << ", plan " << n << "\n"
                                       << ToText(planned);
       sum += std::abs(excess);
       least = std::min(least, excess);
       most = std::max(most, excess);
-      far_below += excess < -kFarBelow;
+      far_below += excess < -kFarBelow - may_be_gone;
       ++ranks;
     }
   }
   EXPECT_LE(sum, kMostMean * static_cast<double>(ranks));
-  EXPECT_LE(static_cast<double>(far_below), most_far_below * static_cast<double>(ranks));
+  EXPECT_LE(static_cast<double>(far_below), std::ceil(most_far_below * static_cast<double>(ranks)));
   std::printf("%d ranks: mean %.2f %%, from %.2f %% to %.2f %%, %d more than 3 %% below\n", static_cast<int>(ranks),
               100 * sum / static_cast<double>(ranks), 100 * least, 100 * most, static_cast<int>(far_below));
 }
