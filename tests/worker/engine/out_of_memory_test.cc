@@ -62,7 +62,7 @@ class OutOfMemoryTest : public EngineTest {
   }
   static void ExpectFull(const MemoryShortage& shortage, int64_t cap, const std::string& where) {
     EXPECT_EQ(shortage.tier, MemoryTier::kDevice);
-    EXPECT_GT(shortage.held_bytes, 0);
+    EXPECT_GE(shortage.held_bytes, 0);  // what is asked for first may be too much
     EXPECT_LE(shortage.held_bytes, cap);
     EXPECT_GT(shortage.held_bytes + shortage.asked_bytes, cap);
     EXPECT_NE(shortage.where.find(where), std::string::npos) << shortage.where;
@@ -81,6 +81,7 @@ TEST_F(OutOfMemoryTest, InAStepEndsAllRanksAndSaysWhatWasHeld) {
     const Outcome outcome = TrainOn(devices, assignments, {}, cap);
     const MemoryShortage shortage = ShortageOf(outcome.ends[1]);
     ExpectFull(shortage, cap, "n1/gpu0, step 2, instruction ");
+    EXPECT_GT(shortage.held_bytes, 0);
     EXPECT_EQ(shortage.planned_bytes, 1001);
     EXPECT_EQ(FaultOf(outcome.ends[0].status()), Fault::kPeer) << outcome.ends[0].status();
     // The goal is 5 s; a busy host's clock fails no test.
