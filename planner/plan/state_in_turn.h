@@ -13,6 +13,7 @@ namespace motley::planner {
 
 // Buffers in turn: of a unit that is used, and of the one that comes or goes meanwhile.
 inline constexpr int32_t kBuffersInTurn = 2;
+
 struct StateInTurn {
   ScheduleFamily schedule = ScheduleFamily::kLayered;
   int zero_stage = 0;                 // as the plan has it
@@ -54,6 +55,13 @@ inline StateInTurn StateOf(const Plan& plan, const StagePlan& stage) {
     state.ranks += static_cast<int64_t>(unit.ranks.size());
     for (const RankPlan& rank : unit.ranks) state.offload = state.offload.Or(rank.offload);
   }
+  return state;
+}
+
+// Published systems keep two ministages of parameters that wait in host memory, and step each behind its sum (Zorse section 3.1).
+inline StateInTurn AsPublished(StateInTurn state) {
+  state.keeps_two_ministages = true;
+  state.steps_in_turn |= state.layered() && !state.across && state.offload.parameters;
   return state;
 }
 

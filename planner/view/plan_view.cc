@@ -142,13 +142,7 @@ class Viewer {
     stage.num_stages = static_cast<int>(pipeline.stages.size());
     stage.plan = &pipeline.stages[s];
     stage.state = StateOf(plan_, *stage.plan);
-    // Published systems keep two ministages of parameters that wait in host memory, and step each behind its sum (Zorse section
-    // 3.1).
-    const bool as_published = setting_.workload.state != StateKeeping::kEngine;
-    stage.state.keeps_two_ministages = as_published;
-    if (as_published && stage.state.layered() && !stage.state.across && stage.state.offload.parameters) {
-      stage.state.steps_in_turn = true;
-    }
+    if (setting_.workload.state != StateKeeping::kEngine) stage.state = AsPublished(stage.state);
     stage.embedding = static_cast<size_t>(s) == order.front().stage;
     stage.head = static_cast<size_t>(s) == order.back().stage;
     stage.tied_copy = stage.head && !stage.embedding && setting_.workload.model.tie_embeddings;

@@ -24,6 +24,7 @@
 #include "common/device/device_kinds.h"
 #include "common/device/device_ranges.h"
 #include "common/session/session.h"
+#include "worker/daemon/emulation_check.h"
 
 namespace motley::worker {
 namespace {
@@ -181,19 +182,6 @@ absl::Status CheckWhichCard(const DeviceConfig& device) {
 absl::Status CheckPositive(const std::string& key, double value, double lowest, double highest) {
   if (std::isfinite(value) && value >= lowest && value <= highest) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(key, " must be from ", lowest, " to ", highest, ", got ", value));
-}
-
-absl::Status CheckTrueMemory(const WorkerConfig& config) {
-  const bool any = std::ranges::count(config.devices, DeviceKind::kEmulated, &DeviceConfig::kind) > 0;
-  const EmulationConfig& emulation = config.emulation;
-  for (const auto& [key, part] : {std::pair("emulation.true_memory", emulation.true_memory),
-                                  std::pair("emulation.true_host_memory", emulation.true_host_memory)}) {
-    if (!(part > 0 && part <= 1))
-      return absl::InvalidArgumentError(absl::StrCat(key, " must be above 0 and at most 1, got ", part));
-    if (part < 1 && !any)
-      return absl::InvalidArgumentError(absl::StrCat(key, " is of emulated devices, and this node has none; leave it out"));
-  }
-  return absl::OkStatus();
 }
 
 absl::Status CheckHostLink(const DeviceConfig& device) {

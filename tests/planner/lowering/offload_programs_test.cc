@@ -1,44 +1,19 @@
-// Ranks' programs of plans whose state waits in host memory (docs/inside/offload.md), by golden strings and over random plans.
+// Ranks' programs of plans whose state waits in host memory (docs/inside/offload.md), by golden strings.
 #include <algorithm>
 #include <string>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "planner/graph/program_walk.h"
 #include "planner/lowering/program_writer.h"
 #include "planner/plan/each_rank.h"
 #include "planner/scheduling/make_schedule.h"
 #include "tests/planner/lowering/lowering_fixture.h"
-#include "tests/planner/scheduled.h"
+#include "tests/planner/lowering/ranks_programs.h"
 
 namespace motley::planner {
 namespace {
 
 using testing::HasSubstr;
-
-// The programs of the plan's ranks, which come to their end together.
-std::vector<Program> ProgramsOf(const Setting& setting, Plan plan) {
-  auto schedule = MakeTrainingSchedule(setting, plan);
-  EXPECT_TRUE(schedule.ok()) << schedule.status() << "\n" << ToText(plan);
-  if (!schedule.ok()) return {};
-  plan.training = *std::move(schedule);
-  auto programs = LowerTraining(setting, plan);
-  EXPECT_TRUE(programs.ok()) << programs.status() << "\n" << ToText(plan);
-  if (!programs.ok()) return {};
-  EXPECT_EQ(CheckOrder(*programs), absl::OkStatus()) << ToText(plan);
-  return *std::move(programs);
-}
-
-// The same of a validation pass with the plan's own microbatches.
-std::vector<Program> EvaluationsOf(const Setting& setting, const Plan& plan) {
-  std::vector<std::vector<int64_t>> microbatches;
-  ForEachUnit(plan, [&](const UnitPlan& unit) { microbatches.push_back(unit.microbatches); });
-  auto programs = ScheduleAndLowerEvaluation(setting, plan, microbatches);
-  EXPECT_TRUE(programs.ok()) << programs.status() << "\n" << ToText(plan);
-  if (!programs.ok()) return {};
-  EXPECT_EQ(CheckOrder(*programs), absl::OkStatus()) << ToText(plan);
-  return *std::move(programs);
-}
 
 // Instructions: all, those of the passes, of them the backward, and those behind both.
 std::string InstructionsOf(const Program& program) {
@@ -78,7 +53,7 @@ class OffloadProgramsTest : public testing::Test {
                        {{{StageOf(*setting_, 0, microbatches, {{0, 0}, {1, 1}, {2, 2}}, zero_stage)}}});
     ForEachRank(plan, [&](RankPlan& rank) { rank.offload = offload; });
     plan.optimizer_steps = steps;
-    const std::vector<Program> programs = ProgramsOf(*setting_, plan);
+    const std::vector<Program> programs = RanksProgramsOf(*setting_, plan);
     return programs.empty() ? Program() : programs[0];
   }
 
@@ -333,7 +308,7 @@ TEST(PublishedOffloadTest, TwoMinistagesOfParametersAreThere) {
   const auto setting = MakePublishedSetting(Nodes({{"T4"}}), WorkOf(MediumModel(6, false), 4));
   Plan plan = PlanOf(*setting, ScheduleFamily::kLayered, {{{StageOf(*setting, 0, {{2, 2}}, {{0, 1}, {2, 3}, {4, 5}}, 2)}}});
   ForEachRank(plan, [](RankPlan& rank) { rank.offload.parameters = true; });
-  const std::vector<Program> programs = ProgramsOf(*setting, plan);
+  const std::vector<Program> programs = RanksProgramsOf(*setting, plan);
   ASSERT_EQ(programs.size(), 1u);
   EXPECT_EQ(BuffersInTurn(programs[0].parameter_buffers), 6u) << "two of an end and two layers";
 }
@@ -363,40 +338,6 @@ TEST_F(OffloadProgramsTest, StepsInTurnOfAGroup) {
             "33 optimizer_step block=1 grad=1 after=30\n"
             "34 reduce_scatter block=0 grad=0 group=0 after=31\n"
             "35 optimizer_step block=0 grad=0 after=34\n");
-}
-
-// Kinds by rank, where the language has them.
-TEST(OffloadRandomProgramsTest, ProgramsAreValidAndComeToTheirEnd) {
-  RandomPlans random(71);
-  int plans = 0, in_turn = 0, gradients = 0, parameters = 0, parallel = 0, mixed = 0;
-  for (int i = 0; plans < 400 && !testing::Test::HasFailure(); ++i) {
-    const auto setting = random.NextSetting(i % 2 == 0);
-    Plan plan = random.Next(*setting);
-    if (plan.pipelines.size() > 1 && random.Below(3) > 0) continue;
-    if (random.Below(2) == 0 && i % 2 == 0) plan.schedule = ScheduleFamily::kLayered;
-    random.DrawOffload(&plan);
-    if (!Validate(plan, setting->workload.model).ok()) continue;
-    ++plans;
-    const std::vector<Program> programs = ProgramsOf(*setting, plan);
-    EvaluationsOf(*setting, plan);
-    OffloadKinds some, all = OffloadKinds::All();
-    for (const Program& program : programs) {
-      some = some.Or(program.offloads);
-      all = all.And(program.offloads);
-    }
-    bool wide = false;
-    ForEachUnit(plan, [&](const UnitPlan& unit) { wide |= unit.ranks.size() > 1; });
-    in_turn += plan.optimizer_steps == OptimizerSteps::kInTurn;
-    gradients += some.gradients;
-    parameters += some.parameters;
-    mixed += some.Without(all).any();
-    parallel += wide && some.parameters;
-  }
-  EXPECT_GT(in_turn, 60);
-  EXPECT_GT(gradients, 30);
-  EXPECT_GT(parameters, 150);
-  EXPECT_GT(mixed, 150);
-  EXPECT_GT(parallel, 20);
 }
 
 }  // namespace
