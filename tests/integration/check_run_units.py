@@ -69,11 +69,29 @@ def a_program_that_does_not_start():
     expect(status == 1 and len(lines) == 1 and "status 127: no library" in lines[0], f"status {status}: {lines}")
 
 
+def a_loader_short_of_memory_for_a_moment():
+    # The loader fails at the list, and at the first start of each of two suites; the third start of each works.
+    fails = """#!/usr/bin/env python3
+import os, sys
+count = sys.argv[0] + "".join(filter(str.isalnum, "".join(sys.argv[1:])))[-60:]
+with open(count, "a+") as file:
+    file.write("x")
+    file.seek(0)
+    starts = len(file.read())
+if starts < 3:
+    print("cannot apply additional memory protection after relocation")
+    sys.exit(127)
+"""
+    status, lines = run("--filter", "*.good", program=fails + PROGRAM.split("\n", 1)[1])
+    expect((status, lines) == (0, ["ok Other.good", "ok Suite.good"]), f"status {status}: {lines}")
+
+
 def main():
     results = Results("run units")
     results.run("what fails, crashes or hangs is named, what follows runs", all_of_a_program)
     results.run("only what is asked for", by_name_and_folder)
     results.run("a program that does not start", a_program_that_does_not_start)
+    results.run("a loader that is short of memory for a moment", a_loader_short_of_memory_for_a_moment)
     results.exit()
 
 

@@ -18,12 +18,14 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 from patience import patience
 
 TEST_SECONDS = 300
 LIST_SECONDS = 60
+NOT_LOADED, LOADS, LOAD_AGAIN_SECONDS = 127, 3, 1   # the loader's word: short of memory for a moment, or a library that is not there
 RUN, OVER = re.compile(r"^\[ RUN      \] (\S+)"), re.compile(r"^\[ +(OK|FAILED|SKIPPED) +\] (\S+?),?(?: where .*)? \(\d+ ms\)$")
 PRINTING = threading.Lock()
 
@@ -35,13 +37,20 @@ class Group:
         self.program, self.left, self.test_seconds, self.failed = program, list(names), test_seconds, False
 
     def run(self):
+        loads = LOADS
         while self.left:
             before = len(self.left)
-            self.run_process()
-            if len(self.left) == before:   # not even the first one began
-                self.say_failed(self.left.pop(0), "it did not begin", "")
+            status, said = self.run_process()
+            if len(self.left) < before:
+                loads = LOADS
+            elif status == NOT_LOADED and loads > 1:
+                loads -= 1
+                time.sleep(LOAD_AGAIN_SECONDS)
+            else:   # not even the first one began
+                self.say_failed(self.left.pop(0), f"it did not begin: {how_it_ended(status)}", said)
 
     def run_process(self):
+        """(how the process ended, what it printed outside of tests)"""
         running, lines = None, []
         process = subprocess.Popen([self.program, "--gtest_color=no", f"--gtest_filter={':'.join(self.left)}"], stdin=subprocess.DEVNULL,
                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True)
@@ -63,6 +72,7 @@ class Group:
             self.say_failed(running, watch.reason or how_it_ended(status), "".join(lines))
         elif status not in (0, 1) and not self.left:
             self.say_failed(f"{os.path.basename(self.program)} after its last test", how_it_ended(status), "".join(lines))
+        return status, "".join(lines)
 
     def take(self, verdict, name, lines):
         if verdict == "OK":
@@ -114,8 +124,12 @@ def tests_of(program):
     """[(suite, test, file)] in the program's order; an error with what it printed."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "tests.json")
-        done = subprocess.run([program, "--gtest_list_tests", f"--gtest_output=json:{path}"], stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=patience(LIST_SECONDS), check=False)
+        for again in reversed(range(LOADS)):
+            done = subprocess.run([program, "--gtest_list_tests", f"--gtest_output=json:{path}"], stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=patience(LIST_SECONDS), check=False)
+            if done.returncode != NOT_LOADED or not again:
+                break
+            time.sleep(LOAD_AGAIN_SECONDS)
         if done.returncode != 0:
             raise RuntimeError(f"its tests are not known: status {done.returncode}: {done.stdout[-300:]}")
         with open(path, encoding="utf-8") as file:
