@@ -6,14 +6,16 @@
 #include <vector>
 
 #include "common/base/ids.h"
+#include "common/base/memory_by_purpose.h"
 
 namespace motley {
 
 // Of one rank, as it reported after its newest step; 0 = it has not.
 struct RankMemory {
   DeviceId device;
-  int64_t held_bytes = 0, peak_bytes = 0;  // of the device: when the step began, at most
-  int64_t host_bytes = 0;                  // of the host
+  int64_t held_bytes = 0, peak_bytes = 0;     // of the device: when the step began, at most
+  int64_t host_bytes = 0;                     // of the host
+  std::optional<MeasuredMemory> memory = {};  // of the device by purpose; nothing: not measured
   friend bool operator==(const RankMemory&, const RankMemory&) = default;
 };
 

@@ -128,16 +128,17 @@ void PrintText(std::ostream& out, const Screen& screen, const planner::Setting& 
   PrintTiers(out, screen, tiers);
   if (!report.kinds.empty()) {
     out << "\nthe fullest device of each kind, " << report.plan.strategy << " plan:\n";
-    Table table({"DEVICE", "", "RANKS", "PARAMETERS", "GRADIENTS", "OPTIMIZER", "GATHERED", "BOUNDARIES", "SAVED", "WORKSPACE",
-                 "CONTEXT", "PEAK", "USABLE", "HOST", "MICROBATCH"});
+    Table table({"DEVICE", "", "RANKS", "PARAMETERS", "GRADIENTS", "OPTIMIZER", "GATHERED", "SLOTS", "BOUNDARIES", "SAVED",
+                 "WORKSPACE", "CONTEXT", "PEAK", "USABLE", "HOST", "MICROBATCH"});
     for (const KindFit& kind : report.kinds) {
       const planner::MemoryByPurpose& m = kind.memory;
       table.Add({kind.device.value(), kind.kind, absl::StrCat(kind.ranks), FormatBytes(m.parameters), FormatBytes(m.gradients),
-                 FormatBytes(m.optimizer), FormatBytes(m.gathered), FormatBytes(m.boundaries), FormatBytes(m.saved),
-                 FormatBytes(m.workspace), FormatBytes(m.context), FormatBytes(m.total()), FormatBytes(kind.usable_bytes),
-                 FormatBytes(m.host), absl::StrCat(kind.largest_microbatch_keep, "/", kind.largest_microbatch_recompute)});
+                 FormatBytes(m.optimizer), FormatBytes(m.gathered), FormatBytes(m.slots), FormatBytes(m.boundaries),
+                 FormatBytes(m.saved), FormatBytes(m.workspace), FormatBytes(m.context), FormatBytes(m.total()),
+                 FormatBytes(kind.usable_bytes), FormatBytes(m.host),
+                 absl::StrCat(kind.largest_microbatch_keep, "/", kind.largest_microbatch_recompute)});
     }
-    table.Spare({"BOUNDARIES", "CONTEXT", "WORKSPACE", "GATHERED", "GRADIENTS", "HOST"}).Print(out, screen);
+    table.Spare({"BOUNDARIES", "CONTEXT", "SLOTS", "WORKSPACE", "GATHERED", "GRADIENTS", "HOST"}).Print(out, screen);
     out << "MICROBATCH: the most samples at once, everything kept / everything recomputed\n";
   }
   out << "\nlargest global batch: " << LargestText(report.batch) << "\n";

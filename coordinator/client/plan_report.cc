@@ -124,9 +124,10 @@ Json ToJson(const planner::Worth& worth) {
 }
 
 Json ToJson(const planner::MemoryByPurpose& m) {
-  return {{"parameters", m.parameters}, {"gradients", m.gradients},   {"optimizer", m.optimizer},
-          {"gathered", m.gathered},     {"boundaries", m.boundaries}, {"saved", m.saved},
-          {"workspace", m.workspace},   {"context", m.context},       {"host", m.host}};
+  Json json;
+  for (const MemoryPurposeTraits& purpose : kMemoryPurposes) json[purpose.name] = m.*purpose.bytes;
+  json["host"] = m.host;
+  return json;
 }
 
 Json ToJson(const std::vector<ComparisonRow>& rows) {

@@ -112,7 +112,7 @@ void PrintMemory(const v1::GetJobResponse& response, std::ostream& out, const Sc
   Table table({"RANK", "DEVICE", "TIER", "PURPOSE", "PLANNED", "MEASURED", "LEFT"});
   for (const v1::RankMemory& rank : response.memory()) {
     for (const v1::MemoryUse& use : rank.uses()) {
-      if (!use.has_measured_bytes() && !use.has_left_bytes() && use.planned_bytes() == 0) continue;
+      if (use.measured_bytes() == 0 && !use.has_left_bytes() && use.planned_bytes() == 0) continue;
       table.Add({absl::StrCat(rank.rank()), rank.device(), use.tier(), use.purpose(),
                  cell(use.has_planned_bytes(), use.planned_bytes()), cell(use.has_measured_bytes(), use.measured_bytes()),
                  cell(use.has_left_bytes(), use.left_bytes())});

@@ -108,14 +108,7 @@ std::string PurposesText(const planner::MemoryByPurpose& memory) {
   const auto add = [&parts](const char* what, int64_t bytes) {
     if (bytes > 0) parts.push_back(absl::StrCat(what, " ", planner::BytesText(bytes)));
   };
-  add("parameters", memory.parameters);
-  add("gradients", memory.gradients);
-  add("optimizer", memory.optimizer);
-  add("gathered", memory.gathered);
-  add("boundaries", memory.boundaries);
-  add("saved", memory.saved);
-  add("workspace", memory.workspace);
-  add("context", memory.context);
+  for (const MemoryPurposeTraits& purpose : kMemoryPurposes) add(purpose.name, memory.*purpose.bytes);
   return absl::StrCat(planner::BytesText(memory.total()), parts.empty() ? "" : ": ", absl::StrJoin(parts, ", "));
 }
 

@@ -3,14 +3,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "common/base/memory_by_purpose.h"
 #include "common/base/status_macros.h"
-#include "common/program/program.h"
 #include "coordinator/epoch/memory_limits.h"
 #include "planner/plan/each_rank.h"
 #include "planner/plan/plan.h"
@@ -20,6 +19,21 @@ namespace {
 
 using Bytes = std::optional<int64_t>;  // nothing: not known
 
+constexpr char kDevice[] = "device", kHost[] = "host";
+
+// Of a card the context is none of its allocator's.
+bool IsKnown(MemoryPurpose purpose, const MeasuredMemory& measured) {
+  switch (purpose) {
+    case MemoryPurpose::kBoundaries:
+    case MemoryPurpose::kSaved:
+    case MemoryPurpose::kWorkspace:
+    case MemoryPurpose::kContext:
+      return measured.has_passes;
+    default:
+      return true;
+  }
+}
+
 void Add(v1::RankMemory* rank, const char* tier, const char* purpose, Bytes planned, Bytes measured = {}, Bytes left = {}) {
   v1::MemoryUse* use = rank->add_uses();
   use->set_tier(tier);
@@ -27,14 +41,6 @@ void Add(v1::RankMemory* rank, const char* tier, const char* purpose, Bytes plan
   if (planned) use->set_planned_bytes(*planned);
   if (measured) use->set_measured_bytes(*measured);
   if (left) use->set_left_bytes(*left);
-}
-
-// 0: it has none, or the program cannot be read.
-int64_t SlotBytes(const PlanRow& plan, size_t rank) {
-  if (rank >= plan.programs.size()) return 0;
-  const absl::StatusOr<Program> program = ParseProgram(plan.programs[rank]);
-  if (!program.ok()) return 0;
-  return std::accumulate(program->slots.begin(), program->slots.end(), int64_t{0});
 }
 
 const DeviceDescription* FindDevice(const ClusterState& state, const DeviceId& id) {
@@ -48,27 +54,26 @@ const DeviceDescription* FindDevice(const ClusterState& state, const DeviceId& i
 
 // What a rank has of both tiers.
 struct RankSight {
-  planner::MemoryByPurpose planned;
-  int64_t slot_bytes = 0;
+  MemoryByPurpose planned, most;              // at the peak, of each purpose its own
+  HostMemoryByPurpose waits;                  // as planned
   const RankMemory* measured = nullptr;       // null: no step of this plan
   const DeviceDescription* device = nullptr;  // null: its node is not there
   int64_t usable_bytes = 0;                   // of the device, since a rank ran out of it; 0: all
   int64_t on_host = 0;                        // of all ranks of its node, as measured
 };
 
-void AddDevice(const RankSight& sight, v1::RankMemory* out) {
-  const planner::MemoryByPurpose& planned = sight.planned;
-  constexpr char kTier[] = "device";
-  Add(out, kTier, "parameters", planned.parameters);
-  Add(out, kTier, "gradients", planned.gradients);
-  Add(out, kTier, "optimizer", planned.optimizer);
-  Add(out, kTier, "gathered", planned.gathered);
-  Add(out, kTier, "slots", sight.slot_bytes);
-  Add(out, kTier, "boundaries", planned.boundaries - sight.slot_bytes);
-  Add(out, kTier, "saved", planned.saved);
-  Add(out, kTier, "workspace", planned.workspace);
-  const int64_t held = planned.parameters + planned.gradients + planned.optimizer + planned.gathered + sight.slot_bytes;
-  const int64_t tensors = planned.total() - planned.context;
+// Each purpose's own most: those of passes are not there at one moment.
+void AddPurposes(const RankSight& sight, v1::RankMemory* out) {
+  const MeasuredMemory* const measured = sight.measured != nullptr && sight.measured->memory ? &*sight.measured->memory : nullptr;
+  for (const MemoryPurposeTraits& purpose : kMemoryPurposes) {
+    Bytes most;
+    if (measured != nullptr && IsKnown(purpose.purpose, *measured)) most = measured->most.*purpose.bytes;
+    Add(out, kDevice, purpose.name, sight.most.*purpose.bytes, most);
+  }
+}
+
+void AddSums(const RankSight& sight, v1::RankMemory* out) {
+  const MemoryByPurpose& planned = sight.planned;
   const bool there = sight.measured != nullptr && sight.measured->peak_bytes > 0;
   Bytes held_now, passes_now, tensors_now, left;
   if (there) {
@@ -81,20 +86,24 @@ void AddDevice(const RankSight& sight, v1::RankMemory* out) {
     const int64_t capacity = sight.usable_bytes > 0 ? sight.usable_bytes : declared;  // 0: not limited
     if (capacity > 0) left = capacity - planned.context - *tensors_now;
   }
-  Add(out, kTier, "held", held, held_now);
-  Add(out, kTier, "passes", tensors - held, passes_now);
-  Add(out, kTier, "tensors", tensors, tensors_now, left);
-  Add(out, kTier, "context", planned.context);
+  Add(out, kDevice, "held", planned.held(), held_now);
+  Add(out, kDevice, "passes", planned.passes(), passes_now);
+  Add(out, kDevice, "tensors", planned.held() + planned.passes(), tensors_now, left);
 }
 
 void AddHost(const RankSight& sight, v1::RankMemory* out) {
+  for (const HostPurposeTraits& purpose : kHostPurposes) {
+    Bytes of_purpose;
+    if (sight.measured != nullptr && sight.measured->memory) of_purpose = sight.measured->memory->host.*purpose.bytes;
+    Add(out, kHost, purpose.name, sight.waits.*purpose.bytes, of_purpose);
+  }
   Bytes measured, left;
   if (sight.measured != nullptr && sight.measured->peak_bytes > 0) {
     measured = sight.measured->host_bytes;
     const int64_t offered = sight.device == nullptr ? 0 : sight.device->node_host_memory_bytes;
     if (offered > 0) left = offered - sight.on_host;
   }
-  Add(out, "host", "waiting", sight.planned.host, measured, left);
+  Add(out, kHost, "waiting", sight.planned.host, measured, left);
 }
 
 // Returns it.
@@ -124,10 +133,18 @@ absl::Status AddMemory(const Core& core, const JobRecord& job, v1::GetJobRespons
     v1::RankMemory* out = response->add_memory();
     out->set_rank(static_cast<int32_t>(r));
     out->set_device(id.value());
-    RankSight sight{ranks[r]->predicted.memory, SlotBytes(row, r), fresh ? &measured[r] : nullptr, FindDevice(core.state, id), 0,
+    const planner::RankPrediction& planned = ranks[r]->predicted;
+    const bool knows_most = planned.most != MemoryByPurpose{};
+    RankSight sight{planned.memory,
+                    knows_most ? planned.most : planned.memory,
+                    planned.waits,
+                    fresh ? &measured[r] : nullptr,
+                    FindDevice(core.state, id),
+                    0,
                     on_hosts[NodeOf(id)]};
     sight.usable_bytes = AddLimit(core, job, sight.device, out);
-    AddDevice(sight, out);
+    AddPurposes(sight, out);
+    AddSums(sight, out);
     AddHost(sight, out);
   }
   return absl::OkStatus();

@@ -29,6 +29,11 @@ struct At {
   int64_t total() const { return boundaries + saved + workspace; }
 };
 
+// For which inputs of layers that come from the host have room. `largest`: of the rank's microbatches.
+int64_t SlotSamples(const RankDuty& duty, int64_t largest) {
+  return duty.offload.activations && duty.layers > 0 ? (duty.prefetch + 1) * largest : 0;
+}
+
 // The moments that can be the peak, of the backward of one microbatch: at the head, at the last layer, at the embedding.
 class EngineActivations {
  public:
@@ -36,7 +41,7 @@ class EngineActivations {
   EngineActivations(const Costs& costs, const RankDuty& duty, int64_t largest)
       : costs_(costs),
         duty_(duty),
-        slots_(duty.offload.activations && duty.layers > 0 ? (duty.prefetch + 1) * largest : 0),
+        slots_(SlotSamples(duty, largest)),
         recompute_(duty.tp_share < 1 ? duty.recompute.Without(kSummed) : duty.recompute),
         by_unit_(GathersByUnit(duty)),
         splits_(TraitsOf(duty.schedule).splits_backward),
@@ -269,7 +274,10 @@ MemoryByPurpose EngineMemoryOf(const Costs& costs, const RankDuty& duty, const M
   if (count == 0) return memory;
   const At backward = PeakOfBackwards(costs, duty, microbatches), forward = PeakOfForwards(costs, duty, microbatches);
   const At& peak = forward.total() > backward.total() ? forward : backward;
-  memory.boundaries = peak.boundaries;
+  // Inputs are counted with their slots.
+  const int64_t slots = costs.BoundaryBytes(static_cast<double>(SlotSamples(duty, microbatches.Largest())));
+  memory.slots += slots;
+  memory.boundaries = peak.boundaries - slots;
   memory.saved = peak.saved;
   memory.workspace = peak.workspace;
   memory.saved += TokenBytesOf(costs, duty, microbatches) + WaitingOfHead(costs, duty);

@@ -57,7 +57,8 @@ class EngineState {
     const int64_t sharded = across ? at_home + PartOf(duty_.share, elements - at_home) : owned;
     memory->parameters = gathers_ && !across ? shards.parameters : size * (zero_stage_ == 3 ? sharded : elements);
     memory->gradients = reduces_in_turn_ && !across ? shards.gradients : gradient_size * (zero_stage_ >= 2 ? sharded : elements);
-    memory->optimizer = shards.optimizer + StateSlots();
+    memory->optimizer = shards.optimizer;
+    memory->slots = StateSlots();
     if (copy || (kept && gathers_ && !across)) memory->gathered += size * embedding_;
     if (copy || (kept && reduces_in_turn_ && !across)) memory->gathered += gradient_size * embedding_;
     if (gathers_) memory->gathered += size * Parameters();

@@ -43,6 +43,7 @@ void CountValidationsCommunicators(const Setting& setting, const PlanResult& res
     const int64_t trained = NcclBytes(setting.cluster, devices, result.programs[r], /*evaluation=*/{});
     const int64_t more = NcclBytes(setting.cluster, devices, result.programs[r], result.evaluations[r]) - trained;
     rank.predicted.memory.context += more;
+    if (rank.predicted.most != MemoryByPurpose{}) rank.predicted.most.context += more;
     rank.predicted.peak_bytes += more;
     ++r;
   });

@@ -1,8 +1,7 @@
 // What a program's header and kinds say of bytes: no walk.
 #include <cstddef>
-#include <variant>
+#include <numeric>
 
-#include "absl/container/flat_hash_set.h"
 #include "common/program/host_slots.h"
 #include "planner/memory/program_memory.h"
 
@@ -17,8 +16,8 @@ int64_t ElementsBesideHomes(const std::vector<UnitBuffer>& buffers) {
 
 }  // namespace
 
-HostMemory HostBytes(const Costs& costs, const Program& program, std::span<const int64_t> owned) {
-  HostMemory memory;
+HostMemoryByPurpose HostBytes(const Costs& costs, const Program& program, std::span<const int64_t> owned) {
+  HostMemoryByPurpose memory;
   if (program.offloads.activations) memory.inputs = AssignHostSlots(program).BlockBytes(costs.BoundaryBytes(1));
   if (!program.offloads.takes_state()) return memory;
   for (const int32_t unit : program.units) {
@@ -32,15 +31,7 @@ HostMemory HostBytes(const Costs& costs, const Program& program, std::span<const
   return memory;
 }
 
-int64_t StateSlotBytes(const Program& program) {
-  absl::flat_hash_set<int32_t> slots;
-  int64_t bytes = 0;
-  for (const Instruction& instruction : program.instructions) {
-    const auto* state = std::get_if<PrefetchOptimizer>(&instruction.op);
-    if (state != nullptr && slots.insert(state->slot).second) bytes += program.slots[static_cast<size_t>(state->slot)];
-  }
-  return bytes;
-}
+int64_t SlotBytes(const Program& program) { return std::accumulate(program.slots.begin(), program.slots.end(), int64_t{0}); }
 
 int64_t GatheredBytes(const Costs& costs, const Program& program) {
   return costs.element_bytes() * ElementsBesideHomes(program.parameter_buffers) +

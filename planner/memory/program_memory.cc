@@ -55,17 +55,16 @@ class Ledger {
         activations_(program),
         gradients_(program) {
     for (const int32_t unit : program.units) held_[unit] = true;
-    for (const int64_t slot : program.slots) live_.boundaries += slot;
-    live_.boundaries -= StateSlotBytes(program);
   }
 
-  ActivationBytes Peak() {
+  ActivationBytes Peak(ActivationBytes* most) {
     FindReceives();
     for (at_ = 0; at_ < program_.instructions.size(); ++at_) {
       for (const int32_t before : program_.instructions[at_].after) HasLeft(before);
       while (next_receive_ < receives_.size() && receives_[next_receive_].at <= at_) ++next_receive_;
       std::visit([this](const auto& op) { Walk(op); }, program_.instructions[at_].op);
     }
+    if (most != nullptr) *most = most_;
     return peak_;
   }
 
@@ -117,9 +116,22 @@ class Ledger {
   bool Follows(int32_t group) const { return group != -1 && program_.groups[group].front() != program_.rank; }
 
   // What is there for the length of the instruction beside what lives.
-  void Touch(int64_t boundaries, int64_t saved, int64_t workspace) {
-    const ActivationBytes moment{live_.boundaries + boundaries + AwaitedBytes() + PassingBytes(), live_.saved + saved, workspace};
+  ActivationBytes Moment(int64_t boundaries, int64_t saved, int64_t workspace) {
+    return {live_.boundaries + boundaries + AwaitedBytes() + PassingBytes(), live_.saved + saved, workspace};
+  }
+  void TakePeak(const ActivationBytes& moment) {
     if (moment.total() > peak_.total()) peak_ = moment;
+  }
+  // Of each by itself. There what a pass makes and does not keep is its workspace, whatever it is.
+  void TakeMost(const ActivationBytes& moment) {
+    most_.boundaries = std::max(most_.boundaries, moment.boundaries);
+    most_.saved = std::max(most_.saved, moment.saved);
+    most_.workspace = std::max(most_.workspace, moment.workspace);
+  }
+  void Touch(int64_t boundaries, int64_t saved, int64_t workspace) {
+    const ActivationBytes moment = Moment(boundaries, saved, workspace);
+    TakePeak(moment);
+    TakeMost(moment);
   }
 
   template <typename Op, typename Function>
@@ -133,8 +145,15 @@ class Ledger {
   // A layer of a step. Its largest temporaries are gone when its second half begins, which ends with all that it keeps, beside
   // what its kernels take for themselves. What is not kept of the first half is gone by then.
   void TouchLayerForward(const Sizes& s, OpSet recomputed, int32_t unit, int32_t microbatch) {
-    Touch(0, SavedWithout(mlp_half_, unit, microbatch), s.workspace);
-    Touch(s.output, KeptWithout(attention_half_ & recomputed, unit, microbatch), bytes_.LayerForwardWorkspace(microbatch));
+    const ActivationBytes first = Moment(0, SavedWithout(mlp_half_, unit, microbatch), s.workspace);
+    const int64_t boundaries = first.boundaries + s.output;
+    const ActivationBytes second{boundaries, live_.saved + KeptWithout(attention_half_ & recomputed, unit, microbatch),
+                                 bytes_.LayerForwardWorkspace(microbatch)};
+    ActivationBytes kept{boundaries, live_.saved + KeptWithout(recomputed, unit, microbatch), 0};
+    kept.workspace = std::max<int64_t>(0, std::max(first.total(), second.total()) - kept.total());
+    TakePeak(first);
+    TakePeak(second);
+    TakeMost(kept);
   }
   // Without keeping, internals still exist while the unit runs (an upper bound). The first of two segments counts as the unit.
   void Walk(const Forward& f) {
@@ -161,7 +180,13 @@ class Ledger {
       const Sizes s = SizesOf(unit, microbatch);
       if (IsSecond(r.segment)) return Touch(s.output, 0, s.workspace);
       const int64_t again = s.saved - KeptWithout(OperatorSet(r.operators), unit, microbatch);
-      Touch(s.output, again, s.workspace);
+      ActivationBytes moment = Moment(s.output, again, s.workspace);
+      TakePeak(moment);
+      moment.boundaries -= s.output;  // nobody's
+      if (UnitKindOf(program_, unit) == UnitKind::kLayer && OperatorSet(r.operators).all()) {
+        moment.workspace = s.output + bytes_.LayerForwardWorkspace(microbatch);
+      }
+      TakeMost(moment);
       live_.saved += again;
     });
   }
@@ -341,7 +366,7 @@ class Ledger {
   size_t at_ = 0;  // instruction
   std::vector<Awaited> receives_;
   size_t next_receive_ = 0;  // of them
-  ActivationBytes live_, peak_;
+  ActivationBytes live_, peak_, most_;
   int64_t head_waits_ = 0;
   struct Leaving {
     int64_t bytes = 0;
@@ -366,8 +391,9 @@ UnitKind UnitKindOf(const Program& program, int32_t unit) {
 
 OpSet OperatorSet(uint32_t operators) { return OpSet::OfProgram(operators); }
 
-ActivationBytes PeakActivations(const Costs& costs, int kind, const Program& program, const ModelSlice& slice) {
-  return Ledger(costs, kind, program, slice).Peak();
+ActivationBytes PeakActivations(const Costs& costs, int kind, const Program& program, const ModelSlice& slice,
+                                ActivationBytes* most) {
+  return Ledger(costs, kind, program, slice).Peak(most);
 }
 
 }  // namespace motley::planner

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 
+#include "common/base/memory_by_purpose.h"
 #include "common/model/model_slice.h"
 #include "common/program/program.h"
 #include "planner/costs/costs.h"
@@ -28,23 +29,18 @@ struct ActivationBytes {
 };
 
 // The fullest moment at any instruction, on a device of `kind`. `slice`: of each unit that the rank computes. Counted as a card
-// does: a hand-over has its room from when nothing that its lane waits for is left to be issued. Of slots those for inputs count.
-// Tokens and targets, which lie there all step, are not counted.
-ActivationBytes PeakActivations(const Costs& costs, int kind, const Program& program, const ModelSlice& slice = {});
+// does: a hand-over has its room from when nothing that its lane waits for is left to be issued. Tokens and targets, which lie
+// there all step, are not counted, nor are slots. `most`: of each part of it its own fullest moment; may be null.
+ActivationBytes PeakActivations(const Costs& costs, int kind, const Program& program, const ModelSlice& slice = {},
+                                ActivationBytes* most = nullptr);
 
-// What a rank keeps in the host's memory, by what it is.
-struct HostMemory {
-  int64_t inputs = 0;                                    // of layers: a slot for each that waits at once
-  int64_t parameters = 0, gradients = 0, optimizer = 0;  // of units that the rank owns a part of
-  int64_t total() const { return inputs + parameters + gradients + optimizer; }
-};
+// What a rank keeps in host memory, as the engine lays it out (common/program/host_slots.h, host_state.h). Where an area is no
+// whole number of cache lines, what it is filled up with counts with the last of what is in it. `owned`: elements that the rank
+// owns, by unit of the model.
+HostMemoryByPurpose HostBytes(const Costs& costs, const Program& program, std::span<const int64_t> owned);
 
-// As the engine lays it out (common/program/host_slots.h, host_state.h). Where an area is no whole number of cache lines, what it
-// is filled up with counts with the last of what is in it. `owned`: elements that the rank owns, by unit of the model.
-HostMemory HostBytes(const Costs& costs, const Program& program, std::span<const int64_t> owned);
-
-// Of the program's slots, which are on the device all step, those that state comes into for the optimizer.
-int64_t StateSlotBytes(const Program& program);
+// Of the program's slots, which are on the device all step.
+int64_t SlotBytes(const Program& program);
 
 // Of the buffers that the program declares those that are no unit's home: what units are assembled in beside the rank's state.
 int64_t GatheredBytes(const Costs& costs, const Program& program);

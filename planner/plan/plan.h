@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/dtype.h"
 #include "common/base/ids.h"
+#include "common/base/memory_by_purpose.h"
 #include "common/model/model.h"
 #include "common/program/offload_kinds.h"
 #include "common/program/ownership.h"
@@ -23,24 +24,16 @@
 
 namespace motley::planner {
 
-// Peak bytes of one rank by what they are for. Peak is of the sum, so a purpose's number is its part at that moment.
-struct MemoryByPurpose {
-  int64_t parameters = 0, gradients = 0, optimizer = 0;  // owned (or replicated) state
-  int64_t gathered = 0;                                  // buffers of parameters and gradients that are assembled for computing
-  int64_t boundaries = 0;                                // activations between units, kept or in flight
-  int64_t saved = 0;                                     // operators' saved tensors
-  int64_t workspace = 0;                                 // temporaries, logits included
-  int64_t context = 0;
-  int64_t host = 0;  // offloaded, in host memory; not part of total()
-  int64_t total() const { return parameters + gradients + optimizer + gathered + boundaries + saved + workspace + context; }
-  friend bool operator==(const MemoryByPurpose&, const MemoryByPurpose&) = default;
-};
+using motley::MemoryByPurpose;
 
 // Predicted or measured occupancy of one rank.
 struct RankPrediction {
   double busy_seconds = 0;  // compute lane
   int64_t peak_bytes = 0;
-  MemoryByPurpose memory;  // adds up to peak_bytes; empty where only the peak is known
+  MemoryByPurpose memory;  // at the peak, and adds up to it; empty where only the peak is known
+  // Of a rank whose program was walked, else empty: each purpose's own most, and what waits on the host.
+  MemoryByPurpose most;
+  HostMemoryByPurpose waits;
 };
 
 struct RankPlan {

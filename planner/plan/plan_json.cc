@@ -1,5 +1,6 @@
 // Writes the plan's JSON form (docs/use/plan-language.md). Keys are in a fixed order and numbers in their shortest exact form, so
 // equal plans give equal bytes.
+#include "common/base/memory_by_purpose.h"
 #include "nlohmann/json.hpp"
 #include "planner/plan/ownership_json.h"
 #include "planner/plan/plan.h"
@@ -12,15 +13,20 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json MemoryToJson(const MemoryByPurpose& m) {
-  return {{"parameters", m.parameters}, {"gradients", m.gradients},   {"optimizer", m.optimizer},
-          {"gathered", m.gathered},     {"boundaries", m.boundaries}, {"saved", m.saved},
-          {"workspace", m.workspace},   {"context", m.context},       {"host", m.host}};
+  Json json;
+  for (const MemoryPurposeTraits& purpose : kMemoryPurposes) json[purpose.name] = m.*purpose.bytes;
+  json["host"] = m.host;
+  return json;
 }
 
 // With `ownership` the plan says elsewhere what the rank owns.
 Json RankToJson(const RankPlan& rank, bool ownership) {
   Json predicted = {{"busy_seconds", rank.predicted.busy_seconds}, {"peak_bytes", rank.predicted.peak_bytes}};
   if (rank.predicted.memory != MemoryByPurpose{}) predicted["memory"] = MemoryToJson(rank.predicted.memory);
+  if (rank.predicted.most != MemoryByPurpose{}) predicted["most"] = MemoryToJson(rank.predicted.most);
+  if (rank.predicted.waits != HostMemoryByPurpose{}) {
+    for (const HostPurposeTraits& purpose : kHostPurposes) predicted["waits"][purpose.name] = rank.predicted.waits.*purpose.bytes;
+  }
   Json json = {{"device", rank.device.value()}, {"device_model", rank.device_model}, {"recompute", ToText(rank.recompute)}};
   if (!ownership) json["shard_ratio"] = rank.shard_ratio;
   json["tp_share"] = rank.tp_share;

@@ -24,15 +24,9 @@ void RefuseParallelism(const JsonReader& reader) {
 }
 
 void ReadMemory(const JsonReader& reader, MemoryByPurpose* memory) {
-  reader.Keys({"parameters", "gradients", "optimizer", "gathered", "boundaries", "saved", "workspace", "context", "host"});
-  reader.Get("parameters", &memory->parameters);
-  reader.Get("gradients", &memory->gradients);
-  reader.Get("optimizer", &memory->optimizer);
-  reader.Get("gathered", &memory->gathered);
-  reader.Get("boundaries", &memory->boundaries);
-  reader.Get("saved", &memory->saved);
-  reader.Get("workspace", &memory->workspace);
-  reader.Get("context", &memory->context);
+  reader.Keys(
+      {"parameters", "gradients", "optimizer", "gathered", "slots", "boundaries", "saved", "workspace", "context", "host"});
+  for (const MemoryPurposeTraits& purpose : kMemoryPurposes) reader.Get(purpose.name, &(memory->*purpose.bytes));
   reader.Get("host", &memory->host);
 }
 
@@ -64,10 +58,15 @@ void ReadRank(const JsonReader& reader, RankPlan* rank) {
   if (reader.Has("offload")) ReadOffload(reader["offload"], rank);
   if (!reader.Has("predicted")) return;
   const JsonReader predicted = reader["predicted"];
-  predicted.Keys({"busy_seconds", "peak_bytes", "memory"});
+  predicted.Keys({"busy_seconds", "peak_bytes", "memory", "most", "waits"});
   predicted.Get("busy_seconds", &rank->predicted.busy_seconds);
   predicted.Get("peak_bytes", &rank->predicted.peak_bytes);
   if (predicted.Has("memory")) ReadMemory(predicted["memory"], &rank->predicted.memory);
+  if (predicted.Has("most")) ReadMemory(predicted["most"], &rank->predicted.most);
+  if (!predicted.Has("waits")) return;
+  const JsonReader waits = predicted["waits"];
+  waits.Keys({"inputs", "parameters", "gradients", "optimizer"});
+  for (const HostPurposeTraits& purpose : kHostPurposes) waits.Get(purpose.name, &(rank->predicted.waits.*purpose.bytes));
 }
 
 void ReadStage(const JsonReader& reader, int version, StagePlan* stage) {

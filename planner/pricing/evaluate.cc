@@ -42,7 +42,9 @@ absl::StatusOr<Evaluation> Evaluate(const Setting& setting, Plan plan) {
   MOTLEY_ASSIGN_OR_RETURN(StepGraph graph, GraphOfClasses(setting, view, classes));
   MOTLEY_ASSIGN_OR_RETURN(Timeline timeline, Run(graph));
   const PlanView& kept = kept_plan.view() != nullptr ? *kept_plan.view() : view;
-  const auto bytes_of = [&](size_t r) { return ClosedFormBytes(setting, kept, r, InFlightOf(view, walked.schedule, r)); };
+  const auto bytes_of = [&](size_t r, RankPrediction* predicted) {
+    predicted->memory = ClosedFormBytes(setting, kept, r, InFlightOf(view, walked.schedule, r));
+  };
   Predict(setting, view, std::move(graph), std::move(timeline), bytes_of, &result);
   std::move(kept_plan).GiveBackTo(&result.plan);
   return result;

@@ -249,7 +249,9 @@ void CountMemory(const Setting& setting, const PlanView& view, BytesOfRank bytes
     const RankView& rank = view.ranks[r];
     RankPlan& plan = RankIn(&result->plan, view, r);
     plan.device_model = setting.cluster.kinds[rank.kind].name;
-    plan.predicted.memory = bytes_of(r);
+    plan.predicted.most = {};
+    plan.predicted.waits = {};
+    bytes_of(r, &plan.predicted);
     plan.predicted.peak_bytes = plan.predicted.memory.total();
     host[setting.cluster.devices[rank.device].node] += plan.predicted.memory.host;
     const int64_t usable = setting.UsableBytes(rank.device);

@@ -18,8 +18,8 @@ namespace motley::planner {
 // INVALID_ARGUMENT: the plan is for another batch, length or type than the setting's.
 absl::Status CheckWorkload(const Setting& setting, const Plan& plan);
 
-// What a rank keeps, by its number in the plan.
-using BytesOfRank = absl::FunctionRef<MemoryByPurpose(size_t)>;
+// Fills in what a rank keeps, by its number in the plan.
+using BytesOfRank = absl::FunctionRef<void(size_t, RankPrediction*)>;
 // In closed form. `in_flight`: forwards without their backward that it keeps at most; 0 = as the schedule's formula says.
 MemoryByPurpose ClosedFormBytes(const Setting& setting, const PlanView& view, size_t r, int64_t in_flight);
 

@@ -123,32 +123,42 @@ class RankLedger {
   }
 
   // As published, in closed form.
-  MemoryByPurpose BytesOf(size_t r) const {
+  void AddBytes(size_t r, RankPrediction* predicted) const {
     const RankView& rank = resolved_.view.ranks[r];
     const StageView& stage = resolved_.view.stages[rank.stage];
     const StageSchedule& schedule = written_.schedule.pipelines[rank.pipeline].stages[stage.index];
     const PlanView& view = kept_ != nullptr ? *kept_ : resolved_.view;
-    MemoryByPurpose memory = ClosedFormBytes(setting_, view, r, MostInFlight(schedule, static_cast<size_t>(rank.unit)));
-    if (IsEngines(costs_) && !written_.programs[r].instructions.empty()) Walk(r, DutyOf(resolved_.view, rank), &memory);
-    return memory;
+    predicted->memory = ClosedFormBytes(setting_, view, r, MostInFlight(schedule, static_cast<size_t>(rank.unit)));
+    if (IsEngines(costs_) && !written_.programs[r].instructions.empty()) Walk(r, DutyOf(resolved_.view, rank), predicted);
   }
 
  private:
   // The closed form follows the family's order, the program says what is there when.
-  void Walk(size_t r, const RankDuty& duty, MemoryByPurpose* memory) const {
+  void Walk(size_t r, const RankDuty& duty, RankPrediction* predicted) const {
+    MemoryByPurpose* const memory = &predicted->memory;
     const PlanView& view = resolved_.view;
     const RankView& rank = view.ranks[r];
     const StageView& stage = view.stages[rank.stage];
     const Program& program = written_.programs[r];
-    const ActivationBytes peak = PeakActivations(costs_, rank.kind, program, resolved_.slices[r]);
+    ActivationBytes most;
+    const ActivationBytes peak = PeakActivations(costs_, rank.kind, program, resolved_.slices[r], &most);
     const std::vector<int64_t> owned = OwnedBy(program);
     SetState(program, std::accumulate(owned.begin(), owned.end(), int64_t{0}), memory);
     memory->gathered = GatheredBytes(costs_, program);
-    memory->boundaries = peak.boundaries;
-    memory->saved = peak.saved + TokenBytesOf(costs_, duty, MicrobatchSizes(stage.plan->units[rank.unit].microbatches));
-    memory->workspace = peak.workspace;
-    memory->host = HostBytes(costs_, program, owned).total();
+    memory->slots = SlotBytes(program);
+    predicted->waits = HostBytes(costs_, program, owned);
+    memory->host = predicted->waits.total();
     memory->context = costs_.ContextBytes(rank.kind) + NcclBytes(setting_.cluster, devices_, program, /*evaluation=*/{});
+    const int64_t tokens = TokenBytesOf(costs_, duty, MicrobatchSizes(stage.plan->units[rank.unit].microbatches));
+    SetPasses(most, tokens, memory);
+    predicted->most = *memory;
+    SetPasses(peak, tokens, memory);
+  }
+
+  static void SetPasses(const ActivationBytes& activations, int64_t tokens, MemoryByPurpose* memory) {
+    memory->boundaries = activations.boundaries;
+    memory->saved = activations.saved + tokens;
+    memory->workspace = activations.workspace;
   }
 
   // By unit of the model.
@@ -172,7 +182,7 @@ class RankLedger {
     const int64_t parameters = of_homes(program.parameter_buffers), gradients = of_homes(program.gradient_buffers);
     memory->parameters = parameters > 0 ? costs_.element_bytes() * parameters : shards.parameters;
     memory->gradients = gradients > 0 ? costs_.gradient_bytes() * gradients : shards.gradients;
-    memory->optimizer = shards.optimizer + StateSlotBytes(program);
+    memory->optimizer = shards.optimizer;
   }
 
   const Setting& setting_;
@@ -202,7 +212,7 @@ absl::StatusOr<Evaluation> Price(const Setting& setting, Plan plan) {
   MOTLEY_ASSIGN_OR_RETURN(const ResolvedPlan resolved, Resolve(setting, result.plan));
   MOTLEY_ASSIGN_OR_RETURN(SimulatedPrograms simulated, SimulatePrograms(setting, resolved));
   const RankLedger ledger(setting, resolved, simulated.written, kept.view());
-  const auto bytes_of = [&ledger](size_t r) { return ledger.BytesOf(r); };
+  const auto bytes_of = [&ledger](size_t r, RankPrediction* predicted) { ledger.AddBytes(r, predicted); };
   result.task_of = std::move(simulated.priced.task_of);
   Predict(setting, resolved.view, std::move(simulated.priced.graph), std::move(simulated.timeline), bytes_of, &result);
   result.plan.predicted.as_run = true;
@@ -225,7 +235,7 @@ absl::Status FitsAsScheduled(const Setting& setting, const Plan& plan) {
   MOTLEY_ASSIGN_OR_RETURN(const WrittenPrograms written, WritePrograms(setting, resolved, near));
   const RankLedger ledger(setting, resolved, written, kept.view());
   CountMemory(
-      setting, resolved.view, [&ledger](size_t r) { return ledger.BytesOf(r); }, &counted);
+      setting, resolved.view, [&ledger](size_t r, RankPrediction* predicted) { ledger.AddBytes(r, predicted); }, &counted);
   if (counted.does_not_fit.empty()) return absl::OkStatus();
   return LackOfMemory(counted.lacking_bytes, absl::StrCat("no plan fits: ", absl::StrJoin(counted.does_not_fit, "; ")));
 }

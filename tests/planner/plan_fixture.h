@@ -74,6 +74,10 @@ inline Plan FullPlan() {
   predicted.memory.parameters = 100;
   predicted.memory.saved = 23;
   predicted.memory.host = 7;
+  predicted.memory.slots = 5;
+  predicted.most = predicted.memory;
+  predicted.most.workspace = 40;
+  predicted.waits = {.inputs = 4, .optimizer = 3};
   predicted.peak_bytes = predicted.memory.total();
   return plan;
 }

@@ -239,7 +239,7 @@ TEST(CliTest, StatusWithMemory) {
     return use;
   };
   add("device", "parameters", 3 << 20);
-  add("device", "slots", 0);
+  add("device", "slots", 0)->set_measured_bytes(0);
   v1::MemoryUse* tensors = add("device", "tensors", 5 << 20);
   tensors->set_measured_bytes(4 << 20);
   tensors->set_left_bytes(1 << 20);

@@ -23,6 +23,10 @@ TEST(PlanJsonTest, RoundTripsExactly) {
   EXPECT_EQ(parsed.predicted.step_seconds, 0.1 + 0.2) << "to the last bit";
   EXPECT_EQ(parsed.pipelines[0].stages[0].units[0].ranks[0].predicted.memory,
             plan.pipelines[0].stages[0].units[0].ranks[0].predicted.memory);
+  EXPECT_EQ(parsed.pipelines[0].stages[0].units[0].ranks[0].predicted.most,
+            plan.pipelines[0].stages[0].units[0].ranks[0].predicted.most);
+  EXPECT_EQ(parsed.pipelines[0].stages[0].units[0].ranks[0].predicted.waits,
+            plan.pipelines[0].stages[0].units[0].ranks[0].predicted.waits);
   EXPECT_EQ(parsed.pipelines[0].stages[0].units[0].ranks[1].tp_share, 0.25);
   EXPECT_TRUE(parsed.pipelines[0].stages[1].units[0].ranks[0].offload.optimizer);
   EXPECT_FALSE(parsed.pipelines[0].stages[1].units[0].ranks[0].offload.activations);

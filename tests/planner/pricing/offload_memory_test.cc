@@ -69,7 +69,7 @@ TEST(OffloadMemoryTest, TheClosedFormIsNearTheProgramsWalk) {
       const int64_t rounding = kHostSlotAlignment * taken[r].units;
       const bool layered = TraitsOf(plan.schedule).by_ministage;
       const auto of_state = [layered](const MemoryByPurpose& m) {
-        return m.parameters + m.gradients + m.optimizer + (layered ? m.gathered : 0);
+        return m.parameters + m.gradients + m.optimizer + m.slots + (layered ? m.gathered : 0);
       };
       EXPECT_GE(of_state(closed), of_state(walked) - rounding) << "rank " << r << "\n" << ToText(plan);
       if (taken[r].kinds.activations) continue;
