@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -21,12 +22,13 @@ namespace motley::engine {
 
 // Differences from the prediction, of ranks.
 struct MemoryGaps {
-  static constexpr double kFarBelow = 0.03;
-  int64_t ranks = 0, far_below = 0;
+  static constexpr double kFarBelow = 0.03, kFarOff = 0.05;
+  int64_t ranks = 0, far_below = 0, far_off = 0;
   double sum = 0, worst = 0, most_above = 0;
   void Take(double excess) {
     ++ranks;
     far_below += excess < -kFarBelow;
+    far_off += std::abs(excess) > kFarOff;
     sum += std::abs(excess);
     worst = std::max(worst, std::abs(excess));
     most_above = std::max(most_above, excess);
@@ -72,6 +74,14 @@ class MemoryBench {
     for (const auto& [kind, gaps] : kinds_) add(kind, gaps);
     add("all, whatever the bytes", exact_);
     report->AddGoal("memory, all: mean difference", 100 * all_.mean(), "%", 1);
+    for (const MemoryPurposeTraits& purpose : kMemoryPurposes) {
+      const MemoryGaps& gaps = purposes_[static_cast<size_t>(purpose.purpose)];
+      const std::string what = absl::StrCat("memory, ", purpose.name, ": ");
+      report->Add(what + "mean difference of its own most", 100 * gaps.mean(), "%");
+      report->Add(what + "most above the prediction", 100 * gaps.most_above, "%");
+      report->Add(what + "ranks more than 5 % off", static_cast<double>(gaps.far_off), "1");
+      report->AddGoal(what + "worst difference of its own most", 100 * gaps.worst, "%", 5);
+    }
     if (offload) {
       report->AddGoal("memory, all: ranks more than 3 % below", 100 * all_.far_below_share(), "%", 1);
       report->AddGoal("host memory: ranks that hold other bytes than predicted", static_cast<double>(other_host_), "1", 0);
@@ -91,6 +101,9 @@ class MemoryBench {
     kinds_[std::string(planner::ScheduleName(planned.plan.schedule))].Take(excess);
     for (const std::string& word : WordsOf(planned_rank.offload)) kinds_["offloads " + word].Take(excess);
     if (planned.plan.optimizer_steps == planner::OptimizerSteps::kInTurn) kinds_["in turn"].Take(excess);
+    for (const MemoryPurposeTraits& purpose : kMemoryPurposes) {
+      purposes_[static_cast<size_t>(purpose.purpose)].Take(rank.ExcessOf(purpose.bytes, kUncountedBytes));
+    }
     other_host_ += !rank.HostIsExact();
     most_host_ = std::max(most_host_, rank.measured_host_bytes);
     const bool shared = stage.units.size() > 1;
@@ -101,8 +114,13 @@ class MemoryBench {
   void Print(int64_t n, size_t r, const PlannedJob& planned, const std::vector<planner::StagePlan>& stages,
              const planner::StagePlan& stage, const planner::UnitPlan& unit, const planner::RankPlan& planned_rank,
              const RankMemory& rank) const {
-    const planner::MemoryByPurpose& memory = rank.predicted;
     const auto kib = [](int64_t bytes) { return absl::StrCat(bytes >> 10); };
+    std::string purposes;
+    for (const MemoryPurposeTraits& purpose : kMemoryPurposes) {
+      const int64_t measured = rank.measured.most.*purpose.bytes, most = rank.predicted_most.*purpose.bytes;
+      const bool far_off = std::abs(rank.ExcessOf(purpose.bytes, kUncountedBytes)) > MemoryGaps::kFarOff;
+      absl::StrAppend(&purposes, " ", purpose.name, " ", kib(measured), " ", kib(most), far_off ? " OFF" : "");
+    }
     std::fprintf(
         text_, "%s\n",
         absl::StrCat("plan ", n, " rank ", r, ": ", planned.job.Name(), "; ",
@@ -113,11 +131,9 @@ class MemoryBench {
                      planned_rank.recompute.all() ? ", recompute" : "",
                      planned_rank.offload.any() ? ", offloads " + InWords(planned_rank.offload) : "",
                      planned.plan.optimizer_steps == planner::OptimizerSteps::kInTurn ? ", in turn" : "", "; measured ",
-                     kib(rank.measured_bytes), " KiB, predicted ", kib(memory.total()), ": parameters ", kib(memory.parameters),
-                     " gradients ", kib(memory.gradients), " optimizer ", kib(memory.optimizer), " gathered ",
-                     kib(memory.gathered), " boundaries ", kib(memory.boundaries), " saved ", kib(memory.saved), " workspace ",
-                     kib(memory.workspace), "; host measured ", rank.measured_host_bytes, " predicted ", memory.host, "; ",
-                     100 * rank.Excess(kUncountedBytes), " %")
+                     kib(rank.measured_bytes), " KiB, predicted ", kib(rank.predicted.total()),
+                     " (of each measured and predicted at most):", purposes, "; host measured ", rank.measured_host_bytes,
+                     " predicted ", rank.predicted.host, "; ", 100 * rank.Excess(kUncountedBytes), " %")
             .c_str());
   }
 
@@ -125,6 +141,7 @@ class MemoryBench {
   std::FILE* const text_;
   MemoryPredictions predictions_;
   MemoryGaps all_, exact_;  // exact: small differences, too
+  std::array<MemoryGaps, kNumMemoryPurposes> purposes_;
   std::map<std::string, MemoryGaps> kinds_;
   int64_t other_host_ = 0, most_host_ = 0;
 };

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/base/memory_by_purpose.h"
 #include "common/program/program.h"
 #include "common/program/step_spans.h"
 #include "common/session/assignment.h"
@@ -62,6 +63,9 @@ class Executor {
   // state unchanged, but where units are stepped in turn: a part of it may be. RESOURCE_EXHAUSTED: device memory. UNAVAILABLE: a
   // peer was lost. INTERNAL: an operator failed. After an error the communicator is dead.
   absl::StatusOr<StepOutcome> Run(const Program& program, const StepInput& input);
+
+  // State, buffers and slots on the device, by their sizes: where an allocator knows no purposes. While nothing runs.
+  MemoryByPurpose Held() const;
 
   // Called from all lanes when an instruction begins, often.
   void set_progress(std::function<void(int64_t instruction, const Operation& op)> progress) { progress_ = std::move(progress); }

@@ -3,6 +3,8 @@
 #include <span>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
+#include "worker/engine/base/memory.h"
 #include "worker/engine/base/scalar_type.h"
 #include "worker/engine/executor.h"
 
@@ -23,6 +25,8 @@ void Executor::MakeBuffers(std::vector<UnitArray>& buffers, const std::vector<Un
       buffers[b] = owned[0].*shard;
       continue;
     }
+    const MemoryPurpose of_home = is_zero ? MemoryPurpose::kGradients : MemoryPurpose::kParameters;
+    const CountingAs counting(wanted[b].home_of >= 0 ? of_home : MemoryPurpose::kGathered);
     buffers[b] = at::zeros({wanted[b].elements}, OptionsOf(ScalarTypeOf(type)));
     for (RangeState& own : owned) {
       const std::vector<LocalPiece> pieces = arrays_.In(wanted[b]).PiecesOf(own.block, own.begin, own.end);
@@ -36,10 +40,38 @@ void Executor::MakeBuffers(std::vector<UnitArray>& buffers, const std::vector<Un
 }
 
 void Executor::MakeSlots(const std::vector<int64_t>& wanted) {
+  const CountingAs counting(MemoryPurpose::kSlots);
   if (slots_.size() < wanted.size()) slots_.resize(wanted.size());
   for (size_t s = 0; s < wanted.size(); ++s) {
     if (!slots_[s].defined() || slots_[s].numel() < wanted[s]) slots_[s] = at::empty({wanted[s]}, OptionsOf(at::kByte));
   }
+}
+
+MemoryByPurpose Executor::Held() const {
+  MemoryByPurpose held;
+  absl::flat_hash_set<const void*> counted;
+  const auto add = [&](const at::Tensor& tensor, int64_t& bytes) {
+    if (tensor.defined() && counted.insert(tensor.storage().data()).second)
+      bytes += static_cast<int64_t>(tensor.storage().nbytes());
+  };
+  // A home has what the rank owns in it.
+  const auto add_buffers = [&](const std::vector<UnitArray>& buffers, const std::vector<UnitBuffer>& wanted, int64_t& of_homes) {
+    for (size_t b = 0; b < buffers.size(); ++b) {
+      add(buffers[b].flat(), b < wanted.size() && wanted[b].home_of >= 0 ? of_homes : held.gathered);
+    }
+  };
+  const Program& program = assignment_.program;
+  add_buffers(parameter_buffers_, program.parameter_buffers, held.parameters);
+  add_buffers(gradient_buffers_, program.gradient_buffers, held.gradients);
+  for (const at::Tensor& slot : slots_) add(slot, held.slots);
+  for (const RangeState& own : state_.ranges()) {
+    if (!program.offloads.parameters) add(own.parameter, precision_.mixed() ? held.optimizer : held.parameters);
+    if (!program.offloads.gradients) add(own.gradient, held.gradients);
+    if (program.offloads.optimizer) continue;
+    add(own.exp_avg, held.optimizer);
+    add(own.exp_avg_sq, held.optimizer);
+  }
+  return held;
 }
 
 }  // namespace motley::engine

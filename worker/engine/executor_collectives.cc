@@ -121,6 +121,7 @@ absl::Status Executor::Pass::Do(const AllReduceActivation& op) {
 
 // One exchange: every member gets everybody's and combines them by itself.
 absl::Status Executor::Pass::GatherRows(int group, at::Tensor& rows) {
+  const CountingAs counting(MemoryPurpose::kSaved);
   const std::vector<int32_t>& members = program_.groups[group];
   const auto count = static_cast<int64_t>(members.size());
   const int64_t mine = std::find(members.begin(), members.end(), program_.rank) - members.begin();
@@ -133,6 +134,7 @@ absl::Status Executor::Pass::GatherRows(int group, at::Tensor& rows) {
 }
 
 absl::Status Executor::Pass::Do(const BroadcastActivation& op) {
+  const CountingAs counting(MemoryPurpose::kBoundaries);
   Border& border = op.of == Exchanged::kActivation ? activations_in_ : gradients_in_;
   const bool root = op.root == program_.rank;
   const at::Tensor whole = root ? border.TakeShared(op.unit, op.microbatch)

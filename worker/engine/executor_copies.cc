@@ -11,13 +11,6 @@
 #include "worker/engine/executor_pass.h"
 
 namespace motley::engine {
-namespace {
-
-// Of a layer, and of the head.
-constexpr auto kInput = static_cast<size_t>(LayerValue::kInput);
-static_assert(kInput == 0, "the head's input is the first of what it keeps, too");
-
-}  // namespace
 
 absl::Status Executor::Pass::Copy(Direction direction, const std::vector<Piece>& pieces) {
   DeviceMemory* const memory = e_.backend_.memory();

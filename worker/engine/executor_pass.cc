@@ -90,6 +90,7 @@ absl::Status Executor::Pass::Send(const Op& op, Border& border) {
 
 template <typename Op>
 absl::Status Executor::Pass::Receive(const Op& op, Border& border) {
+  const CountingAs counting(MemoryPurpose::kBoundaries);
   const at::Tensor room = border.Room(op, assignment().config.training.seq_len, assignment().model.hidden_size, Activations());
   return e_.communicator_.Receive(op.peer, room.mutable_data_ptr(), static_cast<int64_t>(room.nbytes()));
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/program/program_index.h"
+#include "worker/engine/base/counted_pass.h"
 #include "worker/engine/border.h"
 #include "worker/engine/executor.h"
 #include "worker/engine/lanes/runner.h"
@@ -30,6 +31,10 @@ class Executor::Pass : public ProgramWork {
   std::optional<double> FlopsOf(const Operation& op) const override { return flops_.Of(op); }
 
  private:
+  // Among what a layer keeps, and the head.
+  static constexpr auto kInput = static_cast<size_t>(LayerValue::kInput);
+  static_assert(kInput == 0, "the head's input is the first of what it keeps, too");
+
   // ---- collective lane ----
 
   absl::Status Do(const Gather& op);
@@ -108,6 +113,8 @@ class Executor::Pass : public ProgramWork {
   // What goes past the layer's segment that runs next.
   template <typename Op>
   void Carry(const Op& op, const at::Tensor& past);
+  // What a pass of the unit leaves for later ones, to its account. `waits`: the weights' half, which has all that is kept.
+  void Keep(CountedPass& pass, int32_t unit, int32_t microbatch, bool waits = false) const;
   // A slot is another input's once the unit's backward by input is done. Where norms come behind, the weights' half needs the
   // input too: it gets a copy.
   void LeaveSlot(Saved& saved);

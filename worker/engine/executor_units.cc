@@ -9,15 +9,34 @@
 
 namespace motley::engine {
 
+void Executor::Pass::Keep(CountedPass& pass, int32_t unit, int32_t microbatch, bool waits) const {
+  const Saved& saved = saved_[unit][microbatch];
+  for (const auto* tensors : {&saved.tensors, &saved.gradients}) {
+    for (const at::Tensor& tensor : *tensors) {
+      if (waits) {
+        pass.KeepInPlace(tensor, MemoryPurpose::kSaved);
+      } else {
+        const bool is_input = tensors == &saved.tensors && &tensor == &saved.tensors[kInput];
+        pass.Keep(tensor, is_input ? MemoryPurpose::kBoundaries : MemoryPurpose::kSaved);
+      }
+    }
+  }
+}
+
 absl::Status Executor::Pass::Do(const Forward& op) {
+  CountedPass pass;
   at::Tensor& activation = activations_[op.microbatch];
   const bool first = op.segment != UnitSegment::kMlp && op.segment != UnitSegment::kLoss;
   if (first && op.unit > 0 && !Held(op.unit - 1)) activation = Taken(activations_in_.Take(op.unit, op.microbatch));
   if (op.unit == Head()) {
     RunHead(op, activation);
+    pass.Keep(activation, MemoryPurpose::kSaved);  // rows of logits
+    Keep(pass, op.unit, op.microbatch);
     return absl::OkStatus();
   }
   activation = RunUnit(op, activation);
+  pass.Keep(activation, MemoryPurpose::kBoundaries);
+  Keep(pass, op.unit, op.microbatch);
   NoteFinite(activation, ForwardPosition(op.unit), op.microbatch);
   if (Summed() || op.segment == UnitSegment::kAttention || Held(op.unit + 1)) return absl::OkStatus();
   activations_out_.Put(op.unit + 1, op.microbatch, std::exchange(activation, at::Tensor()));
@@ -69,6 +88,7 @@ void Executor::Pass::CountLoss(const Forward& op, const at::Tensor& loss) {
 }
 
 absl::Status Executor::Pass::Do(const Recompute& op) {
+  CountedPass pass;
   Saved& saved = saved_[op.unit][op.microbatch];
   const UnitArray& parameters = e_.parameter_buffers_[op.buffer];
   if (op.unit == Head()) {
@@ -82,6 +102,7 @@ absl::Status Executor::Pass::Do(const Recompute& op) {
   } else if (op.unit > 0) {
     e_.model_.LayerRecompute(parameters, saved, OpSet::OfProgram(op.operators), DocumentsOf(op.microbatch));
   }
+  Keep(pass, op.unit, op.microbatch);
   return absl::OkStatus();
 }
 
@@ -101,6 +122,7 @@ void Executor::Pass::HandOverGradient(const Op& op, at::Tensor& gradient) {
 }
 
 absl::Status Executor::Pass::Do(const Backward& op) {
+  CountedPass pass;
   at::Tensor& gradient = OutputGradient(op);
   const UnitArray& parameters = e_.parameter_buffers_[op.buffer];
   const UnitArray& gradients = GradientBuffer(op.grad, op.unit);
@@ -116,16 +138,21 @@ absl::Status Executor::Pass::Do(const Backward& op) {
     Carry(op, gradient);
     gradient = e_.model_.LayerBackward(parameters, saved, gradient, gradients, op.segment, DocumentsOf(op.microbatch));
   }
+  pass.Keep(gradient, MemoryPurpose::kBoundaries);
+  Keep(pass, op.unit, op.microbatch);
   HandOverGradient(op, gradient);
   return absl::OkStatus();
 }
 
 absl::Status Executor::Pass::Do(const BackwardInput& op) {
+  CountedPass pass;
   at::Tensor& gradient = OutputGradient(op);
   const UnitArray& parameters = e_.parameter_buffers_[op.buffer];
   Saved& saved = saved_[op.unit][op.microbatch];
   if (op.unit == Head()) {
     const UnitArray &sum = HeadsSum(head_sum_, op.unit), &tied_sum = op.tied_buffer >= 0 ? HeadsSum(tied_sum_, 0) : none_;
+    pass.Keep(sum.flat(), MemoryPurpose::kSaved);
+    pass.Keep(tied_sum.flat(), MemoryPurpose::kSaved);
     gradient = e_.model_.HeadBackward(parameters, Tied(op.tied_buffer), saved, input_.batch.targets[op.microbatch], LossWeight(),
                                       sum, tied_sum, TrainedOf(op.microbatch));
   } else if (op.unit == 0) {
@@ -135,11 +162,14 @@ absl::Status Executor::Pass::Do(const BackwardInput& op) {
     gradient = e_.model_.LayerBackwardInput(parameters, saved, gradient, op.segment, DocumentsOf(op.microbatch));
     if (op.segment != UnitSegment::kMlp) LeaveSlot(saved);
   }
+  pass.Keep(gradient, MemoryPurpose::kBoundaries);
+  Keep(pass, op.unit, op.microbatch, /*waits=*/true);
   HandOverGradient(op, gradient);
   return absl::OkStatus();
 }
 
 absl::Status Executor::Pass::Do(const BackwardWeight& op) {
+  CountedPass pass;
   const UnitArray& gradients = GradientBuffer(op.grad, op.unit);
   Saved& saved = saved_[op.unit][op.microbatch];
   if (op.unit == Head()) {
@@ -155,6 +185,7 @@ absl::Status Executor::Pass::Do(const BackwardWeight& op) {
     saved = {};
   } else {
     e_.model_.LayerBackwardWeight(saved, gradients, op.segment);
+    Keep(pass, op.unit, op.microbatch, /*waits=*/true);
   }
   return absl::OkStatus();
 }

@@ -74,6 +74,12 @@ absl::StatusOr<std::unique_ptr<HostTier>> HostTier::Make(const RankAssignment& a
   return tier;
 }
 
+HostMemoryByPurpose HostTier::by_purpose() const {
+  HostMemoryByPurpose of = areas_.by_purpose();
+  of.inputs = bytes_ - areas_.bytes();
+  return of;
+}
+
 HostTier::~HostTier() {
   if (memory_ != nullptr && block_ != nullptr) {
     memory_->FreeHost(block_);

@@ -33,6 +33,7 @@ class HostTier {
 
   // Held from before the state is made to the last step.
   int64_t bytes() const { return bytes_; }
+  HostMemoryByPurpose by_purpose() const;
   // Where the input of a unit and microbatch waits that the program offloads. Thread-safe.
   char* InputOf(int32_t unit, int32_t microbatch) const { return block_ + inputs_.at({unit, microbatch}); }
   // Where units' state waits.

@@ -17,6 +17,7 @@
 #include "common/data/loss_figures.h"
 #include "common/program/engine_subset.h"
 #include "worker/engine/base/heartbeat.h"
+#include "worker/engine/base/memory.h"
 #include "worker/engine/base/monotonic.h"
 #include "worker/engine/base/this_node.h"
 #include "worker/engine/batch.h"
@@ -179,8 +180,11 @@ absl::Status Trainer::Prepare() {
                                     return order_->Samples(step, assignment_.config.training.global_batch_size, m.first,
                                                            m.samples);
                                   }));
-  executor_ = std::make_unique<Executor>(assignment_, precision, backend_, *state_, communicator_,
-                                         Executor::HostSide{*host_tier_, host_link_}, *lanes_);
+  {
+    const CountingAs counting(MemoryPurpose::kContext);  // the model's own tables
+    executor_ = std::make_unique<Executor>(assignment_, precision, backend_, *state_, communicator_,
+                                           Executor::HostSide{*host_tier_, host_link_}, *lanes_);
+  }
   executor_->set_progress([this](int64_t instruction, const Operation& op) {
     progress_.Begin(instruction, op);
     if (options_.before_instruction) options_.before_instruction(instruction);
@@ -292,7 +296,10 @@ absl::StatusOr<StepOutcome> Trainer::Step(int64_t step, StepResult& result) {
 
   MOTLEY_RETURN_IF_ERROR(proof_.Found());
   StepInput input;
-  MOTLEY_ASSIGN_OR_RETURN(input.batch, batches_->Load(step));
+  {
+    const CountingAs counting(MemoryPurpose::kSaved);  // tokens
+    MOTLEY_ASSIGN_OR_RETURN(input.batch, batches_->Load(step));
+  }
   input.trained_tokens = input.batch.trained_tokens;
   MOTLEY_ASSIGN_OR_RETURN(input.touched, proof_.TakeTouched());
   input.step = step;
@@ -326,6 +333,8 @@ absl::StatusOr<StepOutcome> Trainer::Step(int64_t step, StepResult& result) {
   result.spans = std::move(outcome.spans);
   result.peak_memory_bytes = backend_.PeakBytes();
   result.host_memory_bytes = host_tier_->bytes();
+  const std::optional<MemoryByPurpose> most = backend_.MostByPurpose();
+  result.memory = {most ? *most : executor_->Held(), most.has_value(), host_tier_->by_purpose()};
   SayAllocationRetries(result.step);
   result.lateness_seconds = pacer_.lateness_seconds() + TransferLateness() - lateness_before;
   return outcome;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -56,6 +57,7 @@ class FakeCard : public HostBackend {
     handles_.BeginSteps();
   }
   int64_t PeakBytes() const override { return issued_ != nullptr ? issued_->PeakAsIssued() : HostBackend::PeakBytes(); }
+  std::optional<MemoryByPurpose> MostByPurpose() const override { return std::nullopt; }
   void UsedOn(const at::Tensor& tensor, Lane lane) override {
     if (issued_ != nullptr) issued_->Use(tensor.storage().data(), static_cast<size_t>(lane));
   }

@@ -9,19 +9,28 @@
 #include <new>
 #include <utility>
 
+#include "worker/engine/base/counted_pass.h"
+
 namespace motley::engine {
 namespace {
 
 // Null: the process's.
 thread_local MemoryAccountPtr thread_account;
+thread_local MemoryPurpose thread_purpose = MemoryPurpose::kWorkspace;
+
+void Raise(std::atomic<int64_t>& peak, int64_t to) {
+  int64_t was = peak;
+  while (to > was && !peak.compare_exchange_weak(was, to)) {
+  }
+}
 
 // Each block says in a prefix of one cache line where it counts, which keeps the data aligned as ATen wants it (64 bytes).
 constexpr size_t kPrefixBytes = 64;
-struct Prefix {
-  int64_t bytes = 0;
-  MemoryAccountPtr account;
-};
-static_assert(sizeof(Prefix) <= kPrefixBytes);
+static_assert(sizeof(CountedBlock) <= kPrefixBytes);
+
+CountedBlock* PrefixOf(void* data) {
+  return std::launder(reinterpret_cast<CountedBlock*>(static_cast<char*>(data) - kPrefixBytes));
+}
 
 class CountingAllocator final : public c10::Allocator {
  public:
@@ -34,30 +43,37 @@ class CountingAllocator final : public c10::Allocator {
 
  private:
   static void* Take(int64_t bytes) {
-    const MemoryAccountPtr& account = thread_account != nullptr ? thread_account : ProcessMemory();
+    const MemoryAccountPtr& account = ThreadsAccount();
     account->Add(bytes);
     void* block = nullptr;
     if (posix_memalign(&block, kPrefixBytes, static_cast<size_t>(bytes) + kPrefixBytes) != 0) {
       account->Remove(bytes);
       account->Refuse(bytes, account->current_bytes(), /*cap_bytes=*/0);
     }
-    new (block) Prefix{bytes, account};
+    auto* const counted = new (block) CountedBlock{bytes, account, thread_purpose};
+    if (!CountedPass::Made(*counted)) account->CountFor(counted->purpose, bytes);
     void* const data = static_cast<char*>(block) + kPrefixBytes;
     account->Made(data, bytes);
     return data;
   }
   static void Free(void* data) {
     if (data == nullptr) return;
-    auto* const prefix = std::launder(reinterpret_cast<Prefix*>(static_cast<char*>(data) - kPrefixBytes));
-    prefix->account->Freed(data, prefix->bytes);
-    prefix->account->Remove(prefix->bytes);
-    prefix->~Prefix();
-    std::free(prefix);
+    CountedBlock* const block = PrefixOf(data);
+    block->account->Freed(data, block->bytes);
+    block->account->Remove(block->bytes);
+    if (!CountedPass::Freed(*block)) block->account->CountFor(block->purpose, -block->bytes);
+    block->~CountedBlock();
+    std::free(block);
   }
 };
 
 std::atomic<bool> installed{false};
 std::once_flag install_once;
+
+c10::DeleterFnPtr InstalledDeleter() {
+  static const c10::DeleterFnPtr deleter = CountingAllocator().raw_deleter();
+  return deleter;
+}
 
 }  // namespace
 
@@ -79,9 +95,25 @@ void MemoryAccount::Add(int64_t bytes) {
     Remove(bytes);
     Refuse(bytes, now - bytes, cap);
   }
-  int64_t peak = peak_bytes_;
-  while (now > peak && !peak_bytes_.compare_exchange_weak(peak, now)) {
+  Raise(peak_bytes_, now);
+}
+
+void MemoryAccount::CountFor(MemoryPurpose purpose, int64_t bytes) {
+  Purpose& of = purposes_[static_cast<size_t>(purpose)];
+  Raise(of.peak_bytes, of.current_bytes.fetch_add(bytes) + bytes);
+}
+
+MemoryByPurpose MemoryAccount::most() const {
+  MemoryByPurpose most;
+  for (const MemoryPurposeTraits& traits : kMemoryPurposes) {
+    most.*traits.bytes = purposes_[static_cast<size_t>(traits.purpose)].peak_bytes;
   }
+  return most;
+}
+
+void MemoryAccount::ResetPeak() {
+  peak_bytes_ = current_bytes_.load();
+  for (Purpose& of : purposes_) of.peak_bytes = of.current_bytes.load();
 }
 
 void MemoryAccount::Refuse(int64_t asked_bytes, int64_t held_bytes, int64_t cap_bytes) {
@@ -112,6 +144,15 @@ const MemoryAccountPtr& ProcessMemory() {
 }
 
 void CountIn(MemoryAccountPtr account) { thread_account = std::move(account); }
+
+const MemoryAccountPtr& ThreadsAccount() { return thread_account != nullptr ? thread_account : ProcessMemory(); }
+
+CountedBlock* CountedBlockOf(const c10::DataPtr& data) {
+  return data.get() != nullptr && data.get_deleter() == InstalledDeleter() ? PrefixOf(data.get()) : nullptr;
+}
+
+CountingAs::CountingAs(MemoryPurpose purpose) : before_(std::exchange(thread_purpose, purpose)) {}
+CountingAs::~CountingAs() { thread_purpose = before_; }
 
 CountingIn::CountingIn(MemoryAccountPtr account) : before_(std::exchange(thread_account, std::move(account))) {}
 CountingIn::~CountingIn() { thread_account = std::move(before_); }

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/base/ids.h"
+#include "common/base/memory_by_purpose.h"
 #include "common/program/step_spans.h"
 #include "common/session/transport_use.h"
 
@@ -27,6 +28,7 @@ struct StepResult {
   int64_t peak_memory_bytes = 0;  // of the device
   int64_t held_memory_bytes = 0;  // of it when the step began: state, buffers, slots
   int64_t host_memory_bytes = 0;  // of the host's memory, for what waits there
+  MeasuredMemory memory;          // of the device, by purpose
   double lateness_seconds = 0;    // how late the host made emulated instructions, in all
   double loss_scale = 0;          // of float16: what the loss was multiplied by; 0 = nothing
   bool skipped = false;           // not applied, for an overflow; what was not finite is 0

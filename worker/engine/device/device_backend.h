@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -57,6 +58,8 @@ class DeviceBackend {
   virtual int64_t MemoryCapBytes() const = 0;
   virtual int64_t CurrentBytes() const = 0;
   virtual int64_t PeakBytes() const = 0;  // since the last ResetPeak
+  // Likewise, of each purpose its own. Nothing: its allocator knows of no purposes.
+  virtual std::optional<MemoryByPurpose> MostByPurpose() const { return std::nullopt; }
   // What the process holds of the device that no tensor can have: the driver's context, kernels, libraries' buffers. 0: nothing,
   // or nobody can say.
   virtual int64_t BytesBesideAllocator() const { return 0; }

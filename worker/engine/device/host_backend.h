@@ -1,6 +1,7 @@
 // CPUs and emulated devices: tensors in the host's memory, lanes are threads. Private to the engine.
 #pragma once
 
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -24,6 +25,7 @@ class HostBackend : public DeviceBackend {
   int64_t MemoryCapBytes() const override { return account_->cap_bytes(); }
   int64_t CurrentBytes() const override { return account_->current_bytes(); }
   int64_t PeakBytes() const override { return account_->peak_bytes(); }
+  std::optional<MemoryByPurpose> MostByPurpose() const override { return account_->most(); }
   void ResetPeak() override { account_->ResetPeak(); }
   MemoryRefusal LastRefusal() const override { return account_->last_refusal(); }
 

@@ -12,4 +12,15 @@ HostAreas::HostAreas(const RankAssignment& assignment, Precision precision) {
   }
 }
 
+HostMemoryByPurpose HostAreas::by_purpose() const {
+  HostMemoryByPurpose of;
+  for (const auto& [state, begin] : areas_) {
+    of.gradients += state.gradient;
+    of.parameters += state.parameter + state.cast;
+    of.optimizer += 2 * state.moment;
+    (state.parameter > 0 ? of.parameters : of.optimizer) += state.AreaBytes() - state.total();
+  }
+  return of;
+}
+
 }  // namespace motley::engine

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "common/base/memory_by_purpose.h"
 #include "common/job/job.h"
 #include "common/program/host_state.h"
 #include "common/session/assignment.h"
@@ -18,6 +19,8 @@ class HostAreas {
   HostAreas(const RankAssignment& assignment, Precision precision);
 
   int64_t bytes() const { return bytes_; }
+  // Of which by what they are, without inputs. What an area is filled up with counts with the last of what is in it.
+  HostMemoryByPurpose by_purpose() const;
   // Where they begin in memory. Before anybody asks for one.
   void Place(char* begin) { begin_ = begin; }
 

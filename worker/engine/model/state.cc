@@ -14,6 +14,7 @@
 #include "common/model/parameters.h"
 #include "common/program/program_index.h"
 #include "common/weights/huggingface_weights.h"
+#include "worker/engine/base/memory.h"
 #include "worker/engine/base/scalar_type.h"
 #include "worker/engine/model/unit_model.h"
 
@@ -122,15 +123,19 @@ std::unique_ptr<JobBase> BaseOfJob(const Sources& sources, const RankAssignment&
 class Placement {
  public:
   Placement(const RankAssignment& assignment, const HostAreas& host, Precision precision)
-      : host_(host), waits_(assignment.program.offloads), program_(assignment.program), precision_(precision) {}
+      : host_(host),
+        waits_(assignment.program.offloads),
+        program_(assignment.program),
+        precision_(precision),
+        parameters_(precision.mixed() ? MemoryPurpose::kOptimizer : MemoryPurpose::kParameters) {}
 
   // Zeroed, all on the host.
   void Make(RangeState& state) const {
     const HostState& layout = host_.LayoutOf(state.block);
-    if (HasGradient(state.block)) state.gradient = Zeros(state, waits_.gradients, 0);
-    state.parameter = Zeros(state, waits_.parameters, layout.ParameterAt());
-    state.exp_avg = Zeros(state, waits_.optimizer, layout.MomentAt(0));
-    state.exp_avg_sq = Zeros(state, waits_.optimizer, layout.MomentAt(1));
+    if (HasGradient(state.block)) state.gradient = Zeros(MemoryPurpose::kGradients, state, waits_.gradients, 0);
+    state.parameter = Zeros(parameters_, state, waits_.parameters, layout.ParameterAt());
+    state.exp_avg = Zeros(MemoryPurpose::kOptimizer, state, waits_.optimizer, layout.MomentAt(0));
+    state.exp_avg_sq = Zeros(MemoryPurpose::kOptimizer, state, waits_.optimizer, layout.MomentAt(1));
     if (layout.cast > 0) state.cast = InArea(state, layout.CastAt(), precision_.compute);
   }
   // Once it is restored: what does not wait goes to the device.
@@ -153,7 +158,8 @@ class Placement {
     char* const begin = host_.Of(state.block) + part + state.in_area * SizeOfBytes(type);
     return at::from_blob(begin, {state.size()}, at::TensorOptions().dtype(ScalarTypeOf(type)));
   }
-  at::Tensor Zeros(const RangeState& state, bool waits, int64_t part) const {
+  at::Tensor Zeros(MemoryPurpose purpose, const RangeState& state, bool waits, int64_t part) const {
+    const CountingAs counting(purpose);
     if (waits) return InArea(state, part, precision_.master).zero_();
     return at::zeros({state.size()}, at::TensorOptions().dtype(ScalarTypeOf(precision_.master)));
   }
@@ -162,6 +168,7 @@ class Placement {
   const OffloadKinds waits_;
   const ProgramIndex program_;
   const Precision precision_;
+  const MemoryPurpose parameters_;  // a master copy is counted with the moments
 };
 
 OpenPath OpenerOf(const FileRoots* roots) {

@@ -6,6 +6,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "worker/engine/base/counted_pass.h"
 #include "worker/engine/base/torch_pch.h"
 
 namespace motley::engine {
@@ -32,6 +33,91 @@ TEST_F(MemoryTest, CountsWhatTensorsHoldAndForgetsWhatIsFreed) {
   EXPECT_EQ(account_->peak_bytes(), 4080);
   account_->ResetPeak();
   EXPECT_EQ(account_->peak_bytes(), 0);
+}
+
+at::Tensor Bytes(int64_t bytes) { return at::empty({bytes}, at::kByte); }
+
+TEST_F(MemoryTest, CountsByPurposeAndFreedBytesLeaveTheirs) {
+  const CountingIn counting(account_);
+  at::Tensor parameters, freed_elsewhere;
+  {
+    const CountingAs as(MemoryPurpose::kParameters);
+    parameters = Bytes(1000);
+    const CountingAs within(MemoryPurpose::kSlots);
+    freed_elsewhere = Bytes(100);
+  }
+  const at::Tensor told_nothing = Bytes(10);
+  EXPECT_EQ(account_->most(), (MemoryByPurpose{.parameters = 1000, .slots = 100, .workspace = 10}));
+  std::thread([&freed_elsewhere] {
+    const CountingAs as(MemoryPurpose::kGradients);
+    freed_elsewhere.reset();
+  }).join();
+  account_->ResetPeak();
+  EXPECT_EQ(account_->most(), (MemoryByPurpose{.parameters = 1000, .workspace = 10}));
+}
+
+// It makes 8 and 2, keeps 8 of them beside 32 that it found, of which it frees 16 before it makes the last.
+TEST_F(MemoryTest, APassKeepsBesideWhatItFoundAndTheRestIsItsWorkspace) {
+  const CountingIn counting(account_);
+  at::Tensor found, other, kept;
+  {
+    const CountingAs as(MemoryPurpose::kBoundaries);
+    found = Bytes(16), other = Bytes(16);
+  }
+  {
+    CountedPass pass;
+    kept = Bytes(8);
+    { const at::Tensor temporary = Bytes(2); }
+    found.reset();
+    { const at::Tensor temporary = Bytes(12); }
+    pass.Keep(kept, MemoryPurpose::kBoundaries);
+    pass.Keep(other, MemoryPurpose::kSaved);
+    pass.Keep(at::Tensor(), MemoryPurpose::kSaved);
+  }
+  EXPECT_EQ(account_->most(), (MemoryByPurpose{.boundaries = 40, .saved = 16, .workspace = 2}))
+      << "12 were made where 16 had been freed";
+  account_->ResetPeak();
+  EXPECT_EQ(account_->most(), (MemoryByPurpose{.boundaries = 8, .saved = 16}));
+  EXPECT_EQ(account_->current_bytes(), 24);
+}
+
+// It uses 32 up, and keeps 8 in their place.
+TEST_F(MemoryTest, WhatAPassKeepsInPlaceOfWhatItUsesUpIsItsWorkspaceUntilItsEnd) {
+  const CountingIn counting(account_);
+  at::Tensor used, kept;
+  {
+    const CountingAs as(MemoryPurpose::kSaved);
+    used = Bytes(32);
+  }
+  {
+    CountedPass pass;
+    kept = Bytes(8);
+    used.reset();
+    pass.KeepInPlace(kept, MemoryPurpose::kSaved);
+  }
+  EXPECT_EQ(account_->most(), (MemoryByPurpose{.saved = 32, .workspace = 8}));
+  account_->ResetPeak();
+  EXPECT_EQ(account_->most(), (MemoryByPurpose{.saved = 8}));
+}
+
+TEST_F(MemoryTest, APassLeavesStateToItsPurposeAndWhatItForgetsToWorkspace) {
+  const CountingIn counting(account_);
+  at::Tensor slot, forgotten;
+  {
+    const CountingAs as(MemoryPurpose::kSlots);
+    slot = Bytes(64);
+  }
+  {
+    CountedPass pass;
+    forgotten = Bytes(4);
+    pass.Keep(slot.narrow(0, 8, 8), MemoryPurpose::kBoundaries);
+    pass.Keep(at::from_blob(slot.mutable_data_ptr(), {8}, at::kByte), MemoryPurpose::kSaved);
+  }
+  account_->ResetPeak();
+  EXPECT_EQ(account_->most(), (MemoryByPurpose{.slots = 64, .workspace = 4}));
+  forgotten.reset();
+  account_->ResetPeak();
+  EXPECT_EQ(account_->most(), (MemoryByPurpose{.slots = 64}));
 }
 
 TEST_F(MemoryTest, EmptyTensorsCostNothing) {

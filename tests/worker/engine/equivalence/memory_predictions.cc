@@ -84,12 +84,20 @@ planner::MotleyProfile ProfileOfThreads(const planner::Setting& setting, const C
   return profile;
 }
 
+double ExcessOver(int64_t measured, int64_t predicted, int64_t uncounted_bytes) {
+  const int64_t more = measured - predicted;
+  if (std::abs(more) <= uncounted_bytes) return 0;
+  return static_cast<double>(more) / static_cast<double>(predicted);
+}
+
 }  // namespace
 
 double RankMemory::Excess(int64_t uncounted_bytes) const {
-  const int64_t more = measured_bytes - predicted.total();
-  if (std::abs(more) <= uncounted_bytes) return 0;
-  return static_cast<double>(more) / static_cast<double>(predicted.total());
+  return ExcessOver(measured_bytes, predicted.total(), uncounted_bytes);
+}
+
+double RankMemory::ExcessOf(int64_t MemoryByPurpose::*purpose, int64_t uncounted_bytes) const {
+  return ExcessOver(measured.most.*purpose, predicted_most.*purpose, uncounted_bytes);
 }
 
 absl::StatusOr<ComputeProfile> MemoryPredictions::ProfileOf(const TinyJob& job) {
@@ -134,13 +142,17 @@ absl::StatusOr<std::vector<planner::MemoryByPurpose>> MemoryPredictions::Of(cons
 }
 
 absl::StatusOr<std::vector<RankMemory>> MemoryPredictions::AndMeasured(const PlannedJob& planned, Devices devices) {
-  MOTLEY_ASSIGN_OR_RETURN(const std::vector<planner::MemoryByPurpose> predicted, Of(planned, devices));
+  MOTLEY_ASSIGN_OR_RETURN(const planner::Evaluation evaluation, Price(planned, devices));
   MOTLEY_ASSIGN_OR_RETURN(std::vector<RankAssignment> assignments,
                           AssignmentsOf(planned.job.model, planned.job.config, planned.plan, FourSamples(planned.plan)));
   for (RankAssignment& assignment : assignments) assignment.evaluation = Program();  // predicted is what training takes
   MOTLEY_ASSIGN_OR_RETURN(const Checkpoints run, TrainAndKeep(assignments, std::nullopt, devices));
   std::vector<RankMemory> ranks;
-  for (size_t r = 0; r < predicted.size(); ++r) ranks.push_back({predicted[r], run.peak_bytes[r], run.host_bytes[r]});
+  planner::ForEachRank(evaluation.plan, [&](const planner::RankPlan& rank) {
+    const size_t r = ranks.size();
+    ranks.push_back(
+        {rank.predicted.memory, run.peak_bytes[r], run.host_bytes[r], rank.predicted.most, run.memory[r], rank.predicted.waits});
+  });
   return ranks;
 }
 

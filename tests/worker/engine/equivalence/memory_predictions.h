@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/base/memory_by_purpose.h"
 #include "common/session/profile.h"
 #include "planner/plan/plan.h"
 #include "planner/pricing/evaluate.h"
@@ -17,11 +18,16 @@
 namespace motley::engine {
 
 struct RankMemory {
-  planner::MemoryByPurpose predicted;
+  MemoryByPurpose predicted;
   int64_t measured_bytes = 0, measured_host_bytes = 0;
+  MemoryByPurpose predicted_most = {};  // of each purpose its own
+  MeasuredMemory measured = {};
+  HostMemoryByPurpose predicted_on_host = {};
   // Of the predicted bytes, above 0 where the rank holds more; what lies within `uncounted_bytes` is none.
   double Excess(int64_t uncounted_bytes = 0) const;
-  bool HostIsExact() const { return measured_host_bytes == predicted.host; }
+  // The same of one purpose.
+  double ExcessOf(int64_t MemoryByPurpose::*purpose, int64_t uncounted_bytes) const;
+  bool HostIsExact() const { return measured_host_bytes == predicted.host && measured.host == predicted_on_host; }
 };
 
 // Not thread-safe. Measures each model and type once.

@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <string>
 
+#include "absl/strings/str_cat.h"
+#include "common/base/memory_by_purpose.h"
 #include "common/program/host_slots.h"
 #include "planner/plan/each_rank.h"
 #include "tests/worker/engine/equivalence/equivalence.h"
@@ -216,9 +218,18 @@ TEST_F(OffloadTest, WhatLeavesIsNotOnTheDevice) {
   for (const StepResult& step : run->steps) EXPECT_EQ(step.host_memory_bytes, slots.count * input_bytes);
 }
 
-// By rank, the inputs that may be on their way out beside two: with `prefetch` above 1.
-std::vector<double> MoreThatLeave(const PlannedJob& planned) {
-  std::vector<double> bytes;
+struct RanksInputs {
+  double largest = 0;  // bytes
+  int64_t prefetch = 1;
+  bool leave = false;
+  // That may be on their way out beside two: with `prefetch` above 1.
+  double MoreThatLeave() const { return leave ? static_cast<double>(prefetch - 1) * largest : 0; }
+  // By which what lies at borders may be less than predicted: all that leave have left, or a hand-over has.
+  double ThatMayBeGone() const { return static_cast<double>(leave ? prefetch + 2 : 1) * largest; }
+};
+
+std::vector<RanksInputs> InputsOf(const PlannedJob& planned) {
+  std::vector<RanksInputs> inputs;
   for (const planner::PipelinePlan& pipeline : planned.plan.pipelines) {
     for (const planner::StagePlan& stage : pipeline.stages) {
       for (const planner::UnitPlan& unit : stage.units) {
@@ -226,12 +237,30 @@ std::vector<double> MoreThatLeave(const PlannedJob& planned) {
         for (const int64_t samples : unit.microbatches) largest = std::max(largest, samples);
         const int64_t input = BoundaryBytes(planned.job.model, largest, planned.plan.seq_len, planned.plan.dtype);
         for (const planner::RankPlan& rank : unit.ranks) {
-          bytes.push_back(rank.offload.activations ? static_cast<double>((stage.prefetch - 1) * input) : 0);
+          inputs.push_back({static_cast<double>(input), stage.prefetch, rank.offload.activations});
         }
       }
     }
   }
-  return bytes;
+  return inputs;
+}
+
+// Of each purpose its own most. A card's allocator does not know what passes make. How long something lies at a border follows
+// from the clock.
+void ExpectPurposes(const RankMemory& rank, bool of_passes, const RanksInputs& inputs, const std::string& where) {
+  constexpr double kMostOff = 0.05;
+  EXPECT_EQ(rank.measured.has_passes, of_passes) << where;
+  for (const MemoryPurposeTraits& purpose : kMemoryPurposes) {
+    if (!of_passes && purpose.purpose >= MemoryPurpose::kBoundaries) continue;
+    const int64_t measured = rank.measured.most.*purpose.bytes, predicted = rank.predicted_most.*purpose.bytes;
+    const auto more = static_cast<double>(measured - predicted);
+    const double off = std::max<double>(kUncountedBytes, kMostOff * static_cast<double>(predicted));
+    const bool at_borders = purpose.purpose == MemoryPurpose::kBoundaries;
+    EXPECT_LE(more, at_borders ? std::max(off, inputs.largest) : off)
+        << where << ", " << purpose.name << ": " << measured << " bytes, predicted " << predicted;
+    EXPECT_GE(more, -off - (at_borders ? inputs.ThatMayBeGone() : 0))
+        << where << ", " << purpose.name << ": " << measured << " bytes, predicted " << predicted;
+  }
 }
 
 // Of random plans, too. What leaves is counted until somebody waits for it, and is gone before where the link is quick.
@@ -248,16 +277,18 @@ TEST_P(OffloadOnDevicesTest, RanksHoldWhatIsPredicted) {
     const PlannedJob planned = WithDrawnOffload(DrawWideJob(kOffloadSeed, n, folder_), static_cast<uint64_t>(n));
     const auto measured = predictions.AndMeasured(planned, GetParam());
     ASSERT_TRUE(measured.ok()) << measured.status() << ToText(planned);
-    const std::vector<double> more = MoreThatLeave(planned);
-    ASSERT_EQ(more.size(), measured->size());
+    const std::vector<RanksInputs> inputs = InputsOf(planned);
+    ASSERT_EQ(inputs.size(), measured->size());
     for (size_t r = 0; r < measured->size(); ++r) {
       const RankMemory& rank = (*measured)[r];
-      const double excess = rank.Excess(kUncountedBytes), may_be_gone = more[r] / static_cast<double>(rank.predicted.total());
+      const double excess = rank.Excess(kUncountedBytes),
+                   may_be_gone = inputs[r].MoreThatLeave() / static_cast<double>(rank.predicted.total());
       EXPECT_LE(excess, most_above) << "plan " << n << "\n" << ToText(planned);
       EXPECT_GE(excess, -most_below - may_be_gone) << "plan " << n << "\n" << ToText(planned);
       EXPECT_TRUE(rank.HostIsExact()) << rank.measured_host_bytes << " bytes of the host, predicted " << rank.predicted.host
                                       << ", plan " << n << "\n"
                                       << ToText(planned);
+      ExpectPurposes(rank, hosts, inputs[r], absl::StrCat("plan ", n, " rank ", r));
       sum += std::abs(excess);
       least = std::min(least, excess);
       most = std::max(most, excess);

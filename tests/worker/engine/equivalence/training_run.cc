@@ -161,12 +161,19 @@ absl::StatusOr<Checkpoints> TrainAndKeep(const std::vector<RankAssignment>& assi
     if (!Same(steps[rank], steps[0]))
       return absl::InternalError(absl::StrCat("rank ", rank, " reports other numbers than rank 0"));
   }
-  Checkpoints kept{steps[0], checkpoints, {}, {}};
+  Checkpoints kept{steps[0], checkpoints, {}, {}, {}};
   for (const std::vector<StepResult>& of_rank : steps) {
     int64_t &peak = kept.peak_bytes.emplace_back(0), &host = kept.host_bytes.emplace_back(0);
+    MeasuredMemory& memory = kept.memory.emplace_back();
     for (const StepResult& step : of_rank) {
       peak = std::max(peak, step.peak_memory_bytes);
       host = std::max(host, step.host_memory_bytes);
+      if (&step == &of_rank.front() && of_rank.size() > 1) continue;
+      memory.has_passes = step.memory.has_passes;
+      memory.host = step.memory.host;
+      for (const auto& [purpose, name, bytes] : kMemoryPurposes) {
+        memory.most.*bytes = std::max(memory.most.*bytes, step.memory.most.*bytes);
+      }
     }
   }
   return kept;

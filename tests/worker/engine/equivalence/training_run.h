@@ -35,6 +35,8 @@ struct Checkpoints {
   std::map<int64_t, std::string> folders;  // by steps done
   std::vector<int64_t> peak_bytes;         // as above
   std::vector<int64_t> host_bytes;         // likewise
+  std::vector<MeasuredMemory>
+      memory;  // by rank, by purpose: of each the fullest step but the first, in which homes take shards in
 };
 
 // All ranks of one job, which writes checkpoints into an empty folder of its own. With `delays`, a seed, a quarter of the
