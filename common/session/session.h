@@ -10,6 +10,7 @@
 
 #include "common/base/fault.h"
 #include "common/base/ids.h"
+#include "common/base/memory_by_purpose.h"
 #include "common/base/memory_shortage.h"
 #include "common/data/data_summary.h"
 #include "common/device/device.h"
@@ -211,8 +212,9 @@ struct StepReport {
   int64_t peak_memory_bytes = 0;
   double lateness_seconds = 0;
   LaneSeconds lanes;
-  int64_t host_memory_bytes = 0;  // what the rank keeps in the host's memory
-  int64_t held_memory_bytes = 0;  // of the device, when the step began: state, buffers, slots
+  int64_t host_memory_bytes = 0;              // what the rank keeps in the host's memory
+  int64_t held_memory_bytes = 0;              // of the device, when the step began: state, buffers, slots
+  std::optional<MeasuredMemory> memory = {};  // of the device; nothing: the worker's version does not measure it
 };
 struct TraceReport {
   JobId job;

@@ -153,6 +153,23 @@ WIRE_MESSAGE(v1::StepRecord, StepStats) {
   WIRE_FIELD(skipped, plain.skipped);
 }
 
+WIRE_MESSAGE(v1::MeasuredMemory, MeasuredMemory) {
+  WIRE_COUNT(parameters, plain.most.parameters);
+  WIRE_COUNT(gradients, plain.most.gradients);
+  WIRE_COUNT(optimizer, plain.most.optimizer);
+  WIRE_COUNT(gathered, plain.most.gathered);
+  WIRE_COUNT(slots, plain.most.slots);
+  WIRE_COUNT(boundaries, plain.most.boundaries);
+  WIRE_COUNT(saved, plain.most.saved);
+  WIRE_COUNT(workspace, plain.most.workspace);
+  WIRE_COUNT(context, plain.most.context);
+  WIRE_FIELD(has_passes, plain.has_passes);
+  WIRE_COUNT(host_inputs, plain.host.inputs);
+  WIRE_COUNT(host_parameters, plain.host.parameters);
+  WIRE_COUNT(host_gradients, plain.host.gradients);
+  WIRE_COUNT(host_optimizer, plain.host.optimizer);
+}
+
 WIRE_MESSAGE(v1::StepReport, StepReport) {
   WIRE_STAMP();
   WIRE_FIELD(rank, plain.rank);
@@ -160,6 +177,11 @@ WIRE_MESSAGE(v1::StepReport, StepReport) {
   WIRE_FIELD(peak_memory_bytes, plain.peak_memory_bytes);
   WIRE_FIELD(host_memory_bytes, plain.host_memory_bytes);
   WIRE_FIELD(held_memory_bytes, plain.held_memory_bytes);
+  if constexpr (Way::kWrites) {
+    if (plain.memory) *proto.mutable_memory() = ToProto(*plain.memory);
+  } else if (proto.has_memory()) {
+    plain.memory = FromProto(proto.memory());
+  }
   WIRE_FIELD(lateness_seconds, plain.lateness_seconds);
   WIRE_PART(record, plain.stats);
   if constexpr (Way::kWrites) {

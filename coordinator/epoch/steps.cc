@@ -175,6 +175,7 @@ void OnStep(Core& core, const StepReport& report) {
   rank.peak_bytes = report.peak_memory_bytes;
   rank.host_bytes = report.host_memory_bytes;
   rank.held_bytes = report.held_memory_bytes;
+  rank.memory = report.memory;
   rank.lateness_seconds = report.lateness_seconds;
   WatchSlowRank(core, run, job, report);
   if (report.rank != 0 || report.stats.step <= job.step) return;
@@ -194,7 +195,9 @@ void OnStep(Core& core, const StepReport& report) {
   AddRanks(run, &stats);
   job.step = stats.step;
   job.last_step = stats;
-  for (const RankRun& of : run.ranks) job.last_step.ranks.push_back({of.device, of.held_bytes, of.peak_bytes, of.host_bytes});
+  for (const RankRun& of : run.ranks) {
+    job.last_step.ranks.push_back({of.device, of.held_bytes, of.peak_bytes, of.host_bytes, of.memory});
+  }
   ++run.epoch_steps;
   run.has_run = true;
   run.trouble = {};

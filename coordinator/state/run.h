@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "common/base/fault.h"
 #include "common/base/ids.h"
+#include "common/base/memory_by_purpose.h"
 #include "common/base/memory_shortage.h"
 #include "common/device/device.h"
 #include "common/session/profile.h"
@@ -48,6 +49,7 @@ struct RankRun {
   bool ended = false;                              // its process is gone, or is about to exit by itself
   int64_t held_bytes = 0, peak_bytes = 0;          // newest step's
   int64_t host_bytes = 0, planned_host_bytes = 0;  // of the host's memory: newest step's, the plan's
+  std::optional<MeasuredMemory> memory = {};       // by purpose: newest step's
   double lateness_seconds = 0;
   // What the plan counts of the device beside tensors, and how much of it is from the device's profile.
   int64_t planned_context_bytes = 0, card_context_bytes = 0;

@@ -113,7 +113,14 @@ std::string StepToJson(const StepStats& s) {
   if (s.planned_host_memory_bytes > 0) out["planned_host_memory_bytes"] = s.planned_host_memory_bytes;
   if (s.skipped) out["skipped"] = true;
   for (const RankMemory& rank : s.ranks) {
-    out["ranks"].push_back({rank.device.value(), rank.held_bytes, rank.peak_bytes, rank.host_bytes});
+    json of_rank = {rank.device.value(), rank.held_bytes, rank.peak_bytes, rank.host_bytes};
+    if (rank.memory) {
+      json purposes = json::array(), on_host = json::array();
+      for (const MemoryPurposeTraits& purpose : kMemoryPurposes) purposes.push_back(rank.memory->most.*purpose.bytes);
+      for (const HostPurposeTraits& purpose : kHostPurposes) on_host.push_back(rank.memory->host.*purpose.bytes);
+      of_rank.insert(of_rank.end(), {rank.memory->has_passes, std::move(purposes), std::move(on_host)});
+    }
+    out["ranks"].push_back(std::move(of_rank));
   }
   return out.dump();
 }
@@ -138,7 +145,12 @@ absl::StatusOr<StepStats> StepFromJson(const std::string& text) {
     s.loss_scale = number("loss_scale");
     s.skipped = in.value("skipped", false);
     for (const json& rank : in.value("ranks", json::array())) {
-      s.ranks.push_back({DeviceId(rank.at(0).get<std::string>()), rank.at(1), rank.at(2), rank.at(3)});
+      RankMemory& of_rank =
+          s.ranks.emplace_back(RankMemory{DeviceId(rank.at(0).get<std::string>()), rank.at(1), rank.at(2), rank.at(3), {}});
+      if (rank.size() < 7) continue;
+      of_rank.memory.emplace().has_passes = rank.at(4);
+      for (size_t i = 0; i < kNumMemoryPurposes; ++i) of_rank.memory->most.*kMemoryPurposes[i].bytes = rank.at(5).at(i);
+      for (size_t i = 0; i < kHostPurposes.size(); ++i) of_rank.memory->host.*kHostPurposes[i].bytes = rank.at(6).at(i);
     }
     return s;
   });

@@ -85,15 +85,17 @@ def no_utilization_of_cpus(cluster, name, plan):
 
 
 def memory_of_ranks(cluster, job, ranks, when):
-    """What is measured is measured of every rank; what nobody measures is null, and "-" for people."""
+    """What is measured is measured of every rank, of each purpose its own most."""
     memory = cluster.motley("status", job, "--memory")["memory"]
     expect(len(memory) == ranks, f"{when}: memory of {len(memory)} ranks, not of {ranks}")
     for rank in memory:
         uses = {(use["tier"], use["purpose"]): use for use in rank["uses"]}
         held, tensors = uses["device", "held"]["measured_bytes"], uses["device", "tensors"]["measured_bytes"]
         expect(held is not None and 0 < held <= tensors, f"{when}: {rank['device']} holds {held} of {tensors}")
-        parameters = uses["device", "parameters"]
-        expect(parameters["planned_bytes"] is not None and parameters["measured_bytes"] is None, f"{when}: {parameters}")
+        for purpose in "parameters", "gradients", "optimizer", "gathered", "slots", "boundaries", "saved", "workspace", "context":
+            use = uses["device", purpose]
+            expect(use["planned_bytes"] is not None and use["measured_bytes"] is not None, f"{when}: {purpose}: {use}")
+        expect(uses["device", "optimizer"]["measured_bytes"] == uses["device", "optimizer"]["planned_bytes"], f"{when}: {uses}")
     text = cluster.run_motley("status", job, "--memory").stdout
     expect("PURPOSE" in text and "tensors" in text, f"{when}: {text}")
 

@@ -291,6 +291,7 @@ void RankSession::OnStep(const engine::StepResult& step) {
   if (awaited) SendTrace(step.step);
   StepReport report{job_, epoch_, rank_, {}, step.peak_memory_bytes, step.lateness_seconds, step.lanes, step.host_memory_bytes};
   report.held_memory_bytes = step.held_memory_bytes;
+  report.memory = step.memory;
   report.stats.step = step.step;
   report.stats.epoch = epoch_;
   report.stats.loss = step.loss;

@@ -130,6 +130,9 @@ TEST(SessionTest, ReportsComeBackAsTheyWere) {
   EXPECT_EQ(ThroughSession<StepReport>(WorkerReport(step)).stats.validation_bits_per_byte, std::nullopt);
   EXPECT_EQ(step_back.stats.loss_scale, 4096);
   EXPECT_TRUE(step_back.stats.skipped);
+  EXPECT_EQ(step_back.memory, std::nullopt) << "as of a worker that does not measure it";
+  step.memory = {{1, 2, 3, 4, 5, 6, 7, 8, 9}, true, {10, 11, 12, 13}};
+  EXPECT_EQ(ThroughSession<StepReport>(WorkerReport(step)).memory, step.memory);
   EXPECT_EQ(step_back.lanes.busy, step.lanes.busy);
   EXPECT_EQ(step_back.lanes.collective, 5);
   EXPECT_EQ(step_back.lanes.hand_over, 6);

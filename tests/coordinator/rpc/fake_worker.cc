@@ -291,6 +291,12 @@ void FakeWorker::Step(int64_t step) {
     report->set_peak_memory_bytes((int64_t{1} << 29) + rank.rank());
     report->set_held_memory_bytes(int64_t{1} << 28);
     report->set_host_memory_bytes(1000);
+    if (options_.measures_purposes) {
+      report->mutable_memory()->set_parameters(7000);
+      report->mutable_memory()->set_workspace(8000);
+      report->mutable_memory()->set_host_optimizer(1000);
+      report->mutable_memory()->set_has_passes(options_.measures_passes);
+    }
     Send(message);
   }
   absl::MutexLock lock(&mutex_);

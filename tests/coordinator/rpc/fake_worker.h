@@ -23,7 +23,9 @@ class FakeWorker {
   struct Options {
     int devices = 1;
     int64_t host_memory_bytes = 0;  // that its node offers
-    int compute_capability = 0;     // of its devices, which are NVIDIA cards then
+    // Of ranks' memory in a step: as an emulated device does; a card, which has no passes; an older version, which has neither.
+    bool measures_purposes = true, measures_passes = true;
+    int compute_capability = 0;  // of its devices, which are NVIDIA cards then
     int64_t incarnation = 1;
     int protocol = kSessionProtocol;
     std::string data_digest = "digest";

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 
 #include "tests/coordinator/rpc/cluster.h"
 
@@ -24,6 +25,18 @@ class JobMemory : public ClusterTest {
     std::map<std::string, v1::MemoryUse> uses;
     for (const v1::MemoryUse& use : rank.uses()) uses[use.tier() + " " + use.purpose()] = use;
     return uses;
+  }
+  std::map<std::string, v1::MemoryUse> UsesAfterAStep(FakeWorker::Options options) {
+    const auto worker = Join("n1", std::move(options));
+    EXPECT_TRUE(Submit("a", MakeConfig(10)).ok());
+    worker->WaitForStart();
+    worker->SendAll(v1::RankEvent::KIND_READY);
+    WaitForState("a", v1::JOB_STATE_RUNNING);
+    worker->Step(1);
+    Watch("a", [](const v1::JobUpdate& update) { return update.has_step(); });
+    v1::GetJobResponse response;
+    EXPECT_TRUE(Ask("a", &response).ok());
+    return Uses(response.memory(0));
   }
 };
 
@@ -66,10 +79,12 @@ TEST_F(JobMemory, IsPlannedThenMeasuredAndStaysWhenTheJobHasEnded) {
     EXPECT_EQ(uses.at("device held").measured_bytes(), int64_t{1} << 28) << when;
     EXPECT_EQ(uses.at("device passes").measured_bytes(), int64_t{1} << 28) << when;
     EXPECT_EQ(uses.at("host waiting").measured_bytes(), 1000) << when;
-    for (const char* alone : {"device parameters", "device workspace", "device context"}) {
-      EXPECT_TRUE(uses.at(alone).has_planned_bytes()) << alone;
-      EXPECT_FALSE(uses.at(alone).has_measured_bytes()) << alone << " is measured by nobody";
-    }
+    EXPECT_EQ(uses.at("device parameters").measured_bytes(), 7000) << when;
+    EXPECT_EQ(uses.at("device workspace").measured_bytes(), 8000) << when;
+    EXPECT_EQ(uses.at("host optimizer").measured_bytes(), 1000) << when;
+    EXPECT_TRUE(uses.at("host inputs").has_planned_bytes()) << when;
+    EXPECT_TRUE(uses.at("device gradients").has_measured_bytes()) << "none, and it says so " << when;
+    EXPECT_TRUE(uses.at("device workspace").has_planned_bytes()) << when;
   };
   check("running");
   EXPECT_TRUE(StopJob("a").ok());
@@ -77,6 +92,24 @@ TEST_F(JobMemory, IsPlannedThenMeasuredAndStaysWhenTheJobHasEnded) {
   worker->SendAll(v1::RankEvent::KIND_FINISHED);
   WaitForState("a", v1::JOB_STATE_STOPPED);
   check("ended");
+}
+
+TEST_F(JobMemory, OfACardWhatPassesMakeIsNotToldApart) {
+  auto uses = UsesAfterAStep({.measures_passes = false});
+  for (const char* of_passes : {"device boundaries", "device saved", "device workspace", "device context"}) {
+    EXPECT_FALSE(uses.at(of_passes).has_measured_bytes()) << of_passes;
+  }
+  EXPECT_EQ(uses.at("device parameters").measured_bytes(), 7000);
+  EXPECT_TRUE(uses.at("device slots").has_measured_bytes());
+  EXPECT_TRUE(uses.at("device passes").has_measured_bytes());
+}
+
+TEST_F(JobMemory, AnOlderWorkerMeasuresNoPurpose) {
+  auto uses = UsesAfterAStep({.measures_purposes = false});
+  for (const char* purpose : {"device parameters", "device slots", "device workspace", "device context", "host inputs"}) {
+    EXPECT_FALSE(uses.at(purpose).has_measured_bytes()) << purpose;
+  }
+  EXPECT_TRUE(uses.at("device held").has_measured_bytes());
 }
 
 }  // namespace

@@ -28,7 +28,8 @@ class SqliteStoreTest : public StoreTest {
     job.last_step.loss = 2.5;
     job.last_step.validation_loss = 3.5;
     job.last_step.validation_bits_per_byte = 1.25;
-    job.last_step.ranks = {{DeviceId("a/gpu0"), 1, 2, 3}, {DeviceId("b/gpu0"), 4, 5, 0}};
+    job.last_step.ranks = {{DeviceId("a/gpu0"), 1, 2, 3, MeasuredMemory{{1, 2, 3, 4, 5, 6, 7, 8, 9}, true, {10, 11, 12, 13}}},
+                           {DeviceId("b/gpu0"), 4, 5, 0}};
     job.newest_checkpoint = "/c/step-00000010-gen-3";
     job.predicted_step_seconds = 0.25;
     job.stop_requested = true;
