@@ -51,6 +51,12 @@ std::string Digest(std::string_view kind, const std::string& text) {
 
 }  // namespace
 
+int64_t LargestThatRan(const std::vector<MemoryTrial>& trials) {
+  int64_t largest = 0;
+  for (const MemoryTrial& trial : trials) largest = std::max(largest, trial.seconds > 0 ? trial.samples : 0);
+  return largest;
+}
+
 std::string ComputeProfileDigest(const DeviceDescription& device, const ModelShape& shape, int64_t seq_len, DType dtype) {
   return Digest("compute", absl::StrFormat("%s%sseq{%d}%s", Describe(device), Describe(shape), seq_len, DTypeName(dtype)));
 }

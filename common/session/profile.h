@@ -38,6 +38,16 @@ struct CardLoad {
   friend bool operator==(const CardLoad&, const CardLoad&) = default;
 };
 
+// Two steps of the model, or some of its layers, by a rank alone that has the device's memory to itself.
+struct MemoryTrial {
+  int64_t samples = 0;     // in one microbatch
+  double seconds = 0;      // of the second step; 0: it ran out of memory
+  int64_t peak_bytes = 0;  // in that step
+  friend bool operator==(const MemoryTrial&, const MemoryTrial&) = default;
+};
+// 0: none ran.
+int64_t LargestThatRan(const std::vector<MemoryTrial>& trials);
+
 struct ComputeProfile {
   DeviceId device;
   std::string digest;  // of everything it depends on
@@ -49,6 +59,9 @@ struct ComputeProfile {
   // Of its memory, what plans may count on since a rank on it ran out (coordinator/epoch/memory_limits.h); 0: all of it.
   int64_t usable_bytes = 0;
   int memory_corrections = 0;  // so often it became less
+  // Of the newest probe of its memory, in their order, and of how many layers (docs/inside/profiles.md, "Probing"); else none.
+  std::vector<MemoryTrial> trials;
+  int64_t trial_layers = 0;
   double profile_seconds = 0;  // what measuring it took
   CardLoad load;               // of a card
   bool cut_short = false;      // the time that a card has for it was over before all was measured (docs/inside/profiles.md)

@@ -97,6 +97,9 @@ struct ProfileCommand {
   bool collectives = false;
   std::string check_id;
   std::string token;
+  // With a check_id: each rank trains two steps of its program, and is gone when the answer comes. Without ranks a check_id ends
+  // what was begun under it.
+  bool trial = false;
 };
 struct StartCommand {
   std::vector<RankAssignment> ranks;
@@ -185,6 +188,7 @@ struct ProfileReport {
   CollectiveProfile collectives;
   std::string check_id;
   Fault fault = Fault::kOurs;  // of the error
+  std::optional<MemoryTrial> trial = {};
 };
 enum class RankEventKind { kReady, kFinished, kFailed, kDied, kHung, kPeerLost, kNonFinite };
 struct RankReport {

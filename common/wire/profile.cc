@@ -47,6 +47,12 @@ WIRE_MESSAGE(v1::Overlap, Overlap) {
 
 }  // namespace
 
+WIRE_MESSAGE(v1::MemoryTrial, MemoryTrial) {
+  WIRE_FIELD(samples, plain.samples);
+  WIRE_FIELD(seconds, plain.seconds);
+  WIRE_FIELD(peak_bytes, plain.peak_bytes);
+}
+
 WIRE_MESSAGE(v1::CardLoad, CardLoad) {
   WIRE_FIELD(sm_clock_mhz, plain.sm_clock_mhz);
   WIRE_FIELD(watts, plain.watts);

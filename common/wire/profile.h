@@ -9,6 +9,9 @@ namespace motley::wire {
 v1::ComputeProfile ToProto(const ComputeProfile& profile);
 ComputeProfile FromProto(const v1::ComputeProfile& proto);
 
+v1::MemoryTrial ToProto(const MemoryTrial& trial);
+MemoryTrial FromProto(const v1::MemoryTrial& proto);
+
 v1::CardLoad ToProto(const CardLoad& load);
 CardLoad FromProto(const v1::CardLoad& proto);
 

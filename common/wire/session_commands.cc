@@ -48,6 +48,7 @@ WIRE_CHECKED_MESSAGE(v1::ProfileRequest, ProfileCommand) {
   WIRE_FIELD(collectives, plain.collectives);
   WIRE_FIELD(check_id, plain.check_id);
   WIRE_FIELD(token, plain.token);
+  WIRE_FIELD(trial, plain.trial);
 }
 
 WIRE_CHECKED_MESSAGE(v1::StartEpoch, StartCommand) {

@@ -88,8 +88,10 @@ WIRE_MESSAGE(v1::ProfileResult, ProfileReport) {
   WIRE_FIELD(check_id, plain.check_id);
   if constexpr (Way::kWrites) {
     proto.set_fault(WireFault(plain.fault));
+    if (plain.trial) *proto.mutable_trial() = ToProto(*plain.trial);
   } else {
     plain.fault = PlainFault(proto.fault());
+    if (proto.has_trial()) plain.trial = FromProto(proto.trial());
   }
 }
 

@@ -8,12 +8,12 @@
 namespace motley::worker {
 
 ProfileSchedule::ProfileSchedule(const ProfileCommand& command)
-    : report_{command.job, command.epoch, "", {}, {}, command.check_id} {
+    : is_trial_(command.trial), report_{command.job, command.epoch, "", {}, {}, command.check_id} {
   const std::vector<DeviceId>& compute = command.compute_devices;
   for (const RankAssignment& assignment : command.ranks) {
     Rank rank;
     rank.assignment = assignment;
-    rank.compute_left = std::find(compute.begin(), compute.end(), assignment.device.id) != compute.end();
+    rank.compute_left = std::find(compute.begin(), compute.end(), assignment.device.id) != compute.end() || is_trial_;
     rank.collectives_left = command.collectives;
     rank.on_host = RowOf(assignment.device.kind).on_host;
     ranks_.push_back(std::move(rank));
@@ -22,7 +22,8 @@ ProfileSchedule::ProfileSchedule(const ProfileCommand& command)
 
 ProfileCommand ProfileSchedule::CommandFor(const Rank& rank, bool compute) const {
   ProfileCommand command{report_.job, report_.epoch, {rank.assignment}, {}, !compute, report_.check_id};
-  if (compute) command.compute_devices.push_back(rank.assignment.device.id);
+  command.trial = is_trial_;
+  if (compute && !is_trial_) command.compute_devices.push_back(rank.assignment.device.id);
   return command;
 }
 
@@ -56,6 +57,7 @@ void ProfileSchedule::Done(size_t index, const ProfileReport& report) {
   (rank.compute_left ? rank.compute_left : rank.collectives_left) = false;
   report_.compute.insert(report_.compute.end(), report.compute.begin(), report.compute.end());
   if (!report.collectives.points.empty()) report_.collectives = report.collectives;
+  if (report.trial) report_.trial = report.trial;
 }
 
 void ProfileSchedule::Fail(size_t index, const std::string& error, Fault fault) {

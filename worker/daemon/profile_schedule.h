@@ -1,5 +1,6 @@
 // The order of a node's measurements: every device alone first (emulated ones at the same time, since they mostly sleep;
-// devices that use the host's own speed one after the other), then all ranks time collectives together. Pure; no clock, no I/O.
+// devices that use the host's own speed one after the other), then all ranks time collectives together. A trial of the memory is
+// a measurement of a device alone. Pure; no clock, no I/O.
 #pragma once
 
 #include <cstddef>
@@ -24,8 +25,10 @@ class ProfileSchedule {
 
   bool busy(size_t index) const { return ranks_[index].busy; }
   bool finished() const;
-  // Of the whole node: all compute profiles, and the collectives' when rank 0 is here.
+  // Of the whole node: all compute profiles, and the collectives' when rank 0 is here. Of trials the last one's.
   const ProfileReport& report() const { return report_; }
+  // Its ranks are to be gone before it is said how it ended: what they hold is not there for the next trial.
+  bool is_trial() const { return is_trial_; }
 
  private:
   struct Rank {
@@ -35,6 +38,7 @@ class ProfileSchedule {
   };
   ProfileCommand CommandFor(const Rank& rank, bool compute) const;
 
+  const bool is_trial_;
   std::vector<Rank> ranks_;
   ProfileReport report_;
 };

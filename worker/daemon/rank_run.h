@@ -39,8 +39,8 @@ struct RankRun {
   JobId job;
   Epoch epoch;
   std::vector<Rank> ranks;
-  std::unique_ptr<ProfileSchedule> profile;  // null: training
-  bool profile_sent = false;
+  std::unique_ptr<ProfileSchedule> profile;          // null: training
+  bool profile_ended = false, profile_sent = false;  // its ranks are told to end; its answer is given
 
   // Measures a node that no job uses yet: it speaks through its ProfileReport alone.
   bool is_probe() const { return profile != nullptr && !profile->report().check_id.empty(); }

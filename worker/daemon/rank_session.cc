@@ -185,6 +185,9 @@ absl::Status RankSession::Profile(const ProfileCommand& command, ProfileReport* 
     MOTLEY_ASSIGN_OR_RETURN(ComputeProfile profile, engine_->ProfileCompute(assignment));
     report->compute.push_back(std::move(profile));
   }
+  if (command.trial) {
+    MOTLEY_ASSIGN_OR_RETURN(report->trial, engine_->TryMemory(assignment));
+  }
   if (command.collectives) {
     MOTLEY_ASSIGN_OR_RETURN(CollectiveProfile profile, engine_->ProfileCollectives(assignment));
     if (assignment.rank == 0) report->collectives = std::move(profile);

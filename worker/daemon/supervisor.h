@@ -110,6 +110,7 @@ class Supervisor {
   void Remember(const RankReport& last_word);
   void SendLog(const RankRun& run, const Rank& rank, const std::string& line);
   void DriveProfile(RankRun& run);
+  void EndProfile(RankRun& run);
   void FailProfile(RankRun& run, const Rank& rank, const std::string& why);
   void KillRank(Rank& rank, Rank::Phase phase, const std::string& reason);
   void KillRun(RankRun& run, const std::string& reason);

@@ -37,9 +37,14 @@ void Supervisor::StartOnLoop(const StartCommand& command) {
 }
 
 void Supervisor::ProfileOnLoop(ProfileCommand command) {
-  if (command.ranks.empty()) return;
-  SetTrueMemory(command.ranks);
   const bool probe = !command.check_id.empty();
+  if (command.ranks.empty()) {
+    for (const auto& run : runs_) {
+      if (probe && run->is_probe() && run->profile->report().check_id == command.check_id) KillRun(*run, "nobody waits for it");
+    }
+    return;
+  }
+  SetTrueMemory(command.ranks);
   absl::Status status;
   if (!probe) {
     if (IsStale(command.job, command.epoch)) return;
@@ -242,8 +247,15 @@ void Supervisor::DriveProfile(RankRun& run) {
     if (!run.profile->busy(i)) run.ranks[i].watch.last_advance = clock_.Now();
   }
   if (run.profile_sent || !run.profile->finished()) return;
+  if (!run.profile_ended) EndProfile(run);
+  const bool gone = std::ranges::all_of(run.ranks, [](const Rank& rank) { return rank.phase == Rank::Phase::kGone; });
+  if (run.profile->is_trial() && !gone) return;
   run.profile_sent = true;
   outbox_.Push(run.profile->report());
+}
+
+void Supervisor::EndProfile(RankRun& run) {
+  run.profile_ended = true;
   for (Rank& rank : run.ranks) {
     if (rank.phase != Rank::Phase::kRunning) continue;
     if (!run.profile->report().error.empty()) {

@@ -22,6 +22,7 @@
 #include "worker/engine/device/card_trial.h"
 #include "worker/engine/device/cuda_libraries.h"
 #include "worker/engine/device/device_backend.h"
+#include "worker/engine/memory_trial.h"
 #include "worker/engine/profiler/collective_profiler.h"
 #include "worker/engine/profiler/compute_profiler.h"
 #include "worker/engine/profiler/link_profiler.h"
@@ -151,6 +152,21 @@ class EngineImpl : public Engine {
       absl::StatusOr<CollectiveProfile> profile = ProfileTogether(assignment, *backend, *communicator);
       if (!profile.ok()) communicator->Abort(std::string(profile.status().message()));
       return profile;
+    });
+  }
+
+  absl::StatusOr<MemoryTrial> TryMemory(const RankAssignment& assigned) override {
+    MOTLEY_RETURN_IF_ERROR(CheckAssignment(assigned));
+    RankAssignment assignment = assigned;
+    assignment.device.flops_per_second = 0;  // memory is what is asked: nothing is paced
+    SetThreads(1);
+    return Guarded("trying memory", assignment, [&]() -> absl::StatusOr<MemoryTrial> {
+      MOTLEY_ASSIGN_OR_RETURN(DeviceBackend * backend, Backend(assignment));
+      const CountingIn counting(backend->host_account());
+      MOTLEY_ASSIGN_OR_RETURN(const std::unique_ptr<Communicator> communicator, Connect(assignment, *backend, "trial/"));
+      absl::StatusOr<MemoryTrial> trial = Guarded(
+          "trying memory", assignment, [&] { return RunMemoryTrial(assignment, *backend, host_, *communicator, *links_); });
+      return trial.ok() ? trial : WithBytes(trial.status(), assignment, *backend);
     });
   }
 

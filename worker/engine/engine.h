@@ -39,6 +39,9 @@ class Engine {
   // Times collectives over size and skew, and hand-overs between nodes and inside them; every rank of the assignment calls it.
   // Rank 0's result counts.
   virtual absl::StatusOr<CollectiveProfile> ProfileCollectives(const RankAssignment& assignment) = 0;
+  // Trains two steps of the assignment's program, alone and at the host's speed: for their memory. Its device is full:
+  // RESOURCE_EXHAUSTED, Fault::kMemory; the process should end then, as what it freed lies in fragments.
+  virtual absl::StatusOr<MemoryTrial> TryMemory(const RankAssignment& assignment) = 0;
 };
 
 struct EngineOptions {

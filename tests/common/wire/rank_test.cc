@@ -39,6 +39,10 @@ TEST(RankWire, CommandsComeBackAsTheyWere) {
   EXPECT_EQ(profile.compute_devices, std::vector<DeviceId>{DeviceId("n/gpu1")});
   EXPECT_TRUE(profile.collectives);
   EXPECT_EQ(profile.check_id, "probe");
+  EXPECT_FALSE(profile.trial);
+  ProfileCommand trial{JobId("j"), Epoch(3), {Assignment()}, {}, false, "memory-1"};
+  trial.trial = true;
+  EXPECT_TRUE(ThroughRank<ProfileCommand>(RankCommand(trial)).trial);
   EXPECT_TRUE(ThroughRank<StopCommand>(RankCommand(StopCommand{JobId("j"), Epoch(3), true, "why"})).save);
   EXPECT_EQ(ThroughRank<KvValueCommand>(RankCommand(KvValueCommand{JobId("j"), Epoch(3), "k", "v", 2})).value, "v");
   EXPECT_EQ(
@@ -70,6 +74,10 @@ TEST(RankWire, WhatARankSaysComesBackAsItWas) {
   EXPECT_EQ(failed.message, "EIO");
   EXPECT_EQ(failed.blamed, DeviceId("n2/gpu0"));
   EXPECT_EQ(ThroughRank<ProfileReport>(WorkerReport(ProfileReport{JobId("j"), Epoch(3), "e"})).error, "e");
+  EXPECT_FALSE(ThroughRank<ProfileReport>(WorkerReport(ProfileReport())).trial);
+  ProfileReport trial;
+  trial.trial = MemoryTrial{4, 0.5, 600};
+  EXPECT_EQ(ThroughRank<ProfileReport>(WorkerReport(trial)).trial, trial.trial);
   EXPECT_EQ(ThroughRank<LogReport>(WorkerReport(LogReport{JobId("j"), Epoch(3), "s", "t", 8})).text, "t");
   const auto progress = wire::FromProto(wire::ToProto(RankMessage(ProgressReport{Epoch(3), 4, 5, "forward"})));
   EXPECT_EQ(std::get<ProgressReport>(*progress).doing, "forward");

@@ -118,6 +118,13 @@ class FakeEngine : public engine::Engine {
     profile.context_bytes = 7;
     return profile;
   }
+  absl::StatusOr<MemoryTrial> TryMemory(const RankAssignment& assignment) override {
+    if (assignment.config.name == "full")
+      return WithMemoryShortage(absl::ResourceExhaustedError("full"), {.held_bytes = 1, .asked_bytes = 2});
+    if (assignment.config.name == "exit-measuring") _exit(4);
+    while (assignment.config.name == "silent") pause();
+    return MemoryTrial{.samples = 3, .seconds = 0.5, .peak_bytes = assignment.device.memory_bytes};
+  }
   absl::StatusOr<CollectiveProfile> ProfileCollectives(const RankAssignment& assignment) override {
     CollectiveProfile profile;
     profile.devices = assignment.devices;

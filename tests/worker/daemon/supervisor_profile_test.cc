@@ -75,5 +75,59 @@ TEST_F(SupervisorTest, AStartEndsAProbe) {
   EXPECT_EQ(WaitForEvent(Kind::kFinished).message, "all steps done");
 }
 
+ProfileCommand Trial(const std::string& behaviour, const std::string& check_id) {
+  ProfileCommand command = Measure(behaviour, check_id);
+  command.compute_devices.clear();
+  command.ranks.erase(command.ranks.begin());
+  command.ranks[0].device.memory_bytes = 1000;
+  command.trial = true;
+  return command;
+}
+
+// What a rank holds of its device is not there for the next trial.
+TEST_F(SupervisorTest, ATrialIsAnsweredWhenItsRankIsGone) {
+  supervisor_->Profile(Trial("train", "memory-1"));
+  const auto ran = WaitForReport<ProfileReport>();
+  EXPECT_TRUE(Ranks().empty());
+  EXPECT_EQ(ran.check_id, "memory-1");
+  EXPECT_EQ(ran.error, "");
+  ASSERT_TRUE(ran.trial);
+  EXPECT_EQ(ran.trial->samples, 3);
+  EXPECT_EQ(ran.trial->peak_bytes, 500) << "what the device really has";
+
+  supervisor_->Profile(Trial("full", "memory-2"));
+  const auto full = WaitForReport<ProfileReport>();
+  EXPECT_TRUE(Ranks().empty());
+  EXPECT_EQ(full.fault, Fault::kMemory);
+  EXPECT_THAT(full.error, HasSubstr("n1/gpu1: "));
+  EXPECT_FALSE(full.trial);
+
+  supervisor_->Profile(Trial("exit-measuring", "memory-3"));
+  const auto died = WaitForReport<ProfileReport>();
+  EXPECT_EQ(died.fault, Fault::kOurs);
+  EXPECT_THAT(died.error, HasSubstr("exited with status 4"));
+  EXPECT_TRUE(supervisor_->newest_epochs().empty()) << "no job knows of it";
+}
+
+TEST_F(SupervisorTest, ATrialThatNobodyWaitsForEnds) {
+  supervisor_->Profile(Trial("silent", "memory-1"));
+  ProfileCommand over{JobId("job"), Epoch(), {}, {}, false, "memory-2"};
+  supervisor_->Profile(over);
+  const absl::Duration deadline = clock_.Now() + Patience(absl::Seconds(20));
+  while (Ranks().empty() && clock_.Now() < deadline) Pop(absl::Milliseconds(20));
+  EXPECT_EQ(Ranks().size(), 1u) << "that was another's end";
+  over.check_id = "memory-1";
+  supervisor_->Profile(over);
+  const auto answer = WaitForReport<ProfileReport>();
+  EXPECT_THAT(answer.error, HasSubstr("killed: nobody waits for it"));
+  WaitForNoRanks();
+}
+
+TEST_F(SupervisorTest, AJobsStartEndsATrial) {
+  supervisor_->Profile(Trial("silent", "memory-1"));
+  supervisor_->Start({{TestAssignment("train", 1)}});
+  EXPECT_EQ(WaitForEvent(Kind::kFinished).message, "all steps done");
+}
+
 }  // namespace
 }  // namespace motley::worker
