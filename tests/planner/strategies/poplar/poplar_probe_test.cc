@@ -22,5 +22,22 @@ TEST(PoplarProbeTest, FindsEveryLimitAndTriesFewBatches) {
   }
 }
 
+TEST(PoplarProbeTest, ASearchOfADeviceTakesAtMost19TrialsAndSaysHowManyAreLeft) {
+  constexpr int64_t kMost = 512;
+  EXPECT_EQ(BatchSearch(kMost).MostLeft(), 18);
+  for (int64_t limit = 0; limit <= 600; ++limit) {
+    BatchSearch search(kMost);
+    int tried = 0;
+    for (int64_t batch = search.Next(); batch > 0; batch = search.Next(), ++tried) {
+      const int left = search.MostLeft();
+      search.Take(batch <= limit);
+      EXPECT_LE(search.MostLeft(), left - 1) << batch << " of " << limit;
+    }
+    EXPECT_EQ(search.largest(), std::min(limit, kMost));
+    EXPECT_EQ(search.MostLeft(), 0);
+    EXPECT_LE(tried, 19);
+  }
+}
+
 }  // namespace
 }  // namespace motley::planner
