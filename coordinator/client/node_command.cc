@@ -11,6 +11,7 @@
 #include "common/base/clean_text.h"
 #include "coordinator/client/format.h"
 #include "coordinator/client/json.h"
+#include "coordinator/client/probe_command.h"
 #include "coordinator/client/table.h"
 
 namespace motley::client {
@@ -21,6 +22,7 @@ constexpr int kUsageOfData = 65;
 struct Options {
   std::string ttl = "1h", id, node;
   bool reusable = false;
+  ProbeFlags probe;
 };
 
 // "90m", "12h", "7d". Empty: it is none of these.
@@ -142,6 +144,7 @@ Action AddNode(CLI::App& app) {
   CLI::App* measure =
       app.add_subcommand("measure", "its devices are measured again: the job that uses it saves first and goes on");
   measure->add_option("NODE", options->node, "the node")->required();
+  AddProbeFlags(*measure, &options->probe);
   CLI::App* rotate =
       app.add_subcommand("rotate-authority", "a new key for the cluster's certificate authority; members renew by themselves");
   for (CLI::App* sub : {token, tokens, revoke, forget, measure, rotate}) sub->fallthrough();
@@ -150,6 +153,7 @@ Action AddNode(CLI::App& app) {
     if (token->parsed()) return MakeToken(context, *options);
     if (tokens->parsed()) return ListTokens(context);
     if (revoke->parsed()) return RevokeToken(context, options->id);
+    if (measure->parsed() && options->probe.probe) return ProbeNode(context, options->node, options->probe);
     if (measure->parsed()) return MeasureNode(context, options->node);
     if (forget->parsed()) return ForgetNode(context, options->node);
     return RotateAuthority(context);

@@ -55,11 +55,13 @@ std::string HostMemory(const v1::Node& node) {
   return node.offered_host_memory_bytes() > 0 ? FormatBytes(node.offered_host_memory_bytes()) : "-";
 }
 
-// Where a rank ran out of the device's memory.
+// Where a rank ran out of the device's memory, or a probe found less than it declares.
 std::string PlansUse(const v1::Device& device) {
   if (device.usable_memory_bytes() == 0) return "-";
-  return absl::StrCat(FormatBytes(device.usable_memory_bytes()), " for ", device.measured_model(), ", corrected ",
-                      Count(device.memory_corrections(), "time"));
+  std::string text = absl::StrCat(FormatBytes(device.usable_memory_bytes()), " for ", device.measured_model());
+  if (device.probed_samples() > 0) absl::StrAppend(&text, ", probed with ", Count(device.probed_samples(), "sample"));
+  if (device.memory_corrections() > 0) absl::StrAppend(&text, ", corrected ", Count(device.memory_corrections(), "time"));
+  return text;
 }
 
 // What only real cards have, and the cards that their workers do not offer.

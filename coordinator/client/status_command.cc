@@ -122,10 +122,11 @@ void PrintMemory(const v1::GetJobResponse& response, std::ostream& out, const Sc
   for (const v1::RankMemory& rank : response.memory()) {
     if (rank.usable_memory_bytes() == 0) continue;
     const std::string all = rank.memory_bytes() > 0 ? absl::StrCat(" of its ", FormatBytes(rank.memory_bytes())) : "";
-    out << Fold(CleanLine(absl::StrCat(rank.device(), " ran out of memory: plans count on ",
-                                       FormatBytes(rank.usable_memory_bytes()), all, ", corrected ",
-                                       Count(rank.memory_corrections(), "time"), "; `motley node measure ",
-                                       NodeOf(DeviceId(rank.device())).value(), "` takes that back")),
+    const bool ran_out = rank.memory_corrections() > 0;  // else a probe found it
+    out << Fold(CleanLine(absl::StrCat(rank.device(), ran_out ? " ran out of memory" : " has less memory by its probe",
+                                       ": plans count on ", FormatBytes(rank.usable_memory_bytes()), all,
+                                       ran_out ? absl::StrCat(", corrected ", Count(rank.memory_corrections(), "time")) : "",
+                                       "; `motley node measure ", NodeOf(DeviceId(rank.device())).value(), "` takes that back")),
                 screen.width, 0)
         << "\n";
   }

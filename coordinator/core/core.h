@@ -21,6 +21,7 @@
 #include "coordinator/core/metrics.h"
 #include "coordinator/state/cluster.h"
 #include "coordinator/state/examination.h"
+#include "coordinator/state/memory_probe.h"
 #include "coordinator/state/refused_joins.h"
 #include "coordinator/state/worker_link.h"
 #include "coordinator/store/number_key.h"
@@ -98,6 +99,8 @@ struct Core {
   std::string lease_brake;                                  // said already
   std::optional<Examination> examination;                   // under way, or done and its result not taken
   std::weak_ptr<const int> examiner;                        // who asked for it; gone: nobody waits for it
+  std::optional<MemoryProbe> memory_probe;                  // likewise
+  std::weak_ptr<const int> memory_prober;                   // likewise
   bool stopping = false;  // the process ends: sessions that break now say nothing about their nodes
 
   // Dropped when the node is not connected: its loss is an event of its own. Generations go with their tokens.

@@ -26,7 +26,8 @@ namespace motley::coordinator {
 using Update = std::variant<std::shared_ptr<const JobStatus>, StepStats, EventRecord>;
 
 // What a reader waits for: the updates, the log lines or the events of a job; of an empty one, the events of all, and the
-// examination of the cluster (members/examiner), of which nothing is kept here.
+// examination of the cluster (members/examiner) and the probe of a node's memory (epoch/memory_probe), of which nothing is kept
+// here.
 enum class NewsKind { kUpdates, kLogs, kEvents, kExamination };
 using Topic = std::pair<NewsKind, JobId>;
 

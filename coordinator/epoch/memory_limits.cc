@@ -17,20 +17,6 @@
 namespace motley::coordinator {
 namespace {
 
-absl::Status Commit(Core& core, ComputeProfile profile, EventRecord event) {
-  const JobConfig& config = core.state.jobs.at(core.state.run->job).config;
-  MOTLEY_ASSIGN_OR_RETURN(const ModelShape shape, ResolveModel(config));
-  MeasuredSpeed speed = SpeedOf(profile, shape, config.training.seq_len);
-  speed.model = ModelName(config.model);
-  Batch batch;
-  batch.compute_profiles.emplace_back(std::move(profile), speed);
-  batch.events.push_back(std::move(event));
-  const DeviceId device = batch.compute_profiles[0].first.device;
-  MOTLEY_RETURN_IF_ERROR(core.journal.Commit(batch));
-  core.state.speeds[device] = speed;
-  return absl::OkStatus();
-}
-
 // What was found, in words.
 std::string Found(const RankRun& rank, const MemoryShortage& shortage, int64_t held) {
   std::string text = absl::StrCat(rank.device.value(), " ran out of memory");
@@ -93,10 +79,27 @@ void OnFullHost(Core& core, const RankRun& rank, const MemoryShortage& shortage)
 
 }  // namespace
 
-absl::StatusOr<ComputeProfile> StoredProfile(const Core& core, const JobConfig& config, const DeviceDescription& device) {
+absl::StatusOr<std::string> ProfileDigestOf(const JobConfig& config, const DeviceDescription& device) {
   MOTLEY_ASSIGN_OR_RETURN(const ModelShape shape, ResolveModel(config));
   MOTLEY_ASSIGN_OR_RETURN(const Precision precision, PrecisionOf(config.training));
-  const std::string digest = ComputeProfileDigest(device, shape, config.training.seq_len, precision.compute);
+  return ComputeProfileDigest(device, shape, config.training.seq_len, precision.compute);
+}
+
+absl::Status CommitProfile(Core& core, const JobConfig& config, ComputeProfile profile, EventRecord event) {
+  MOTLEY_ASSIGN_OR_RETURN(const ModelShape shape, ResolveModel(config));
+  MeasuredSpeed speed = SpeedOf(profile, shape, config.training.seq_len);
+  speed.model = ModelName(config.model);
+  Batch batch;
+  batch.compute_profiles.emplace_back(std::move(profile), speed);
+  batch.events.push_back(std::move(event));
+  const DeviceId device = batch.compute_profiles[0].first.device;
+  MOTLEY_RETURN_IF_ERROR(core.journal.Commit(batch));
+  core.state.speeds[device] = speed;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ComputeProfile> StoredProfile(const Core& core, const JobConfig& config, const DeviceDescription& device) {
+  MOTLEY_ASSIGN_OR_RETURN(const std::string digest, ProfileDigestOf(config, device));
   MOTLEY_ASSIGN_OR_RETURN(ComputeProfile profile, core.store.FindComputeProfile(digest));
   profile.device = device.id;
   profile.digest = digest;
@@ -138,7 +141,7 @@ void OnOutOfMemory(Core& core, const RankRun& rank, const RankReport& report) {
         core, rank,
         absl::StrCat(found, ". Plans count on ", planner::BytesText(profile->usable_bytes), " of it from now on",
                      before > 0 ? absl::StrCat(", after ", planner::BytesText(before)) : "", ", and the job is planned again"));
-    status = Commit(core, *std::move(profile), std::move(event));
+    status = CommitProfile(core, core.state.jobs.at(run.job).config, *std::move(profile), std::move(event));
   }
   if (!status.ok()) LogError(absl::StrCat(found, ", which could not be noted: ", std::string(status.message())));
 }

@@ -16,6 +16,11 @@ inline constexpr int kMostMemoryCorrections = 3;
 // What the store has of the device for the job's model, sequence and type, with the device's name. NOT_FOUND: nobody measured it.
 absl::StatusOr<ComputeProfile> StoredProfile(const Core& core, const JobConfig& config, const DeviceDescription& device);
 
+// Under which that is kept.
+absl::StatusOr<std::string> ProfileDigestOf(const JobConfig& config, const DeviceDescription& device);
+// The profile takes the place of what the store has under its digest; with its event, and people see it.
+absl::Status CommitProfile(Core& core, const JobConfig& config, ComputeProfile profile, EventRecord event);
+
 // "1.5 GiB: parameters 512.0 MiB, workspace 1.0 GiB": what a rank's peak is for.
 std::string PurposesText(const planner::MemoryByPurpose& memory);
 

@@ -254,6 +254,8 @@ absl::Status StoreProfiles(Core& core, const NodeName& node, const std::vector<D
       if (const auto before = core.store.FindComputeProfile(profile.digest); before.ok()) {
         profile.usable_bytes = before->usable_bytes;
         profile.memory_corrections = before->memory_corrections;
+        profile.trials = before->trials;
+        profile.trial_layers = before->trial_layers;
       }
       MeasuredSpeed speed = SpeedOf(profile, shape, job.config.training.seq_len);
       speed.model = ModelName(job.config.model);

@@ -9,6 +9,7 @@
 #include "coordinator/epoch/epoch_driver.h"
 #include "coordinator/epoch/host_room.h"
 #include "coordinator/epoch/memory_limits.h"
+#include "coordinator/epoch/memory_probe.h"
 #include "coordinator/epoch/prober.h"
 #include "coordinator/epoch/rendezvous.h"
 #include "coordinator/epoch/second_opinion.h"
@@ -63,6 +64,7 @@ struct Handler {
     if (IsCurrent(report)) OnStorageReport(core, node, report);
   }
   void operator()(const ProfileReport& report) {
+    if (IsOfMemoryProbe(report.check_id)) return OnProbedMemory(core, node, report);
     if (!report.check_id.empty()) return OnProbeProfile(core, node, report);
     if (IsCurrent(report)) OnProfileReport(core, node, report);
   }

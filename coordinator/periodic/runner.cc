@@ -4,6 +4,7 @@
 
 #include "coordinator/epoch/epoch_driver.h"
 #include "coordinator/epoch/looks.h"
+#include "coordinator/epoch/memory_probe.h"
 #include "coordinator/epoch/prober.h"
 #include "coordinator/members/clones.h"
 #include "coordinator/members/examiner.h"
@@ -24,6 +25,7 @@ std::vector<PeriodicJob> PeriodicJobs() {
       {"epoch driver", absl::Milliseconds(50), Drive},
       {"looks", absl::Milliseconds(250), LookAgain},
       {"examiner", absl::Milliseconds(250), AdvanceExamination},
+      {"memory probe", absl::Milliseconds(250), AdvanceMemoryProbe},
       {"prober", absl::Milliseconds(250), ProbeNewcomers},
       {"metrics updater", absl::Seconds(1), UpdateMetrics},
       {"ring pruner", absl::Seconds(60), PruneRings},

@@ -20,6 +20,7 @@
 #include "coordinator/rpc/list_nodes.h"
 #include "coordinator/rpc/measure_node.h"
 #include "coordinator/rpc/permission.h"
+#include "coordinator/rpc/probe_memory.h"
 #include "coordinator/rpc/reactors.h"
 #include "coordinator/rpc/resume_job.h"
 #include "coordinator/rpc/rotate_authority.h"
@@ -151,15 +152,29 @@ grpc::ServerUnaryReactor* MotleyService::GetPlanningInputs(Context* context, con
                                                            v1::GetPlanningInputsResponse* response) {
   return Call(*context, coordinator::GetPlanningInputs, request, response);
 }
+template <typename Source, typename Update, typename Request>
+grpc::ServerWriteReactor<Update>* MotleyService::StreamIfAllowed(const Context& context, const Request& request) {
+  // It is about no job, so nothing is read that the loop changes.
+  absl::Status may = CheckPermission(ClusterState(), person_, MethodOf<Request>(), "");
+  if constexpr (requires { request.node(); }) {
+    if (core_.config.owners) Audit(person_, MethodOf<Request>(), SubjectOf(request), may);
+  }
+  std::unique_ptr<StreamSource<Update>> source;
+  if (!core_.config.owners || may.ok()) {
+    source = std::make_unique<Source>(request);
+  } else {
+    source = std::make_unique<RefusedSource<Update>>(std::move(may));
+  }
+  return new StreamReactor<Update>(loop_, core_, busy_, context, std::move(source));
+}
+// Nodes look at paths that it names.
 grpc::ServerWriteReactor<v1::CheckClusterUpdate>* MotleyService::CheckCluster(Context* context,
                                                                               const v1::CheckClusterRequest* request) {
-  // Nodes look at paths that it names. It is about no job, so nothing is read that the loop changes.
-  if (absl::Status may = CheckPermission(ClusterState(), person_, MethodOf<v1::CheckClusterRequest>(), "");
-      core_.config.owners && !may.ok()) {
-    return new StreamReactor<v1::CheckClusterUpdate>(loop_, core_, busy_, *context,
-                                                     std::make_unique<RefusedSource<v1::CheckClusterUpdate>>(std::move(may)));
-  }
-  return new StreamReactor<v1::CheckClusterUpdate>(loop_, core_, busy_, *context, std::make_unique<CheckClusterSource>(*request));
+  return StreamIfAllowed<CheckClusterSource, v1::CheckClusterUpdate>(*context, *request);
+}
+grpc::ServerWriteReactor<v1::ProbeMemoryUpdate>* MotleyService::ProbeMemory(Context* context,
+                                                                            const v1::ProbeMemoryRequest* request) {
+  return StreamIfAllowed<ProbeMemorySource, v1::ProbeMemoryUpdate>(*context, *request);
 }
 grpc::ServerWriteReactor<v1::JobUpdate>* MotleyService::WatchJob(Context* context, const v1::WatchJobRequest* request) {
   return new StreamReactor<v1::JobUpdate>(loop_, core_, busy_, *context, std::make_unique<WatchJobSource>(*request));

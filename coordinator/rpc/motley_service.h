@@ -41,6 +41,7 @@ class MotleyService : public v1::Motley::CallbackService {
   grpc::ServerUnaryReactor* GetPlanningInputs(Context*, const v1::GetPlanningInputsRequest*,
                                               v1::GetPlanningInputsResponse*) override;
   grpc::ServerWriteReactor<v1::CheckClusterUpdate>* CheckCluster(Context*, const v1::CheckClusterRequest*) override;
+  grpc::ServerWriteReactor<v1::ProbeMemoryUpdate>* ProbeMemory(Context*, const v1::ProbeMemoryRequest*) override;
   grpc::ServerWriteReactor<v1::JobUpdate>* WatchJob(Context*, const v1::WatchJobRequest*) override;
   grpc::ServerWriteReactor<v1::Event>* ListEvents(Context*, const v1::ListEventsRequest*) override;
   grpc::ServerWriteReactor<v1::LogLine>* TailLogs(Context*, const v1::TailLogsRequest*) override;
@@ -51,6 +52,10 @@ class MotleyService : public v1::Motley::CallbackService {
   template <typename Request, typename Response>
   grpc::ServerUnaryReactor* Call(const Context& context, absl::Status (*handler)(Core&, const Request&, Response*),
                                  const Request* request, Response* response);
+
+  // Of streams that not everybody may begin.
+  template <typename Source, typename Update, typename Request>
+  grpc::ServerWriteReactor<Update>* StreamIfAllowed(const Context& context, const Request& request);
 
   const TaskPoster loop_;
   Core& core_;

@@ -28,6 +28,7 @@ constexpr Grant kGrants[] = {
     {"/motley.v1.Motley/ListNodes", true, false},
     {"/motley.v1.Motley/DrainNode", true, false, Need::kAdmin},
     {"/motley.v1.Motley/MeasureNode", true, false, Need::kAdmin},
+    {"/motley.v1.Motley/ProbeMemory", true, false, Need::kAdmin},
     {"/motley.v1.Motley/CreateToken", true, false, Need::kAdmin},
     {"/motley.v1.Motley/ListTokens", true, false, Need::kAdmin},
     {"/motley.v1.Motley/RevokeToken", true, false, Need::kAdmin},

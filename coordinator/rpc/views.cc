@@ -183,6 +183,7 @@ v1::Node View(const ClusterState& state, const NodeRecord& node) {
       view->set_measured_cut_short(speed->second.cut_short);
       view->set_usable_memory_bytes(speed->second.usable_bytes);
       view->set_memory_corrections(speed->second.memory_corrections);
+      view->set_probed_samples(speed->second.probed_samples);
     }
     JobId job;
     view->set_state(DeviceStateName(state, device.id, &job));

@@ -32,7 +32,8 @@ MeasuredSpeed SpeedOf(const ComputeProfile& profile, const ModelShape& shape, in
   MeasuredSpeed speed = {.load = profile.load,
                          .cut_short = profile.cut_short,
                          .usable_bytes = profile.usable_bytes,
-                         .memory_corrections = profile.memory_corrections};
+                         .memory_corrections = profile.memory_corrections,
+                         .probed_samples = LargestThatRan(profile.trials)};
   if (seconds <= 0) return speed;
   speed.tokens_per_second = static_cast<double>(seq_len) / seconds;
   speed.flops_per_second = FlopsOf(shape, 1, seq_len) / seconds;

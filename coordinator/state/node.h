@@ -43,6 +43,7 @@ struct MeasuredSpeed {
   // Of its memory, what plans of this model count on since a rank ran out of it, and how often that became less; 0: all of it.
   int64_t usable_bytes = 0;
   int memory_corrections = 0;
+  int64_t probed_samples = 0;  // that a probe of its memory ran in one microbatch; 0: there was none
 };
 
 }  // namespace motley::coordinator

@@ -32,9 +32,11 @@ void from_json(const json& in, StringId<Tag>& id) {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(CheckpointOwner, job, uid, has_unnamed, adopted)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(CardLoad, sm_clock_mhz, watts, power_limit_watts, at_power_limit, slowed_by_heat,
                                                 slowed_by_hardware)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(MemoryTrial, samples, seconds, peak_bytes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ComputeProfile, device, digest, embedding, layer, head,
                                                 optimizer_seconds_per_element, step_overhead_seconds, context_bytes,
-                                                profile_seconds, load, cut_short, usable_bytes, memory_corrections)
+                                                profile_seconds, load, cut_short, usable_bytes, memory_corrections, trials,
+                                                trial_layers)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DataSummary, bytes, digest, kind, tokens, rows, row_tokens, greatest_token,
                                                 trained_tokens, source_bytes, tokenizer)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Overlap, compute, collectives)

@@ -158,6 +158,7 @@ MeasuredSpeed SpeedOf(const Row& row) {
     speed.cut_short = profile->cut_short;
     speed.usable_bytes = profile->usable_bytes;
     speed.memory_corrections = profile->memory_corrections;
+    speed.probed_samples = LargestThatRan(profile->trials);
   }
   return speed;
 }

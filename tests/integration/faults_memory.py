@@ -1,6 +1,7 @@
 """A device that has less memory than it declares, or a host that has less than its node offers: ranks run out of it, and the job is
-planned again with what it turned out to have."""
+planned again with what it turned out to have. Or a probe has found that before."""
 import json
+import os
 
 from harness import TestCluster, expect, job_sections, published_checkpoints, state_of
 
@@ -13,6 +14,10 @@ HOSTED = {**SMALL, "flops_per_second": 30e9, "memory_bytes": 18_000_000, "link_b
 ROOMY = {**HOSTED, "flops_per_second": 6e9, "memory_bytes": 100_000_000}
 HOST_BYTES, TRUE_HOST = 24_000_000, 0.25
 MOST_CORRECTIONS = 3
+MOST_TRIALS = 20
+# gpt2's debug, as a file.
+CONFIG = {"model_type": "gpt2", "vocab_size": 256, "n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": 256,
+          "activation_function": "gelu_new", "resid_pdrop": 0, "embd_pdrop": 0, "attn_pdrop": 0}
 
 
 def worker(cluster, true_memory):
@@ -124,9 +129,42 @@ def host_runs_out(cluster):
     cluster.workers["n2"].stop()
 
 
+def probe(cluster, *flags):
+    config = os.path.join(cluster.top, "gpt2-debug.json")
+    with open(config, "w", encoding="utf-8") as file:
+        json.dump(CONFIG, file)
+    return cluster.run_motley("-o", "json", "node", "measure", "n1", "--probe", "--model", config, "--seq-len", "64", *flags)
+
+
+def probed(cluster):
+    """Trials find how much a device really has, and a job's first plan runs there. A job has its node before a probe does."""
+    worker(cluster, 0.8)
+    cluster.wait_for_nodes(["n1"])
+    done = probe(cluster)
+    expect(done.returncode == 0, done.stderr)
+    device = json.loads(done.stdout)["devices"][0]
+    ran = [trial for trial in device["trials"] if trial["seconds"] > 0]
+    expect(len(device["trials"]) <= MOST_TRIALS and max(trial["samples"] for trial in ran) == device["largest_samples"], f"{device}")
+    expect(device["limited"] and device["usable_memory_bytes"] == device["ledger_bytes"] <= 0.8 * SMALL["memory_bytes"], f"{device}")
+    expect(all(trial["peak_bytes"] <= 0.8 * SMALL["memory_bytes"] for trial in ran), f"{ran}")
+    expect(shown_limit(cluster) == (device["usable_memory_bytes"], 0), f"{shown_limit(cluster)}")
+    cluster.submit_job("probed", sections(cluster))
+    cluster.wait_for_state("probed", "SUCCEEDED")
+    expect(not limits(cluster, "probed") and planned_bytes(cluster, "probed") <= device["usable_memory_bytes"], f"{limits(cluster, 'probed')}")
+    cluster.submit_job("using", sections(cluster, training__steps=100_000))
+    cluster.wait_for_state("using", "RUNNING")
+    done = probe(cluster, "--layers", "1")
+    expect(done.returncode == 65 and "job using uses node n1" in done.stderr, done.stderr)
+    cluster.run_motley("stop", "using")
+    cluster.wait_for_state("using", "STOPPED")
+    done = cluster.run_motley("node", "measure", "n1")
+    expect(done.returncode == 0 and shown_limit(cluster) == (None, 0), f"{done.stderr} {shown_limit(cluster)}")
+
+
 def memory_runs_out():
     with TestCluster() as cluster:
         cluster.start_coordinator()
+        probed(cluster)
         planned_again(cluster)
         host_runs_out(cluster)
         ends_the_fourth_time(cluster)

@@ -259,6 +259,11 @@ TEST(CliTest, StatusWithMemory) {
                 .out.find("n1/gpu0 ran out of memory: plans count on 12.0 MiB of its 16.0 MiB, corrected 1 time; "
                           "`motley node measure n1` takes that back\n"),
             std::string::npos);
+  rank.set_memory_corrections(0);
+  EXPECT_NE(Motley(fake, {"status", "j-1", "--memory"})
+                .out.find("n1/gpu0 has less memory by its probe: plans count on 12.0 MiB of its 16.0 MiB; `motley node measure"),
+            std::string::npos);
+  rank.set_memory_corrections(1);
   const json memory = json::parse(Motley(fake, {"-o", "json", "status", "j-1", "--memory"}).out)["memory"];
   ASSERT_EQ(memory.size(), 1u);
   EXPECT_EQ(memory[0]["rank"], 0);

@@ -193,6 +193,18 @@ class FakeMotley : public v1::Motley::Service {
     writer->Write(update);
     return grpc::Status::OK;
   }
+  grpc::Status ProbeMemory(grpc::ServerContext*, const v1::ProbeMemoryRequest* request,
+                           grpc::ServerWriter<v1::ProbeMemoryUpdate>* writer) override {
+    std::lock_guard lock(mutex);
+    probed.push_back(*request);
+    if (!refusal.ok()) return refusal;
+    v1::ProbeMemoryUpdate update;
+    update.set_doing("b/gpu0: trial 1 with 1 sample, 0 s gone");
+    writer->Write(update);
+    *update.mutable_result() = probe;
+    writer->Write(update);
+    return grpc::Status::OK;
+  }
   grpc::Status TraceStep(grpc::ServerContext*, const v1::TraceStepRequest* request,
                          grpc::ServerWriter<v1::TraceStepUpdate>* writer) override {
     std::lock_guard lock(mutex);
@@ -267,6 +279,8 @@ class FakeMotley : public v1::Motley::Service {
   v1::GetPlanningInputsResponse inputs;
   v1::ClusterCheck check;
   std::vector<v1::CheckClusterRequest> checked;
+  v1::ProbeMemoryResult probe;
+  std::vector<v1::ProbeMemoryRequest> probed;
   std::vector<v1::RankTimeline> timelines;
   std::vector<v1::TraceStepRequest> traced;
   grpc::Status refusal;

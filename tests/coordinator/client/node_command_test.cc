@@ -2,7 +2,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "common/model/model.h"
 #include "coordinator/client/format.h"
+#include "planner/costs/workload.h"
+#include "tests/common/base/temp_folder.h"
 #include "tests/coordinator/client/fake_motley.h"
 
 namespace motley::client {
@@ -166,6 +169,101 @@ TEST(NodeCommand, ANodeIsMeasuredAgain) {
   EXPECT_EQ(nlohmann::json::parse(Motley(fake, {"node", "measure", "b", "-o", "json"}).out)["job_id"], "train");
   EXPECT_EQ(Motley(fake, {"node", "measure", "c"}).code, 66);
   EXPECT_EQ(Motley(fake, {"node", "measure"}).code, 64);
+}
+
+class NodeProbe : public testing::Test {
+ protected:
+  NodeProbe() {
+    fake_.probe.set_node("b");
+    fake_.probe.set_model(config_);
+    fake_.probe.set_layers(2);
+    v1::ProbedDevice* device = fake_.probe.add_devices();
+    device->set_device("b/gpu0");
+    device->set_largest_samples(2);
+    for (const double seconds : {0.5, 1.0, 0.0}) {
+      v1::MemoryTrial* trial = device->add_trials();
+      trial->set_samples(int64_t{1} << (device->trials_size() - 1));
+      trial->set_seconds(seconds);
+      if (seconds > 0) trial->set_peak_bytes(int64_t{3} << 20);
+    }
+    device->set_memory_bytes(int64_t{8} << 20);
+    device->set_ledger_bytes(int64_t{4} << 20);
+    device->set_usable_memory_bytes(int64_t{4} << 20);
+    device->set_limited(true);
+  }
+  Ran Probe(const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"node", "measure", "b", "--probe"};
+    words.insert(words.end(), more.begin(), more.end());
+    return Motley(fake_, words);
+  }
+  const TempFolder folder_;
+  const std::string config_ = folder_.Write("config.json", R"({"model_type": "gpt2", "n_layer": 3})");
+  FakeMotley fake_;
+};
+
+TEST_F(NodeProbe, SaysWhatRanAndWhatPlansCountOn) {
+  const Ran ran = Probe({"--model", config_, "--seq-len", "64", "--layers", "2", "--dtype", "bf16"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  ASSERT_EQ(fake_.probed.size(), 1u);
+  EXPECT_EQ(fake_.probed[0].node(), "b");
+  EXPECT_EQ(fake_.probed[0].model_name(), config_);
+  EXPECT_EQ(fake_.probed[0].model_config_json(), R"({"model_type": "gpt2", "n_layer": 3})");
+  EXPECT_EQ(fake_.probed[0].seq_len(), 64);
+  EXPECT_EQ(fake_.probed[0].layers(), 2);
+  EXPECT_EQ(fake_.probed[0].dtype(), "bf16");
+  EXPECT_TRUE(HasText(ran.out,
+                      "DEVICE  SAMPLES  TRIALS  STEP     HELD     LEDGER   MEMORY   PLANS USE\n"
+                      "b/gpu0  2        3       1.000 s  3.0 MiB  4.0 MiB  8.0 MiB  4.0 MiB\n"))
+      << ran.out;
+  EXPECT_TRUE(HasText(ran.out, "b/gpu0: the ledger would allow more than the 2 samples that ran, so plans of " + config_ +
+                                   " count on 4.0 MiB of its memory from now on; `motley node measure b` takes that back"))
+      << ran.out;
+  const nlohmann::json json = nlohmann::json::parse(Probe({"--model", config_, "--seq-len", "64", "-o", "json"}).out);
+  EXPECT_EQ(json["devices"][0]["largest_samples"], 2);
+  EXPECT_EQ(json["devices"][0]["trials"].size(), 3u);
+  EXPECT_EQ(json["devices"][0]["trials"][1]["seconds"], 1.0);
+  fake_.probe.mutable_devices(0)->set_limited(false);
+  fake_.probe.mutable_devices(0)->set_usable_memory_bytes(0);
+  const std::string all = Probe({"--model", config_, "--seq-len", "64"}).out;
+  EXPECT_TRUE(HasText(all, "8.0 MiB  all\n")) << all;
+  EXPECT_FALSE(HasText(all, "from now on")) << all;
+}
+
+TEST_F(NodeProbe, ModelsWithoutAFileArePresets) {
+  EXPECT_EQ(Probe({"--model", "llama-7b", "--seq-len", "64"}).code, 0);
+  const auto sent = ParseHfConfig(fake_.probed.at(0).model_config_json(), "sent");
+  ASSERT_TRUE(sent.ok()) << sent.status();
+  EXPECT_EQ(*sent, planner::LoadModel("llama-7b")->model);
+}
+
+TEST_F(NodeProbe, WrongWordsAreNamed) {
+  const Ran none = Probe({});
+  EXPECT_EQ(none.code, 64);
+  EXPECT_TRUE(HasText(none.err, "--model is missing") && HasText(none.err, "--seq-len is missing")) << none.err;
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"node", "measure", "b", "--model", "x"},
+        {"node", "measure", "b", "--layers", "2"},
+        {"node", "measure", "b", "--probe", "--model", "x", "--seq-len", "64", "--layers", "0"},
+        {"node", "measure", "b", "--probe", "--model", "x", "--seq-len", "many"}}) {
+    EXPECT_EQ(Motley(fake_, words).code, 64) << words.back();
+  }
+  EXPECT_EQ(Probe({"--model", folder_.path() + "/none.json", "--seq-len", "64"}).code, 66);
+  EXPECT_EQ(Probe({"--model", folder_.path(), "--seq-len", "64"}).code, 66);
+  EXPECT_TRUE(fake_.probed.empty()) << "nobody was asked";
+}
+
+TEST_F(NodeProbe, WhatTheCoordinatorRefusesIsSaid) {
+  const std::vector<std::string> words = {"--model", config_, "--seq-len", "64"};
+  for (const auto& [code, exit] : {std::pair(grpc::StatusCode::NOT_FOUND, 66),
+                                   {grpc::StatusCode::FAILED_PRECONDITION, 65},
+                                   {grpc::StatusCode::RESOURCE_EXHAUSTED, 65},
+                                   {grpc::StatusCode::ABORTED, 75},
+                                   {grpc::StatusCode::UNIMPLEMENTED, 78}}) {
+    fake_.refusal = {code, "why it is so"};
+    const Ran ran = Probe(words);
+    EXPECT_EQ(ran.code, exit);
+    EXPECT_TRUE(HasText(ran.err, "why it is so")) << ran.err;
+  }
 }
 
 TEST(NodeCommand, TheAuthorityChanges) {

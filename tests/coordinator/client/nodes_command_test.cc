@@ -74,7 +74,14 @@ TEST(NodesCommand, WhatPlansUseOfADeviceThatRanOutIsSaid) {
   device->set_memory_corrections(2);
   const std::string out = Motley(fake, {"nodes"}).out;
   EXPECT_THAT(out, testing::ContainsRegex("a/gpu1 .* 16.0 GiB .* 12.0 GiB for gpt2 124M, corrected 2 times")) << out;
+  device->set_probed_samples(37);
+  EXPECT_THAT(Motley(fake, {"nodes"}).out,
+              testing::HasSubstr("12.0 GiB for gpt2 124M, probed with 37 samples, corrected 2 times"));
+  device->set_memory_corrections(0);
+  EXPECT_THAT(Motley(fake, {"nodes"}).out, testing::HasSubstr("12.0 GiB for gpt2 124M, probed with 37 samples\n"));
+  device->set_memory_corrections(2);
   const json devices = json::parse(Motley(fake, {"nodes", "-o", "json"}).out)["nodes"][0]["devices"];
+  EXPECT_EQ(devices[1]["probed_samples"], 37);
   EXPECT_EQ(devices[0]["usable_memory_bytes"], json()) << "all of it";
   EXPECT_EQ(devices[0]["memory_corrections"], 0);
   EXPECT_EQ(devices[1]["usable_memory_bytes"], int64_t{12} << 30);

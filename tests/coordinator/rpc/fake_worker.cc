@@ -3,48 +3,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/version.h"
-#include "common/model/operators.h"
-#include "common/model/parameters.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/tls_credentials.h"
 #include "common/session/rendezvous_key.h"
-#include "common/wire/assignment.h"
 
 namespace motley::coordinator {
 namespace {
 
 constexpr absl::Duration kPatience = absl::Seconds(20);
-
-// A device of 1 GFLOP/s with links of 1 GB/s.
-v1::UnitProfile InventUnit(const ModelShape& shape, UnitKind unit, int64_t seq_len) {
-  v1::UnitProfile profile;
-  for (const int64_t m : {1, 2, 4, 8}) {
-    v1::ComputePoint* point = profile.add_points();
-    point->set_microbatch(m);
-    point->set_forward_seconds(1e-5 + ForwardFlops(shape, unit, m, seq_len) / 1e9);
-    point->set_backward_seconds(1e-5 + BackwardFlops(shape, unit, m, seq_len) / 1e9);
-    point->set_saved_bytes(SavedBytes(shape, unit, m, seq_len, DType::kFloat32));
-    point->set_workspace_bytes(1024 * m);
-  }
-  return profile;
-}
-
-v1::CollectiveProfile InventCollectives(const v1::RankAssignment& rank, const ModelShape& shape) {
-  v1::CollectiveProfile profile;
-  for (const std::string& device : rank.device_ids()) profile.add_device_ids(device);
-  const double n = rank.device_ids_size();
-  for (const int64_t bytes : {int64_t{4096}, int64_t{65536}, 4 * NumParameters(shape)}) {
-    for (const double skew : {1 / n, (1 + 1 / n) / 2, 1.0}) {
-      v1::CollectivePoint* point = profile.add_points();
-      point->set_bytes(bytes);
-      point->set_skew(skew);
-      point->set_all_gather_seconds(1e-4 + static_cast<double>(bytes) / 1e9);
-      point->set_reduce_scatter_seconds(1e-4 + static_cast<double>(bytes) / 1e9);
-    }
-  }
-  profile.set_barrier_seconds(1e-4);
-  return profile;
-}
 
 }  // namespace
 
@@ -207,45 +173,6 @@ void FakeWorker::Handle(const v1::CoordinatorMessage& message) {
   }
 }
 
-void FakeWorker::AnswerProfile(const v1::ProfileRequest& request) {
-  if (request.collectives() && !options_.answer_collectives) return;
-  if (request.collectives()) {
-    for (const v1::RankAssignment& rank : request.ranks()) Meet(rank, "profile/");
-    absl::MutexLock lock(&mutex_);
-    measuring_.assign(request.ranks().begin(), request.ranks().end());
-  }
-  if (request.collectives() && !options_.measures) return;
-  v1::WorkerMessage answer;
-  v1::ProfileResult* result = answer.mutable_profile_result();
-  result->set_job_id(request.job_id());
-  result->set_epoch(request.epoch());
-  result->set_check_id(request.check_id());
-  const bool fails =
-      !options_.profile_error.empty() && (options_.failing_profiles == nullptr || (*options_.failing_profiles)-- > 0);
-  if (fails) {
-    result->set_error(options_.profile_error);
-    result->set_fault(options_.profile_fault);
-  }
-  if (fails || options_.empty_profile) return Send(answer);
-  for (const v1::RankAssignment& rank : request.ranks()) {
-    const auto assignment = wire::FromProto(rank);
-    if (!assignment.ok()) {
-      result->set_error(std::string(assignment.status().message()));
-      break;
-    }
-    v1::ComputeProfile* profile = result->add_compute();
-    const int64_t seq_len = assignment->config.training.seq_len;
-    profile->set_device_id(rank.device().id());
-    *profile->mutable_embedding() = InventUnit(assignment->model, UnitKind::kEmbedding, seq_len);
-    *profile->mutable_layer() = InventUnit(assignment->model, UnitKind::kLayer, seq_len);
-    *profile->mutable_head() = InventUnit(assignment->model, UnitKind::kHead, seq_len);
-    profile->set_optimizer_seconds_per_element(1e-8);
-    if (request.collectives() && rank.rank() == 0) *result->mutable_collectives() = InventCollectives(rank, assignment->model);
-  }
-  if (options_.on_profile) options_.on_profile(*result);
-  Send(answer);
-}
-
 void FakeWorker::AnswerStop(const v1::StopEpoch& stop) {
   std::vector<v1::RankAssignment> ranks;
   int64_t step = 0;
@@ -394,6 +321,12 @@ void FakeWorker::See(const std::string& job, int64_t epoch, const std::string& t
 }
 bool FakeWorker::WaitForForgotten() {
   return Wait([this] { return forgotten_ > 0; });
+}
+bool FakeWorker::WaitForTrials(int trials) {
+  return Wait([this, trials] { return trials_ >= trials; });
+}
+bool FakeWorker::WaitForCalledOff() {
+  return Wait([this] { return called_off_ > 0; });
 }
 bool FakeWorker::WaitForAnswer(v1::PublishAnswer* answer) {
   if (!Wait([this] { return !answers_.empty(); })) return false;

@@ -52,6 +52,10 @@ class FakeWorker {
     std::function<bool(const v1::RankAssignment& rank)> on_start;  // false: the rank is not heard of
     bool answer_profiles = true;                                   // with invented, plausible numbers
     std::function<void(v1::ProfileResult& result)> on_profile;     // changes them
+    // Whether a trial has the memory; null: the worker knows none.
+    std::function<bool(const v1::RankAssignment& rank, int64_t samples)> trial_fits;
+    std::string trial_error;  // of all of them
+    bool answer_trials = true;
     bool heartbeats = true;
     // Said in hello; starts that are not above those of the coordinator's own key are dropped, as in life.
     std::vector<v1::JobEpoch> seen;
@@ -80,6 +84,9 @@ class FakeWorker {
   bool HasStopped(int64_t epoch);
   // Until it was told to forget a storage check.
   bool WaitForForgotten();
+  // Until so many trials have begun; until one was called off.
+  bool WaitForTrials(int trials);
+  bool WaitForCalledOff();
   bool WaitForAnswer(v1::PublishAnswer* answer);
 
   // Of the newest epoch: every rank here reports this step, ready, finished, or an event of its own.
@@ -101,6 +108,7 @@ class FakeWorker {
   void Beat();
   void Handle(const v1::CoordinatorMessage& message);
   void AnswerProfile(const v1::ProfileRequest& request);
+  void AnswerTrial(const v1::ProfileRequest& request, v1::ProfileResult* result);
   void AnswerStop(const v1::StopEpoch& stop);
   void Meet(const v1::RankAssignment& rank, const std::string& run);
   void See(const std::string& job, int64_t epoch, const std::string& token);
@@ -121,7 +129,7 @@ class FakeWorker {
   std::map<std::string, v1::JobEpoch> seen_;
   int64_t stopped_epoch_ = 0;
   int64_t last_step_ = 0;
-  int forgotten_ = 0;
+  int forgotten_ = 0, trials_ = 0, called_off_ = 0;
   bool welcome_ = false;
   bool ended_ = false;
   grpc::Status status_;

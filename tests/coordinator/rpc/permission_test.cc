@@ -114,6 +114,16 @@ TEST_F(OwnersTest, ByTcpNobodyHasNodesLookAtPaths) {
   EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::PERMISSION_DENIED);
 }
 
+TEST_F(OwnersTest, ByTcpNobodyHasNodesTrain) {
+  grpc::ClientContext context;
+  v1::ProbeMemoryRequest request;
+  auto reader = stub_->ProbeMemory(&context, request);
+  v1::ProbeMemoryUpdate update;
+  while (reader->Read(&update)) {
+  }
+  EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::PERMISSION_DENIED);
+}
+
 using NoOwnersTest = ClusterTest;
 
 TEST_F(NoOwnersTest, WithoutOwnersWhoeverGetsInMayDoAll) {

@@ -17,6 +17,8 @@ TEST(StoreJson, ComputeProfilesRoundTrip) {
   profile.cut_short = true;
   profile.usable_bytes = 900;
   profile.memory_corrections = 2;
+  profile.trials = {{1, 0.5, 700}, {2, 0, 0}};
+  profile.trial_layers = 3;
   const auto back = ComputeProfileFromJson(ToJson(profile));
   ASSERT_TRUE(back.ok()) << back.status();
   ASSERT_EQ(back->layer.points.size(), 1u);
@@ -32,6 +34,8 @@ TEST(StoreJson, ComputeProfilesRoundTrip) {
   EXPECT_TRUE(back->cut_short);
   EXPECT_EQ(back->usable_bytes, 900);
   EXPECT_EQ(back->memory_corrections, 2);
+  EXPECT_EQ(back->trials, profile.trials);
+  EXPECT_EQ(back->trial_layers, 3);
 }
 
 TEST(StoreJson, AComputeProfileOfWholePassesAloneIsRead) {

@@ -8,7 +8,7 @@
 namespace motley::planner {
 namespace {
 
-PlannerInput Input() { return MakeInput(SmallModel(), {MixedDevices()[0]}, 8); }
+PlannerInput OneDevice() { return MakeInput(SmallModel(), {MixedDevices()[0]}, 8); }
 
 int64_t BytesOf(const PlannerInput& input, int64_t samples) {
   const absl::StatusOr<TrialPlan> trial = PlanTrial(input, samples);
@@ -17,7 +17,7 @@ int64_t BytesOf(const PlannerInput& input, int64_t samples) {
 }
 
 TEST(MemoryProbe, ATrialIsOneMicrobatchThroughAllLayersByARankThatOwnsAll) {
-  const PlannerInput input = Input();
+  const PlannerInput input = OneDevice();
   const absl::StatusOr<TrialPlan> trial = PlanTrial(input, 5);
   ASSERT_TRUE(trial.ok()) << trial.status();
   ASSERT_EQ(trial->program.microbatches.size(), 1u);
@@ -31,7 +31,7 @@ TEST(MemoryProbe, ATrialIsOneMicrobatchThroughAllLayersByARankThatOwnsAll) {
 }
 
 TEST(MemoryProbe, WhatTheDeviceHasDecidesNothingOfAPlan) {
-  PlannerInput input = Input();
+  PlannerInput input = OneDevice();
   const int64_t one = BytesOf(input, 1), many = BytesOf(input, 512);
   EXPECT_GT(many, 100 * (BytesOf(input, 2) - one));
   input.compute[0].usable_bytes = 1;
@@ -48,7 +48,7 @@ TEST(MemoryProbe, TheLedgerAllowsWhatLeavesOnePercent) {
 }
 
 TEST(MemoryProbe, TheMostLayersOfWhichASampleFits) {
-  PlannerInput input = Input();
+  PlannerInput input = OneDevice();
   for (int64_t layers = 1; layers < input.model.num_layers; ++layers) {
     PlannerInput fewer = input;
     fewer.model = FirstLayers(input.model, layers);
