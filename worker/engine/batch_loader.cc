@@ -6,6 +6,7 @@
 
 #include "absl/time/clock.h"
 #include "common/base/status_macros.h"
+#include "worker/engine/base/memory.h"
 
 namespace motley::engine {
 namespace {
@@ -33,6 +34,7 @@ BatchLoader::~BatchLoader() {
 }
 
 absl::StatusOr<Batch> BatchLoader::Load(int64_t step) {
+  const CountingAs counting(MemoryPurpose::kSaved);  // plans count tokens so
   if (room_ == nullptr) {
     MOTLEY_ASSIGN_OR_RETURN(Batch batch,
                             MakeBatch(data_, Split::kTrain, program_, seq_len_, backend_.tensors(), SamplesIn(step)));

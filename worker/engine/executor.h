@@ -64,8 +64,9 @@ class Executor {
   // peer was lost. INTERNAL: an operator failed. After an error the communicator is dead.
   absl::StatusOr<StepOutcome> Run(const Program& program, const StepInput& input);
 
-  // State, buffers and slots on the device, by their sizes: where an allocator knows no purposes. While nothing runs.
-  MemoryByPurpose Held() const;
+  // What the step held: each purpose's most, where the device's allocator knows purposes; else state, buffers and slots by their
+  // sizes. While nothing runs.
+  MeasuredMemory Memory() const;
 
   // Called from all lanes when an instruction begins, often.
   void set_progress(std::function<void(int64_t instruction, const Operation& op)> progress) { progress_ = std::move(progress); }
@@ -78,6 +79,7 @@ class Executor {
   void MakeBuffers(std::vector<UnitArray>& buffers, const std::vector<UnitBuffer>& wanted, at::Tensor RangeState::*shard,
                    DType type);
   void MakeSlots(const std::vector<int64_t>& wanted);
+  MemoryByPurpose Held() const;
 
   // Of a tensor on the device.
   at::TensorOptions OptionsOf(at::ScalarType type) const { return at::TensorOptions().dtype(type).device(backend_.tensors()); }

@@ -1,5 +1,6 @@
 // The buffers and slots that a program declares.
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -45,6 +46,11 @@ void Executor::MakeSlots(const std::vector<int64_t>& wanted) {
   for (size_t s = 0; s < wanted.size(); ++s) {
     if (!slots_[s].defined() || slots_[s].numel() < wanted[s]) slots_[s] = at::empty({wanted[s]}, OptionsOf(at::kByte));
   }
+}
+
+MeasuredMemory Executor::Memory() const {
+  const std::optional<MemoryByPurpose> most = backend_.MostByPurpose();
+  return {most ? *most : Held(), most.has_value(), host_tier_.by_purpose()};
 }
 
 MemoryByPurpose Executor::Held() const {

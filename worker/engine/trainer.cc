@@ -180,11 +180,9 @@ absl::Status Trainer::Prepare() {
                                     return order_->Samples(step, assignment_.config.training.global_batch_size, m.first,
                                                            m.samples);
                                   }));
-  {
-    const CountingAs counting(MemoryPurpose::kContext);  // the model's own tables
-    executor_ = std::make_unique<Executor>(assignment_, precision, backend_, *state_, communicator_,
-                                           Executor::HostSide{*host_tier_, host_link_}, *lanes_);
-  }
+  const CountingAs counting(MemoryPurpose::kContext);  // the model's own tables
+  executor_ = std::make_unique<Executor>(assignment_, precision, backend_, *state_, communicator_,
+                                         Executor::HostSide{*host_tier_, host_link_}, *lanes_);
   executor_->set_progress([this](int64_t instruction, const Operation& op) {
     progress_.Begin(instruction, op);
     if (options_.before_instruction) options_.before_instruction(instruction);
@@ -293,13 +291,9 @@ absl::StatusOr<StepOutcome> Trainer::Step(int64_t step, StepResult& result) {
   result.held_memory_bytes = backend_.CurrentBytes();
   pacer_.ResetCounters();
   const double lateness_before = TransferLateness();
-
   MOTLEY_RETURN_IF_ERROR(proof_.Found());
   StepInput input;
-  {
-    const CountingAs counting(MemoryPurpose::kSaved);  // tokens
-    MOTLEY_ASSIGN_OR_RETURN(input.batch, batches_->Load(step));
-  }
+  MOTLEY_ASSIGN_OR_RETURN(input.batch, batches_->Load(step));
   input.trained_tokens = input.batch.trained_tokens;
   MOTLEY_ASSIGN_OR_RETURN(input.touched, proof_.TakeTouched());
   input.step = step;
@@ -333,8 +327,7 @@ absl::StatusOr<StepOutcome> Trainer::Step(int64_t step, StepResult& result) {
   result.spans = std::move(outcome.spans);
   result.peak_memory_bytes = backend_.PeakBytes();
   result.host_memory_bytes = host_tier_->bytes();
-  const std::optional<MemoryByPurpose> most = backend_.MostByPurpose();
-  result.memory = {most ? *most : executor_->Held(), most.has_value(), host_tier_->by_purpose()};
+  result.memory = executor_->Memory();
   SayAllocationRetries(result.step);
   result.lateness_seconds = pacer_.lateness_seconds() + TransferLateness() - lateness_before;
   return outcome;
