@@ -307,13 +307,15 @@ void OnProbedMemory(Core& core, const NodeName& node, const ProfileReport& repor
 std::string Doing(absl::Duration now, const MemoryProbe& probe) {
   const ProbedDevice& probed = probe.devices[std::min(probe.at, probe.devices.size() - 1)];
   const std::string gone = absl::StrFormat(", %.0f s gone", absl::ToDoubleSeconds(now - probe.begun));
-  if (probe.measuring) return absl::StrCat(probed.device.id.value(), ": measuring its units for the ledger", gone);
-  const int left = probed.search.MostLeft();
-  std::string text = absl::StrCat(probed.device.id.value(), ": trial ", probed.profile.trials.size() + 1, " with ",
-                                  Count(probed.search.Next(), "sample"), gone);
-  if (probe.last_took > absl::ZeroDuration()) {
-    absl::StrAppend(&text, ", at most ", Count(left, "trial"), " left, about ",
-                    absl::StrFormat("%.0f s", left * absl::ToDoubleSeconds(probe.last_took)));
+  std::string text = absl::StrCat(probed.device.id.value(), ": ");
+  if (probe.measuring) {
+    absl::StrAppend(&text, "measuring its units for the ledger", gone);
+  } else {
+    absl::StrAppend(&text, "trial ", probed.profile.trials.size() + 1, " with ", Count(probed.search.Next(), "sample"), gone);
+    const int left = probed.search.MostLeft();
+    if (probe.last_took > absl::ZeroDuration())
+      absl::StrAppend(&text, ", at most ", Count(left, "trial"), " left, about ",
+                      absl::StrFormat("%.0f s", left * absl::ToDoubleSeconds(probe.last_took)));
   }
   if (const size_t devices = probe.devices.size() - probe.at; devices > 1)
     absl::StrAppend(&text, ", then ", Count(devices - 1, "device"), " more");

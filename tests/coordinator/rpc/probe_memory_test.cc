@@ -180,7 +180,10 @@ TEST_F(ProbeMemory, WorkersThatCannotSayWhy) {
   full.profile_error = "n3/gpu0: out of memory";
   full.profile_fault = v1::FAULT_MEMORY;
   busy.profile_error = "n5/gpu0: its card is lost";
-  endless.on_hello = [](v1::Hello& hello) { hello.mutable_devices(0)->set_memory_bytes(0); };
+  endless.on_hello = [](v1::Hello& hello) {
+    hello.mutable_devices(0)->set_kind("cpu");
+    hello.mutable_devices(0)->set_memory_bytes(0);
+  };
   auto n1 = Join("n1"), n2 = Join("n2", failing), n3 = Join("n3", full), n4 = Join("n4", endless), n5 = Join("n5", busy);
   const auto expect = [this](const std::string& node, grpc::StatusCode code, const std::string& words) {
     v1::ProbeMemoryRequest request = Request();

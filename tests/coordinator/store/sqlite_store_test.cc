@@ -12,6 +12,12 @@
 namespace motley::coordinator {
 namespace {
 
+// One that measured by purpose, and one of an older worker.
+std::vector<RankMemory> MeasuredRanks() {
+  return {{DeviceId("a/gpu0"), 1, 2, 3, MeasuredMemory{{1, 2, 3, 4, 5, 6, 7, 8, 9}, true, {10, 11, 12, 13}}},
+          {DeviceId("b/gpu0"), 4, 5, 0}};
+}
+
 class SqliteStoreTest : public StoreTest {
  protected:
   static JobRecord MakeJob(const std::string& id) {
@@ -28,8 +34,7 @@ class SqliteStoreTest : public StoreTest {
     job.last_step.loss = 2.5;
     job.last_step.validation_loss = 3.5;
     job.last_step.validation_bits_per_byte = 1.25;
-    job.last_step.ranks = {{DeviceId("a/gpu0"), 1, 2, 3, MeasuredMemory{{1, 2, 3, 4, 5, 6, 7, 8, 9}, true, {10, 11, 12, 13}}},
-                           {DeviceId("b/gpu0"), 4, 5, 0}};
+    job.last_step.ranks = MeasuredRanks();
     job.newest_checkpoint = "/c/step-00000010-gen-3";
     job.predicted_step_seconds = 0.25;
     job.stop_requested = true;
@@ -85,7 +90,7 @@ TEST_F(SqliteStoreTest, WhatWasCommittedIsThereAfterReopening) {
   EXPECT_EQ(job.epoch, Epoch(2));
   EXPECT_EQ(job.last_step.validation_loss, 3.5);
   EXPECT_EQ(job.last_step.validation_bits_per_byte, 1.25);
-  EXPECT_EQ(job.last_step.ranks, (std::vector<RankMemory>{{DeviceId("a/gpu0"), 1, 2, 3}, {DeviceId("b/gpu0"), 4, 5, 0}}));
+  EXPECT_EQ(job.last_step.ranks, MeasuredRanks());
   EXPECT_TRUE(job.stop_requested);
   EXPECT_EQ(job.data, (DataSummary{100, "d", DataKind::kRows, 90, 8, 16, 70, 60, 500, "tok"}));
   EXPECT_EQ(job.validation, TextSummary(7, "v"));
