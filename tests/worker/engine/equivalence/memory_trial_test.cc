@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "common/base/clock.h"
 #include "common/base/fault.h"
 #include "common/base/memory_shortage.h"
 #include "common/model/operators.h"
@@ -17,8 +18,12 @@
 #include "tests/worker/engine/equivalence/plan_assignments.h"
 #include "tests/worker/engine/fake_card.h"
 #include "tests/worker/engine/fake_host.h"
+#include "worker/engine/base/memory.h"
 #include "worker/engine/device/host_backend.h"
 #include "worker/engine/engine.h"
+#include "worker/engine/lanes/compute_pacer.h"
+#include "worker/engine/profiler/compute_profiler.h"
+#include "worker/engine/profiler/profile_time.h"
 
 namespace motley::engine {
 namespace {
@@ -28,10 +33,11 @@ class MemoryTrialTest : public testing::Test {
   MemoryTrialTest() {
     WriteTinyText(folder_);
     job_ = Widened(MakeTinyJob(ModelFamily::kGpt2, kTinySizes[0], DType::kFloat32, folder_));
-    // The engine computes logits in pieces of so many tokens: each sample has one, as all but toys have at least, so that the
-    // sizes that are measured say what larger ones take.
+    // The engine computes logits in pieces of so many tokens. Four samples are one, so that the sizes that are measured (1 to 16)
+    // say what larger ones take.
     job_.model.hidden_size /= 3, job_.model.intermediate_size /= 3, job_.model.head_dim /= 3;
-    job_.config.training.seq_len = job_.model.max_positions = kHeadChunkTokens;
+    job_.config.training.seq_len = job_.model.max_positions = kHeadChunkTokens / 4;
+    job_.config.training.global_batch_size = 16;
     job_.config.data.validation_fraction = 0;
     job_.config.data.validation_samples = job_.config.data.validation_interval = 0;
     input_.model = job_.model;
@@ -42,9 +48,7 @@ class MemoryTrialTest : public testing::Test {
     device.kind = DeviceKind::kEmulated;
     device.model = "A6000";
     device.flops_per_second = 1e12;
-    auto profile = MakeEngine()->ProfileCompute(Assigned());
-    EXPECT_TRUE(profile.ok()) << profile.status();
-    if (profile.ok()) input_.compute = {*std::move(profile)};
+    input_.compute = {Measured()};
     for (ComputeProfile& each : input_.compute) each.device = device.id;
   }
   ~MemoryTrialTest() override { std::filesystem::remove_all(folder_); }
@@ -53,6 +57,17 @@ class MemoryTrialTest : public testing::Test {
   std::unique_ptr<Engine> MakeEngine() {
     backend_ = std::make_unique<HostBackend>(std::make_shared<MemoryAccount>());
     return CreateEngine(host_, {.backend = backend_.get()});
+  }
+  // All sizes, however busy the host is: no time goes by.
+  ComputeProfile Measured() const {
+    HostBackend backend(std::make_shared<MemoryAccount>());
+    const CountingIn counting(backend.host_account());
+    const RankAssignment rank = Assigned();
+    const SystemClock clock;
+    const FakeClock standing;
+    ComputePacer pacer(rank.device, clock);
+    ProfileTime time(standing);
+    return ProfileUnits(rank, backend, pacer, time);
   }
   RankAssignment Assigned() const {
     RankAssignment rank;
