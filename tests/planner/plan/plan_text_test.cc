@@ -25,7 +25,7 @@ TEST(PlanTextTest, SaysEverythingOfALargePlan) {
       R"(plan auto batch 12 seq 32 float16 layered cluster "three boxes" in "lab files/three.toml" model small pipelines-zero 1
 pipeline 0 / stage 0 layers 0-0,2-2 zero 2
   unit of 2  batch 8 = 2x4
-    rank 0 a/gpu0 A100-40GB  tp 0.750  shard 0.750  recompute none  busy 0.33 ms  peak 123 B
+    rank 0 a/gpu0 A100-40GB  tp 0.750  shard 0.750  recompute none  busy 0.33 ms  peak 128 B
     rank 1 a/gpu1 T4         tp 0.250  shard 0.250  recompute norm1,activation  offload activations  busy 0.00 ms  peak 0 B
 pipeline 0 / stage 1 layers 1-1,3-3 zero 3
   rank 2 b/gpu0 "RTX 2080 Ti"  batch 5 = 2+3  shard 0.333  recompute none  offload parameters,optimizer  busy 0.00 ms  peak 0 B
