@@ -12,7 +12,7 @@
 #include "coordinator/client/doctor_report.h"
 #include "coordinator/client/json.h"
 #include "coordinator/client/load_job.h"
-#include "coordinator/client/waiting.h"
+#include "coordinator/client/result_stream.h"
 
 namespace motley::client {
 namespace {
@@ -61,32 +61,14 @@ Exit ReportFailure(Context& context, const absl::Status& status) {
 }
 
 absl::StatusOr<v1::ClusterCheck> Ask(Context& context, const v1::CheckClusterRequest& request) {
-  absl::StatusOr<Connection> connection = context.Connect();
-  if (!connection.ok()) return connection.status();
-  Waiting waiting(context);
-  std::optional<v1::ClusterCheck> result;
-  Connection::Stream<v1::CheckClusterUpdate> stream;
-  stream.open = [&request](Connection::Stub& stub, grpc::ClientContext* call, int64_t) {
-    return stub.CheckCluster(call, request);
-  };
-  stream.cursor_of = [](const v1::CheckClusterUpdate&) { return int64_t{0}; };
-  stream.use = [&](const v1::CheckClusterUpdate& update) {
-    if (update.has_result()) {
-      result = update.result();
-    } else {
-      waiting.Show(update.doing());
-    }
-    return !result.has_value();
-  };
-  stream.ends = [&result] { return result.has_value(); };
-  stream.say = [&context](const std::string& text) { context.Say(text); };
-  stream.deadline = absl::Now() + kLongest;
-  if (absl::Status status = connection->Follow(std::move(stream)); !status.ok()) return status;
-  if (!result) {
+  absl::StatusOr<std::optional<v1::ClusterCheck>> result =
+      AwaitResult(context, &Connection::Stub::CheckCluster, request, absl::Now() + kLongest);
+  if (!result.ok()) return result.status();
+  if (!*result) {
     return absl::DeadlineExceededError(
         absl::StrCat("the coordinator did not end its examination within ", DurationText(kLongest), "; look at its log"));
   }
-  return *std::move(result);
+  return **std::move(result);
 }
 
 // What a shell takes for a path of this folder; it is looked at on the nodes.

@@ -13,8 +13,8 @@
 #include "coordinator/client/format.h"
 #include "coordinator/client/json.h"
 #include "coordinator/client/offline_flags.h"
+#include "coordinator/client/result_stream.h"
 #include "coordinator/client/table.h"
-#include "coordinator/client/waiting.h"
 #include "planner/costs/workload.h"
 
 namespace motley::client {
@@ -33,30 +33,6 @@ Exit ReadModel(const std::string& model, v1::ProbeMemoryRequest* request) {
   }
   if (const absl::Status found = planner::LoadModel(model).status(); absl::IsNotFound(found)) return FromPlanner(found);
   return ReadText(model, kMostConfigBytes, request->mutable_model_config_json());
-}
-
-absl::StatusOr<v1::ProbeMemoryResult> Ask(Context& context, const v1::ProbeMemoryRequest& request) {
-  absl::StatusOr<Connection> connection = context.Connect();
-  if (!connection.ok()) return connection.status();
-  Waiting waiting(context);
-  std::optional<v1::ProbeMemoryResult> result;
-  Connection::Stream<v1::ProbeMemoryUpdate> stream;
-  stream.open = [&request](Connection::Stub& stub, grpc::ClientContext* call, int64_t) {
-    return stub.ProbeMemory(call, request);
-  };
-  stream.cursor_of = [](const v1::ProbeMemoryUpdate&) { return int64_t{0}; };
-  stream.use = [&](const v1::ProbeMemoryUpdate& update) {
-    if (update.has_result()) {
-      result = update.result();
-    } else {
-      waiting.Show(update.doing());
-    }
-    return !result.has_value();
-  };
-  stream.ends = [&result] { return result.has_value(); };
-  stream.say = [&context](const std::string& text) { context.Say(text); };
-  if (absl::Status status = connection->Follow(std::move(stream)); !status.ok()) return status;
-  return *std::move(result);
 }
 
 const v1::MemoryTrial* Largest(const v1::ProbedDevice& device) {
@@ -115,14 +91,15 @@ Exit ProbeNode(Context& context, const std::string& node, const ProbeFlags& flag
   request.set_layers(flags.layers);
   request.set_dtype(flags.dtype);
   if (Exit exit = ReadModel(flags.model, &request); exit.code != 0) return exit;
-  const absl::StatusOr<v1::ProbeMemoryResult> result = Ask(context, request);
+  const absl::StatusOr<std::optional<v1::ProbeMemoryResult>> result =
+      AwaitResult(context, &Connection::Stub::ProbeMemory, request);
   // What does not fit is an answer, and no reason to try again later.
   if (absl::IsResourceExhausted(result.status())) return {EX_DATAERR, std::string(result.status().message())};
   if (!result.ok()) return FromServer(result.status());
   if (context.json) {
-    PrintDocument(context.out, ToJson(*result));
+    PrintDocument(context.out, ToJson(**result));
   } else {
-    Print(context, *result);
+    Print(context, **result);
   }
   return {};
 }
