@@ -18,7 +18,7 @@ constexpr double kGeGluFlops = 11;
 constexpr double kRotaryFlops = 3;
 // Backward of the flash kind computes the scores again: five products of the square instead of two.
 constexpr double kAttentionBackwardRatio = 2.5;
-// The head keeps no logits: its backward computes them again before the two products of the gradients.
+// The head keeps no logits: its backward makes them, or makes them again, before the two products of the gradients.
 constexpr double kHeadBackwardRatio = 3;
 constexpr int64_t kTokenBytes = 8;  // int64
 
@@ -89,6 +89,7 @@ class UnitTable {
     OpCost norm = Norm();
     norm.op = Op::kFinalNorm;
     norm.divided = norm.output_divided = false;
+    norm.backward_input_flops += norm.forward_flops;  // TrainsInBackward
     norm.output_bytes = Bytes(h_) + StatisticsBytes(StatisticsOf(traits_.norm));
     OpCost loss = Product(h_, shape_.vocab_size, false);
     loss.op = Op::kLmHeadLoss;
@@ -273,6 +274,7 @@ double BackwardFlops(const ModelShape& shape, UnitKind unit, int64_t samples, in
 }
 
 int64_t SavedBytes(const ModelShape& shape, UnitKind unit, int64_t samples, int64_t seq_len, DType dtype) {
+  if (TrainsInBackward(unit)) return BoundaryBytes(shape, samples, seq_len, dtype);
   // The embedding's input are tokens, which stand with the operator.
   int64_t sum = unit == UnitKind::kEmbedding ? 0 : BoundaryBytes(shape, samples, seq_len, dtype);
   for (const OpCost& op : UnitOperators(shape, unit, samples, seq_len, dtype)) sum += op.output_bytes;

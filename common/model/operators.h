@@ -35,9 +35,15 @@ struct OpCost {
 // In execution order, for one microbatch of `samples` sequences of `seq_len` tokens. Flash attention: no score matrix in memory.
 std::vector<OpCost> UnitOperators(const ModelShape& shape, UnitKind unit, int64_t samples, int64_t seq_len, DType dtype);
 
+// Whether a whole unit's forward computes nothing in a step: a head keeps its input, and its backward makes each chunk's logits
+// once, loss and gradients from them. A part of a head runs forward, as an evaluation's head does (docs/inside/operators.md).
+constexpr bool TrainsInBackward(UnitKind unit) { return unit == UnitKind::kHead; }
+
+// Of a forward, a head's being an evaluation's.
 double ForwardFlops(const ModelShape& shape, UnitKind unit, int64_t samples, int64_t seq_len);
 double BackwardFlops(const ModelShape& shape, UnitKind unit, int64_t samples, int64_t seq_len);
-// Kept from forward to backward when nothing is recomputed: what operators make, and the unit's input.
+// Kept of a whole unit from forward to backward when nothing is recomputed: what operators make, and the unit's input. Of a head
+// its input.
 int64_t SavedBytes(const ModelShape& shape, UnitKind unit, int64_t samples, int64_t seq_len, DType dtype);
 // What stays of a layer or embedding between the two halves of a backward, the gradient of its output included. A head makes its
 // weights' gradients with that of its input: nothing of a microbatch waits.

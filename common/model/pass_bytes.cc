@@ -69,7 +69,8 @@ class Temporaries {
     return UnitOperators(shape_, UnitKind::kLayer, 1, 1, DType::kBFloat16);
   }
 
-  int64_t OfHead() const {
+  // A part's gradients of the rows stand beside what the norm made, the whole's in its place.
+  int64_t OfHead(bool is_part) const {
     const int64_t chunk = std::min(tokens_, kHeadChunkTokens), vocabulary = shape_.vocab_size, columns = shape_.hidden_size;
     const int64_t elements = chunk * LogitColumns(vocabulary);  // of logits or their gradients
     const int64_t logits = elements * (wide_ + (is_half() ? size_ : 0));
@@ -77,7 +78,8 @@ class Temporaries {
     const int64_t whole = vocabulary / kLogitColumns * kLogitColumns, part = std::max(whole, vocabulary - whole);
     const int64_t weights = is_half() ? (elements + columns * part) * size_ : 0;
     const int64_t at_logits = std::max({logits, weights, (elements + chunk * columns) * size_});
-    return Rows(columns, size_) + std::max(at_logits, Rows(columns, size_) + OfNorm());
+    const int64_t statistics = is_part ? 0 : Rows(StatisticsOf(traits_.norm), wide_);
+    return statistics + Rows(columns, size_) + std::max(at_logits, Rows(columns, size_) + OfNorm());
   }
 
  private:
@@ -140,8 +142,8 @@ int64_t LayerBackwardWeightBytes(const ModelShape& shape, int64_t samples, int64
   return MostBytes(PassesOf(TraitsOf(shape.family)).backward_weight, shape, samples, seq_len, dtype);
 }
 
-int64_t HeadBackwardBytes(const ModelShape& shape, int64_t samples, int64_t seq_len, DType dtype) {
-  return Temporaries(shape, samples, seq_len, dtype).OfHead();
+int64_t HeadBackwardBytes(const ModelShape& shape, int64_t samples, int64_t seq_len, DType dtype, bool part) {
+  return Temporaries(shape, samples, seq_len, dtype).OfHead(part);
 }
 
 }  // namespace motley

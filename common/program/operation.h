@@ -42,7 +42,8 @@ struct Release {
 };
 // Needs the unit's parameters gathered in `buffer`. A tied head also needs the embedding in `tied_buffer` (else -1). With
 // Keep::kBoundary of `operators` nothing is kept (a bit for each Op of common/model/operators.h; 0: of all). `tp_group` (else
-// -1): whole units run by the group's ranks together, each its share of the heads and columns, with the sums in between.
+// -1): whole units run by the group's ranks together, each its share of the heads and columns, with the sums in between. A whole
+// head's computes nothing in training: its backward, or the first part of one, makes the loss.
 struct Forward {
   static constexpr OperationTraits kTraits = {"forward", Lane::kCompute, InEvaluation::kYes, AfterScalars::kNo};
   int32_t unit;

@@ -96,7 +96,8 @@ class Validator {
       } else if (unit > 0) {
         MOTLEY_RETURN_IF_ERROR(borders_.InputReceived(unit, m));
       }
-      if (unit == head()) step_.MadeLoss();
+      // A whole head that trains leaves its loss to its backward.
+      if (unit == head() && (!check_.training() || f.segment != UnitSegment::kWhole)) step_.MadeLoss();
       return microbatches_.RunForward(f, unit, m);
     });
   }
@@ -128,6 +129,7 @@ class Validator {
     }
     MOTLEY_RETURN_IF_ERROR(microbatches_.SameTp(op.tp_group, work));
     MOTLEY_RETURN_IF_ERROR(microbatches_.BeginBackward(unit, m));
+    if (unit == head() && work.forward.half < 0) step_.MadeLoss();
     return microbatches_.Advance(op, true, work.input);
   }
 

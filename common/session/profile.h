@@ -10,8 +10,8 @@
 namespace motley {
 
 struct ComputePoint {
-  int64_t microbatch = 0;  // samples
-  double forward_seconds = 0;
+  int64_t microbatch = 0;       // samples
+  double forward_seconds = 0;   // of a head an evaluation's: a step's computes nothing (common/model/operators.h)
   double backward_seconds = 0;  // input and weight gradients, without recomputation
   int64_t saved_bytes = 0;      // kept from forward to backward, the unit's input included
   int64_t workspace_bytes = 0;  // peak beyond saved tensors, output and parameter buffers

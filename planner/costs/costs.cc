@@ -167,6 +167,10 @@ void Costs::AddUnit(const Roofline& roofline, UnitKind unit, UnitCurves whole, c
 }
 
 double Costs::ForwardSeconds(int kind, UnitKind unit, double samples, double share) const {
+  return share >= 1 && TrainsInBackward(unit) ? 0 : EvaluationSeconds(kind, unit, samples, share);
+}
+
+double Costs::EvaluationSeconds(int kind, UnitKind unit, double samples, double share) const {
   return At(kind).forward[Index(unit)].At(samples, share);
 }
 
@@ -297,6 +301,7 @@ void Costs::AddMeasuredBytes(const LatencyExtras& extras, Kind* kind) const {
 }
 
 double Costs::ComputedSavedBytes(UnitKind unit, OpSet recomputed, double share) const {
+  if (share >= 1 && TrainsInBackward(unit)) return 0;
   double bytes = 0;
   for (const OperatorCost& cost : saved_[Index(unit)]) {
     if (!recomputed.Has(cost.op)) bytes += cost.saved_bytes_per_sample * (cost.saved_divided ? share : 1);

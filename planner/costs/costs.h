@@ -54,8 +54,11 @@ class Costs {
 
   // Of one unit for `samples` (>= 0; need not be whole) on a device of `kind`. `share`: the part of the unit's heads and
   // columns that this rank of a tensor-parallel group computes; norms and residuals are not divided. 0 samples: 0.
+  // A step's forward of a whole head takes no time: its backward does the work (common/model/operators.h, TrainsInBackward).
   double ForwardSeconds(int kind, UnitKind unit, double samples, double share = 1) const;
   double BackwardSeconds(int kind, UnitKind unit, double samples, double share = 1) const;  // without recomputation
+  // Of a forward that keeps nothing, a head's with its loss.
+  double EvaluationSeconds(int kind, UnitKind unit, double samples, double share = 1) const;
   // Forward time of the operators in `ops` once more. OpSet::All() of a whole layer: its ForwardSeconds. Of a share of it, what
   // the ranks have summed is kept, and what makes it never runs again.
   double RecomputeSeconds(int kind, UnitKind unit, OpSet ops, double samples, double share = 1) const;

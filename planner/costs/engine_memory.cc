@@ -92,11 +92,11 @@ class EngineActivations {
     peak.boundaries += Leaving(turn);
     return peak;
   }
-  // The head's forward: its logits are the largest temporary of a forward. `left`: with the microbatch's own.
+  // The head's forward: where it makes logits, they are the largest temporary of a forward. `left`: with the microbatch's own.
   At Forward(const Turn& turn, int64_t all) const {
     const int64_t layers = duty_.layers * (by_unit_ ? all : turn.left), inputs = by_unit_ ? all : turn.left;
     return {Boundary(InputsAtHead(layers, turn) + inputs) + Leaving(turn),
-            Layers(layers) + Head(turn.left) + Waiting(turn.waiting), Workspace(kHeadUnit, turn.own)};
+            Layers(layers) + Head(turn.left) + Waiting(turn.waiting), duty_.tp_share < 1 ? Workspace(kHeadUnit, turn.own) : 0};
   }
 
  private:

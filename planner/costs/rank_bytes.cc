@@ -56,9 +56,12 @@ int64_t RankBytes::Workspace(UnitKind unit, double samples) const {
   if (samples <= 0) return 0;
   const int64_t measured = costs_.WorkspaceBytes(kind_, unit, samples);
   if (whole_ || unit == UnitKind::kEmbedding) return measured;
-  const auto counted = unit == UnitKind::kLayer ? &LayerBackwardBytes : &HeadBackwardBytes;
-  const auto of = [&](const ModelShape& shape) { return counted(shape, WholeSamples(samples), seq_len_, dtype_); };
-  return OfSlice(measured, of(own_), of(costs_.workload().model));
+  const auto of = [&](const ModelShape& shape, bool part) {
+    const int64_t n = WholeSamples(samples);
+    return unit == UnitKind::kLayer ? LayerBackwardBytes(shape, n, seq_len_, dtype_)
+                                    : HeadBackwardBytes(shape, n, seq_len_, dtype_, part);
+  };
+  return OfSlice(measured, of(own_, true), of(costs_.workload().model, false));
 }
 
 int64_t RankBytes::LayerForwardWorkspace(double samples) const {

@@ -45,9 +45,9 @@ int64_t TokenBytes(const Setting& setting) {
 double SecondsPerSample(const Costs& costs, int kind, int64_t microbatch, double tp_share) {
   const auto samples = static_cast<double>(microbatch);
   const double layers = static_cast<double>(costs.workload().model.num_layers);
-  return (costs.ForwardSeconds(kind, UnitKind::kEmbedding, samples, tp_share) +
-          layers * costs.ForwardSeconds(kind, UnitKind::kLayer, samples, tp_share) +
-          costs.ForwardSeconds(kind, UnitKind::kHead, samples, tp_share)) /
+  return (costs.EvaluationSeconds(kind, UnitKind::kEmbedding, samples, tp_share) +
+          layers * costs.EvaluationSeconds(kind, UnitKind::kLayer, samples, tp_share) +
+          costs.EvaluationSeconds(kind, UnitKind::kHead, samples, tp_share)) /
          samples;
 }
 

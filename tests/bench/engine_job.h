@@ -101,8 +101,9 @@ inline BenchJob MakeJob(const std::string& text, const ModelShape& model, int64_
 // ---- what devices declare ----
 
 struct UnitSeconds {
-  double forward = 0, backward = 0;
+  double forward = 0, backward = 0;                // of a step
   double backward_input = 0, backward_weight = 0;  // of a backward in two
+  double evaluated = 0;                            // a forward, of a head with its loss: what a profile measures
   double sum() const { return forward + backward; }
 };
 
@@ -116,7 +117,8 @@ inline UnitSeconds DeclaredSeconds(const BenchJob& job, const DeviceDescription&
     weight += cost.backward_weight_flops;
   }
   const auto seconds = [&device](double flops) { return absl::ToDoubleSeconds(device.launch) + flops / device.flops_per_second; };
-  return {seconds(forward), seconds(input + weight), seconds(input), seconds(weight)};
+  return {TrainsInBackward(unit) ? 0 : seconds(forward), seconds(input + weight), seconds(input), seconds(weight),
+          seconds(forward)};
 }
 
 inline UnitProfile DeclaredUnit(const BenchJob& job, const DeviceDescription& device, UnitKind unit) {
@@ -125,7 +127,7 @@ inline UnitProfile DeclaredUnit(const BenchJob& job, const DeviceDescription& de
     const UnitSeconds seconds = DeclaredSeconds(job, device, unit, samples);
     const int64_t saved = SavedBytes(job.model, unit, samples, job.config.training.seq_len, DType::kFloat32);
     profile.points.push_back(
-        {samples, seconds.forward, seconds.backward, saved, 0, seconds.backward_input, seconds.backward_weight});
+        {samples, seconds.evaluated, seconds.backward, saved, 0, seconds.backward_input, seconds.backward_weight});
   }
   return profile;
 }

@@ -132,7 +132,10 @@ class Executor::Pass : public ProgramWork {
   void Step(Stepped& range, const RangeState& own, double clip);
   // In host memory, or in the unit's gradient buffer until it is stepped: no shard of its own that reductions add to.
   bool SumStays(int32_t unit) const { return index_.sum_stays[static_cast<size_t>(unit)]; }
-  void CountLoss(const Forward& op, const at::Tensor& loss);
+  void CountLoss(int32_t microbatch, const at::Tensor& loss);
+  // A backward or its first half: the gradient of the head's input. Counts the loss where the forward has left it.
+  template <typename Op>
+  at::Tensor BackwardOfHead(const Op& op, const UnitArray& sum, const UnitArray& tied_sum);
   // What both kinds of a backward begin with: the gradient of what the unit or segment makes, which becomes that of its input.
   template <typename Op>
   at::Tensor& OutputGradient(const Op& op);
@@ -187,7 +190,7 @@ class Executor::Pass : public ProgramWork {
   StepOutcome outcome_;              // written by the collective lane, read by steps after it
   std::vector<GradientUse> gradient_uses_;
   // Compute lane:
-  at::Tensor loss_sum_;  // read by ReduceScalars after the last loss
+  at::Tensor loss_sum_;  // read by ReduceScalars after the last loss: of what trains whole, the head's last backward
   FiniteCheck finite_;   // the same
   double tokens_ = 0;    // the same
   Documents documents_;

@@ -70,21 +70,24 @@ void Executor::Pass::RunHead(const Forward& op, at::Tensor& activation) {
       activation = e_.model_.HeadLogits(parameters, tied, activation, targets, op.keep, saved, trained);
       return;
     case UnitSegment::kLoss:
-      CountLoss(op, e_.model_.HeadLoss(Taken(activation), op.keep, saved, trained));
+      CountLoss(op.microbatch, e_.model_.HeadLoss(Taken(activation), op.keep, saved, trained));
       break;
     default:
-      if (op.keep == Keep::kBoundary) saved.tensors = {activation};
-      CountLoss(op,
-                e_.model_.HeadForward(parameters, tied, activation, targets, op.keep == Keep::kAll ? &saved : nullptr, trained));
+      if (op.keep == Keep::kNothing) {
+        CountLoss(op.microbatch, e_.model_.HeadForward(parameters, tied, activation, targets, trained));
+      } else {
+        UnitModel::HeadKeep(activation, saved);
+      }
   }
   activation = at::Tensor();
 }
 
-void Executor::Pass::CountLoss(const Forward& op, const at::Tensor& loss) {
-  NoteFinite(loss, ForwardPosition(op.unit), op.microbatch);
+// A loss that is not finite is the forward's, wherever it is made.
+void Executor::Pass::CountLoss(int32_t microbatch, const at::Tensor& loss) {
+  NoteFinite(loss, ForwardPosition(Head()), microbatch);
   if (!assignment().slice.leads()) return;  // the same loss of the same tokens
   loss_sum_.add_(loss);
-  tokens_ += static_cast<double>(input_.batch.TrainedTokens(op.microbatch));
+  tokens_ += static_cast<double>(input_.batch.TrainedTokens(microbatch));
 }
 
 absl::Status Executor::Pass::Do(const Recompute& op) {
@@ -92,18 +95,22 @@ absl::Status Executor::Pass::Do(const Recompute& op) {
   Saved& saved = saved_[op.unit][op.microbatch];
   const UnitArray& parameters = e_.parameter_buffers_[op.buffer];
   if (op.unit == Head()) {
-    if (Summed()) {
-      e_.model_.HeadRecompute(parameters, Tied(op.tied_buffer), saved);
-    } else {
-      const at::Tensor input = std::move(saved.tensors.front());
-      e_.model_.HeadForward(parameters, Tied(op.tied_buffer), input, input_.batch.targets[op.microbatch], &saved,
-                            TrainedOf(op.microbatch));
-    }
+    // The whole head's backward makes all of it in any case.
+    if (Summed()) e_.model_.HeadRecompute(parameters, Tied(op.tied_buffer), saved);
   } else if (op.unit > 0) {
     e_.model_.LayerRecompute(parameters, saved, OpSet::OfProgram(op.operators), DocumentsOf(op.microbatch));
   }
   Keep(pass, op.unit, op.microbatch);
   return absl::OkStatus();
+}
+
+template <typename Op>
+at::Tensor Executor::Pass::BackwardOfHead(const Op& op, const UnitArray& sum, const UnitArray& tied_sum) {
+  HeadGradient made =
+      e_.model_.HeadBackward(e_.parameter_buffers_[op.buffer], Tied(op.tied_buffer), saved_[op.unit][op.microbatch],
+                             input_.batch.targets[op.microbatch], LossWeight(), sum, tied_sum, TrainedOf(op.microbatch));
+  if (made.loss.defined()) CountLoss(op.microbatch, made.loss);
+  return std::move(made.input);
 }
 
 template <typename Op>
@@ -128,9 +135,7 @@ absl::Status Executor::Pass::Do(const Backward& op) {
   const UnitArray& gradients = GradientBuffer(op.grad, op.unit);
   Saved& saved = saved_[op.unit][op.microbatch];
   if (op.unit == Head()) {
-    const UnitArray& tied_gradients = op.tied_grad >= 0 ? GradientBuffer(op.tied_grad, 0) : none_;
-    gradient = e_.model_.HeadBackward(parameters, Tied(op.tied_buffer), saved, input_.batch.targets[op.microbatch], LossWeight(),
-                                      gradients, tied_gradients, TrainedOf(op.microbatch));
+    gradient = BackwardOfHead(op, gradients, op.tied_grad >= 0 ? GradientBuffer(op.tied_grad, 0) : none_);
   } else if (op.unit == 0) {
     e_.model_.EmbeddingBackward(input_.batch.tokens[op.microbatch], gradient, gradients, BordersOf(op.microbatch));
     gradient = at::Tensor();
@@ -153,8 +158,7 @@ absl::Status Executor::Pass::Do(const BackwardInput& op) {
     const UnitArray &sum = HeadsSum(head_sum_, op.unit), &tied_sum = op.tied_buffer >= 0 ? HeadsSum(tied_sum_, 0) : none_;
     pass.Keep(sum.flat(), MemoryPurpose::kSaved);
     pass.Keep(tied_sum.flat(), MemoryPurpose::kSaved);
-    gradient = e_.model_.HeadBackward(parameters, Tied(op.tied_buffer), saved, input_.batch.targets[op.microbatch], LossWeight(),
-                                      sum, tied_sum, TrainedOf(op.microbatch));
+    gradient = BackwardOfHead(op, sum, tied_sum);
   } else if (op.unit == 0) {
     saved.gradients = {std::exchange(gradient, at::Tensor())};
   } else {

@@ -217,9 +217,8 @@ ZorseModel::StageSeconds ZorseModel::PriceStage(const ZorseChoice& choice, size_
   const double reduced =
       bytes * setting_.costs.RingBytes(Collective::kReduceScatter) / static_cast<double>(setting_.costs.element_bytes());
   seconds.reduce = group.reduce_latency_seconds + reduced * group.reduce_seconds_per_byte;
-  double extra = 0;
-  if (stage == 0) extra += ExtraSeconds(load, group, UnitKind::kEmbedding) / v;
-  if (stage + 1 == stages) extra += ExtraSeconds(load, group, UnitKind::kHead) / v;
+  const double embedding = stage == 0 ? ExtraSeconds(load, group, UnitKind::kEmbedding) / v : 0;
+  const double head = stage + 1 == stages ? ExtraSeconds(load, group, UnitKind::kHead) / v : 0;
   // The next stage's boundary; the last sends to the first where ministages wrap around.
   double hop = 0, traffic = 0;
   if (stages > 1 && (stage + 1 < stages || choice.ministages > 1)) {
@@ -232,10 +231,10 @@ ZorseModel::StageSeconds ZorseModel::PriceStage(const ZorseChoice& choice, size_
               static_cast<double>(lanes);
   }
   const double copy = CopySeconds(choice, stage);
-  // A backward pass takes two thirds of what embedding and head take.
-  seconds.forward = Hidden(layers * load.forward_seconds + extra / 3, std::max({seconds.gather, copy, traffic}));
-  seconds.backward =
-      Hidden(layers * load.backward_seconds + extra * 2 / 3, std::max({seconds.gather + seconds.reduce, copy, traffic}));
+  // A backward pass takes two thirds of what an embedding takes, and all that a head does.
+  seconds.forward = Hidden(layers * load.forward_seconds + embedding / 3, std::max({seconds.gather, copy, traffic}));
+  seconds.backward = Hidden(layers * load.backward_seconds + embedding * 2 / 3 + head,
+                            std::max({seconds.gather + seconds.reduce, copy, traffic}));
   seconds.first_forward = layers * load.first_forward_seconds + hop;
   seconds.first_backward = layers * load.first_backward_seconds + hop;
   const double elements = static_cast<double>(choice.layers[stage] * setting_.costs.UnitElements(UnitKind::kLayer)) /

@@ -113,10 +113,14 @@ TEST(OperatorsTest, LogitsHaveRowsOfAMultipleOf64) {
   EXPECT_EQ(LogitColumns(1), 64);
 }
 
-TEST(OperatorsTest, HeadComputesItsLogitsTwice) {
+TEST(OperatorsTest, AHeadTrainsInThreeProductsOfItsBackward) {
   const OpCost head = Find(kGpt2, UnitKind::kHead, Op::kLmHeadLoss, 2, 100);
   EXPECT_DOUBLE_EQ(head.forward_flops, 2.0 * 200 * 50257 * 768);
   EXPECT_DOUBLE_EQ(head.backward_flops(), 6.0 * 200 * 50257 * 768);
+  const OpCost norm = Find(kGpt2, UnitKind::kHead, Op::kFinalNorm, 2, 100);
+  EXPECT_DOUBLE_EQ(norm.backward_flops(), 3 * norm.forward_flops) << "its forward among it";
+  EXPECT_TRUE(TrainsInBackward(UnitKind::kHead));
+  EXPECT_FALSE(TrainsInBackward(UnitKind::kLayer) || TrainsInBackward(UnitKind::kEmbedding));
 }
 
 TEST(OperatorsTest, AttentionGrowsWithTheSquareOfTheSequence) {
@@ -141,7 +145,7 @@ TEST(OperatorsTest, SavedBytesAreTheTensorsOfTheLayer) {
   olmo.family = ModelFamily::kOlmo2;
   EXPECT_EQ(SavedBytes(olmo, UnitKind::kLayer, 2, 64, DType::kFloat64),
             tokens * 8 * ((1 + 1 + 1 + 1 + 1 + 1) * 4096 + 2 * 1024 + 3 * 12288 + 2 + 32 + (4096 + 1024) + 2));
-  EXPECT_EQ(SavedBytes(kGpt2, UnitKind::kHead, 2, 64, DType::kFloat32), tokens * 4 * (2 * 768 + 2));
+  EXPECT_EQ(SavedBytes(kGpt2, UnitKind::kHead, 2, 64, DType::kFloat32), tokens * 4 * 768) << "its input";
   EXPECT_EQ(SavedBytes(kGpt2, UnitKind::kEmbedding, 2, 64, DType::kFloat32), tokens * 16);
   EXPECT_EQ(BoundaryBytes(kGpt2, 2, 64, DType::kFloat32), tokens * 4 * 768);
 }

@@ -97,6 +97,7 @@ class ProgramBuilder {
       Add(Backward{unit, m, buffer, TiedBuffer(unit), grad, tied_grad}, {gathered_[buffer], reduced_[grad]});
     }
     const int32_t last_write = Last();
+    if (IsHead(unit) && Count() > 0) last_loss_ = last_write;
     ReleaseBuffer(buffer);
     Add(ReduceScatter{unit, grad, kAllRanks}, {last_write});
     reduced_[grad] = Last();

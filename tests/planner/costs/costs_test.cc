@@ -184,9 +184,28 @@ TEST(Costs, HeadIsPricedAtTheLayersEfficiency) {
   };
   const LatencyBook slow = measured("[40, 80, 120], [80, 160, 240]"), fast = measured("[20, 40, 60], [40, 80, 120]");
   const Costs one = MakeCosts("llama-7b", DType::kFloat32, 512, &slow), two = MakeCosts("llama-7b", DType::kFloat32, 512, &fast);
-  EXPECT_NEAR(one.ForwardSeconds(0, UnitKind::kHead, 2) / two.ForwardSeconds(0, UnitKind::kHead, 2), 2, 0.01);
+  EXPECT_NEAR(one.EvaluationSeconds(0, UnitKind::kHead, 2) / two.EvaluationSeconds(0, UnitKind::kHead, 2), 2, 0.01);
+  EXPECT_NEAR(one.BackwardSeconds(0, UnitKind::kHead, 2) / two.BackwardSeconds(0, UnitKind::kHead, 2), 2, 0.01);
   EXPECT_FALSE(one.provenance(0).estimated);
   EXPECT_TRUE(one.provenance(1).estimated);
+}
+
+// Its backward makes the logits once; a part's ranks make them forward, for the exchange, and an evaluation nothing else.
+TEST(Costs, AStepsForwardOfAWholeHeadIsFree) {
+  const Costs costs = MakeCosts("llama-7b", DType::kFloat32);
+  constexpr UnitKind kHead = UnitKind::kHead;
+  for (int kind = 0; kind < costs.num_kinds(); ++kind) {
+    EXPECT_EQ(costs.ForwardSeconds(kind, kHead, 4), 0);
+    EXPECT_EQ(costs.RecomputeSeconds(kind, kHead, OpSet::All(), 4), 0);
+    EXPECT_EQ(costs.SavedBytes(kind, kHead, OpSet::None(), 4), 0) << "beside its input";
+    EXPECT_GT(costs.ForwardSeconds(kind, kHead, 4, 0.5), 0);
+    EXPECT_EQ(costs.ForwardSeconds(kind, kHead, 4, 0.5), costs.EvaluationSeconds(kind, kHead, 4, 0.5));
+    EXPECT_GT(costs.SavedBytes(kind, kHead, OpSet::None(), 4, 0.5), 0);
+    EXPECT_NEAR(costs.BackwardSeconds(kind, kHead, 4) / costs.EvaluationSeconds(kind, kHead, 4), 3, 0.3);
+    for (const UnitKind unit : {UnitKind::kEmbedding, UnitKind::kLayer}) {
+      EXPECT_EQ(costs.ForwardSeconds(kind, unit, 4), costs.EvaluationSeconds(kind, unit, 4));
+    }
+  }
 }
 
 // An L4 with a layer's halves and quarter.

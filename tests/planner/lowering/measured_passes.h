@@ -24,7 +24,7 @@ inline std::unique_ptr<Setting> Measured(const Setting& setting, const MeasuredP
     const auto series_of = [&](UnitKind unit) {
       MeasuredSeries series;
       for (const double samples : {1.0, 2.0, 4.0, 8.0, 16.0, 32.0}) {
-        const double forward = setting.costs.ForwardSeconds(static_cast<int>(k), unit, samples);
+        const double forward = setting.costs.EvaluationSeconds(static_cast<int>(k), unit, samples);
         const double backward = setting.costs.BackwardSeconds(static_cast<int>(k), unit, samples);
         series.samples.push_back(samples);
         series.forward_seconds.push_back(forward);

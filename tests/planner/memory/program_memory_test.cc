@@ -77,9 +77,10 @@ TEST(ProgramMemoryTest, InputsThatWaitOnTheHostAreNotThere) {
     EXPECT_EQ(HostBytes(setting->costs, away, {}).inputs, 4 * 6 * input);
     EXPECT_EQ(HostBytes(setting->costs, away, {}).total(), 4 * 6 * input);
     EXPECT_EQ(HostBytes(setting->costs, kept, {}).total(), 0);
-    // The head's inputs of all, and a gradient. What a card's allocator had for the last but one is free a pass later.
+    // The head's inputs of all, and a gradient. What a card's allocator had for the two before is free two passes later, and no
+    // pass lies between a layer's last forward and the head's first backward.
     EXPECT_EQ(boundaries(kept), (4 * 6 + 6 + 1) * input);
-    EXPECT_EQ(boundaries(away), (6 + 1 + 1 + (launches_ahead ? 1 : 0)) * input);
+    EXPECT_EQ(boundaries(away), (6 + 1 + 1 + (launches_ahead ? 2 : 0)) * input);
     EXPECT_EQ(SlotBytes(away), 2 * input);
   }
 }
@@ -234,6 +235,29 @@ TEST(ProgramMemoryTest, RoomsDoNotGrowWithTheMicrobatches) {
   for (const ScheduleFamily schedule : {ScheduleFamily::k1F1B, ScheduleFamily::kZeroBubble}) {
     EXPECT_EQ(boundaries(64, schedule), boundaries(8, schedule)) << ScheduleName(schedule);
   }
+}
+
+// What trains makes its logits when it goes back. Both devices have the whole model.
+TEST(ProgramMemoryTest, AHeadsForwardTakesNothing) {
+  const auto setting = RunnableSetting(4);
+  const auto programs =
+      ScheduleAndLower(*setting, PlanOf(*setting, ScheduleFamily::kGPipe, {{{StageOf(*setting, 0, {{2}, {2}}, {{0, 3}})}}}));
+  ASSERT_TRUE(programs.ok()) << programs.status();
+  const Costs& costs = setting->costs;
+  const auto peak_before = [&](const auto& is_end) {
+    Program program = (*programs)[0];
+    program.instructions.erase(std::find_if(program.instructions.begin(), program.instructions.end(), is_end),
+                               program.instructions.end());
+    return PeakActivations(costs, setting->KindOf(0), program);
+  };
+  const ActivationBytes before = peak_before([&](const Instruction& i) {
+    const auto* const forward = std::get_if<Forward>(&i.op);
+    return forward != nullptr && forward->unit == (*programs)[0].num_units - 1;
+  });
+  const ActivationBytes behind = peak_before([](const Instruction& i) { return std::holds_alternative<Backward>(i.op); });
+  EXPECT_GT(before.total(), 0);
+  EXPECT_EQ(behind.total(), before.total());
+  EXPECT_EQ(behind.saved, before.saved);
 }
 
 // What a tensor-parallel unit sums between the segments of a layer stays although all is recomputed, and of the head three

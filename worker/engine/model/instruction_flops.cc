@@ -31,11 +31,17 @@ double InstructionFlops::Sum(const Op& op, double OpCost::*part, OpSet of) const
   return flops;
 }
 
-std::optional<double> InstructionFlops::Flops(const Forward& op) const { return Sum(op, &OpCost::forward_flops); }
+bool InstructionFlops::IsWholeHead(int32_t unit) const { return whole_ && TrainsInBackward(UnitKindIn(program_, unit)); }
+
+std::optional<double> InstructionFlops::Flops(const Forward& op) const {
+  if (op.keep != Keep::kNothing && op.segment == UnitSegment::kWhole && IsWholeHead(op.unit)) return std::nullopt;
+  return Sum(op, &OpCost::forward_flops);
+}
 
 std::optional<double> InstructionFlops::Flops(const Recompute& op) const {
   const OpSet operators = OpSet::OfProgram(op.operators);
   const FamilyTraits& traits = TraitsOf(model_.family);
+  if (IsWholeHead(op.unit)) return std::nullopt;
   if (whole_) return Sum(op, &OpCost::forward_flops, RunAgainFor(operators, traits));
   // Of the head the norm alone: what the loss makes is kept, since it takes the group.
   const bool head = UnitKindIn(program_, op.unit) == UnitKind::kHead;

@@ -25,7 +25,7 @@ class InstructionFlops {
         program_(program),
         owned_elements_(std::move(owned_elements)) {}
 
-  // nullopt: of an instruction that does not compute.
+  // nullopt: of an instruction that does not compute, as a whole head's forward in training does not.
   std::optional<double> Of(const Operation& op) const;
 
  private:
@@ -43,6 +43,7 @@ class InstructionFlops {
   std::optional<double> Flops(const BackwardWeight& op) const;
   std::optional<double> Flops(const OptimizerStep& op) const;
 
+  bool IsWholeHead(int32_t unit) const;
   // Of the operators of the instruction's unit and segment, on its microbatch.
   template <typename Op>
   double Sum(const Op& op, double OpCost::*part, OpSet of = OpSet::All()) const;

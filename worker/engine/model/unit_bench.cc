@@ -84,12 +84,24 @@ void UnitBench::ForwardHead(UnitSegment segment) {
       break;
     default:
       if (model_.whole()) {
-        NoteFinite(model_.HeadForward(params_, embedding_params_, input_, targets_, &saved_, trained_));
+        UnitModel::HeadKeep(input_, saved_);
       } else {
         ForwardHead(UnitSegment::kLogits);
         ForwardHead(UnitSegment::kLoss);
       }
   }
+}
+
+void UnitBench::Evaluate() {
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  NoteFinite(model_.HeadForward(params_, embedding_params_, input_, targets_, trained_));
+}
+
+void UnitBench::BackwardOfHead(const UnitArray& sum, const UnitArray& tied_sum) {
+  const HeadGradient made = model_.HeadBackward(params_, embedding_params_, saved_, targets_, 1.0, sum, tied_sum, trained_);
+  if (made.loss.defined()) NoteFinite(made.loss);
+  grad_input_ = made.input;
+  NoteFinite(grad_input_);
 }
 
 void UnitBench::Backward(UnitSegment segment) {
@@ -105,8 +117,7 @@ void UnitBench::Backward(UnitSegment segment) {
       break;
     }
     case UnitKind::kHead:
-      grad_input_ = model_.HeadBackward(params_, embedding_params_, saved_, targets_, 1.0, grads_, embedding_grads_, trained_);
-      NoteFinite(grad_input_);
+      BackwardOfHead(grads_, embedding_grads_);
       break;
   }
 }
@@ -124,8 +135,7 @@ void UnitBench::BackwardInput() {
     case UnitKind::kHead:
       head_sum_ = at::zeros_like(grads_.flat());
       if (embedding_grads_.defined()) tied_sum_ = at::zeros_like(embedding_grads_.flat());
-      grad_input_ = model_.HeadBackward(params_, embedding_params_, saved_, targets_, 1.0, head_sum_, tied_sum_, trained_);
-      NoteFinite(grad_input_);
+      BackwardOfHead(head_sum_, tied_sum_);
       break;
   }
 }

@@ -29,6 +29,8 @@ class UnitBench {
   void Prepare(int64_t samples, SamplesKind kind = SamplesKind::kWhole, LayerKind layer = LayerKind());
   // Segments in the order of a program's; a head has none backward.
   void Forward(UnitSegment segment = UnitSegment::kWhole);
+  // A whole head's forward that makes the loss: a step's leaves it to the backward.
+  void Evaluate();
   void Backward(UnitSegment segment = UnitSegment::kWhole);
   // The same in two.
   void BackwardInput();
@@ -45,6 +47,7 @@ class UnitBench {
   const Borders* borders() const { return borders_ ? &*borders_ : nullptr; }
   const Documents* documents() const { return documents_ ? &*documents_ : nullptr; }
   void ForwardHead(UnitSegment segment);
+  void BackwardOfHead(const UnitArray& sum, const UnitArray& tied_sum);
   void NoteFinite(const at::Tensor& made);
 
   UnitModel& model_;

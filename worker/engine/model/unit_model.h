@@ -35,6 +35,12 @@ struct Saved {
   int64_t Bytes() const;
 };
 
+// What the head's backward makes.
+struct HeadGradient {
+  at::Tensor input;  // of scale * sum
+  at::Tensor loss;   // the sum behind HeadKeep; undefined where HeadLoss has said it
+};
+
 // What the layers are told of a microbatch whose samples have borders; null: each sample is one document.
 struct Documents {
   const Borders* borders = nullptr;
@@ -84,11 +90,13 @@ class UnitModel {
 
   // Sum (not mean) of the cross entropy over the trained tokens: a float64 scalar, left on the device. `trained`: their places
   // among samples * seq_len, ascending, int64; undefined: all. The others have no logits. `embedding_params` is used when tied
-  // (else undefined). The projection runs over chunks of kHeadChunkTokens rows and keeps no logits; backward computes them
-  // again. Of the whole vocabulary.
+  // (else undefined). The projection runs over chunks of kHeadChunkTokens rows and keeps no logits. Of the whole vocabulary, and
+  // of an evaluation: what trains takes HeadKeep, and its backward makes the loss.
   at::Tensor HeadForward(const UnitArray& params, const UnitArray& embedding_params, const at::Tensor& input,
-                         const at::Tensor& targets, Saved* saved, const at::Tensor& trained = {});
-  // The same in two segments, of any slice. What the loss must know of the slice's logits: [2, tokens], for each token the
+                         const at::Tensor& targets, const at::Tensor& trained = {});
+  // All that a training forward of a whole head does.
+  static void HeadKeep(const at::Tensor& input, Saved& saved);
+  // Forward in two segments, of any slice. What the loss must know of the slice's logits: [2, tokens], for each token the
   // logarithm of the sum of exponentials, and the target's logit, 0 where another slice has it. Zeros where it is not trained.
   at::Tensor HeadLogits(const UnitArray& params, const UnitArray& embedding_params, const at::Tensor& input,
                         const at::Tensor& targets, Keep keep, Saved& saved, const at::Tensor& trained = {});
@@ -96,9 +104,10 @@ class UnitModel {
   at::Tensor HeadLoss(const at::Tensor& rows, Keep keep, Saved& saved, const at::Tensor& trained = {});
   // What HeadLogits with Keep::kBoundary did not keep.
   void HeadRecompute(const UnitArray& params, const UnitArray& embedding_params, Saved& saved);
-  // Gradient of scale * sum. Adds to `grads`, and to `embedding_grads` when tied.
-  at::Tensor HeadBackward(const UnitArray& params, const UnitArray& embedding_params, Saved& saved, const at::Tensor& targets,
-                          double scale, const UnitArray& grads, const UnitArray& embedding_grads, const at::Tensor& trained = {});
+  // Adds to `grads`, and to `embedding_grads` when tied.
+  HeadGradient HeadBackward(const UnitArray& params, const UnitArray& embedding_params, Saved& saved, const at::Tensor& targets,
+                            double scale, const UnitArray& grads, const UnitArray& embedding_grads,
+                            const at::Tensor& trained = {});
 
  private:
   // Their tensors, without those that another rank adds.

@@ -1,4 +1,4 @@
-// The head: final norm, then projection and cross entropy over chunks of rows.
+// The head: final norm, then projection and cross entropy over chunks of rows (docs/inside/operators.md).
 #include <algorithm>
 #include <utility>
 
@@ -13,8 +13,8 @@
 namespace motley::engine {
 namespace {
 
-// What the head keeps, in this order; common/model/operators.h prices all but the last, a number for each token that only a part
-// of the vocabulary needs.
+// What the head keeps, in this order: the whole its input alone. common/model/operators.h prices all but the last, a number for
+// each token.
 enum SavedOfHead { kHeadInput, kHeadMean, kHeadRstd, kHeadNormed, kHeadLogsumexp, kNumSavedOfHead };
 
 // Calls body(first row, rows) for each chunk.
@@ -41,6 +41,12 @@ class TrainedRows {
       all.narrow(dim, begin, made.size(dim)).copy_(made);
     }
   }
+  // The other rows become zeros.
+  void KeepAlone(at::Tensor& all) const {
+    if (!trained_.defined()) return;
+    const at::Tensor others = at::ones({all.size(0)}, all.options().dtype(at::kBool)).index_fill_(0, trained_, false);
+    all.masked_fill_(others.unsqueeze(1), 0);
+  }
   // Where Write leaves rows untouched.
   at::Tensor RoomLike(const at::Tensor& all) const { return trained_.defined() ? at::zeros_like(all) : at::empty_like(all); }
 
@@ -60,7 +66,7 @@ HeadTensors UnitModel::HeadOf(const UnitArray& array, const UnitArray& embedding
 }
 
 at::Tensor UnitModel::HeadForward(const UnitArray& params, const UnitArray& embedding_params, const at::Tensor& input,
-                                  const at::Tensor& targets, Saved* saved, const at::Tensor& trained) {
+                                  const at::Tensor& targets, const at::Tensor& trained) {
   const HeadTensors w = HeadOf(params, embedding_params);
   const at::Tensor x = input.reshape({-1, input.size(-1)}), labels = targets.reshape({-1});
   NormStats stats;
@@ -70,8 +76,12 @@ at::Tensor UnitModel::HeadForward(const UnitArray& params, const UnitArray& embe
   ForEachChunk(some.size(), [&](int64_t begin, int64_t rows) {
     sum.add_(LmHeadLossForward(some.In(normed, 0, begin, rows), w.projection, some.In(labels, 0, begin, rows)));
   });
-  if (saved != nullptr) saved->tensors = {x, stats.mean, stats.rstd, normed, at::Tensor()};
   return sum;
+}
+
+void UnitModel::HeadKeep(const at::Tensor& input, Saved& saved) {
+  saved.tensors.assign(kNumSavedOfHead, at::Tensor());
+  saved.tensors[kHeadInput] = input.reshape({-1, input.size(-1)});
 }
 
 at::Tensor UnitModel::HeadLogits(const UnitArray& params, const UnitArray& embedding_params, const at::Tensor& input,
@@ -119,31 +129,46 @@ void UnitModel::HeadRecompute(const UnitArray& params, const UnitArray& embeddin
   saved.tensors[kHeadRstd] = stats.rstd;
 }
 
-at::Tensor UnitModel::HeadBackward(const UnitArray& params, const UnitArray& embedding_params, Saved& saved,
-                                   const at::Tensor& targets, double scale, const UnitArray& grads,
-                                   const UnitArray& embedding_grads, const at::Tensor& trained) {
+HeadGradient UnitModel::HeadBackward(const UnitArray& params, const UnitArray& embedding_params, Saved& saved,
+                                     const at::Tensor& targets, double scale, const UnitArray& grads,
+                                     const UnitArray& embedding_grads, const at::Tensor& trained) {
   TORCH_CHECK(saved.tensors.size() == kNumSavedOfHead, "backward of a head whose forward kept nothing");
   const HeadTensors w = HeadOf(params, embedding_params);
   HeadTensors g = HeadOf(grads, embedding_grads);
   const at::Tensor labels = targets.reshape({-1});
-  const at::Tensor normed = std::exchange(saved.tensors[kHeadNormed], at::Tensor());
+  std::vector<at::Tensor> kept = std::exchange(saved.tensors, {});
+  const at::Tensor input = kept[kHeadInput];
+  const at::Tensor logsumexp = kept[kHeadLogsumexp];  // of a part: its forward has made loss and norm
+  NormStats stats{kept[kHeadMean], kept[kHeadRstd]};
+  at::Tensor normed = std::exchange(kept[kHeadNormed], at::Tensor());
+  if (!logsumexp.defined()) normed = NormForward(traits_->norm, input, w.norm, w.norm_bias, shape_.norm_eps, stats);
   const TrainedRows some(normed.size(0), trained);
-  at::Tensor grad = some.RoomLike(normed);
-  const at::Tensor logsumexp = std::exchange(saved.tensors[kHeadLogsumexp], at::Tensor());
-  ForEachChunk(some.size(), [&](int64_t begin, int64_t rows) {
-    const at::Tensor of_chunk = some.In(normed, 0, begin, rows), label = some.In(labels, 0, begin, rows);
-    some.Write(logsumexp.defined() ? LmHeadPartBackward(of_chunk, w.projection, label, first_token_,
-                                                        logsumexp.narrow(0, begin, rows), scale, g.projection)
-                                   : LmHeadLossBackward(of_chunk, w.projection, label, scale, g.projection),
-               0, begin, grad);
-  });
-  const at::Tensor input = std::exchange(saved.tensors[kHeadInput], at::Tensor());
-  const NormStats stats{saved.tensors[kHeadMean], saved.tensors[kHeadRstd]};
-  saved.tensors.clear();
-  const NormGradients made = NormBackward(traits_->norm, grad, input, w.norm, w.norm_bias, stats);
-  g.norm.add_(made.weight);
-  if (made.bias.defined()) g.norm_bias.add_(made.bias);
-  return made.input.view({targets.size(0), targets.size(1), -1});
+  HeadGradient made;
+  at::Tensor grad;  // of `normed`
+  if (logsumexp.defined()) {
+    grad = some.RoomLike(normed);
+    ForEachChunk(some.size(), [&](int64_t begin, int64_t rows) {
+      some.Write(LmHeadPartBackward(some.In(normed, 0, begin, rows), w.projection, some.In(labels, 0, begin, rows), first_token_,
+                                    logsumexp.narrow(0, begin, rows), scale, g.projection),
+                 0, begin, grad);
+    });
+  } else {
+    // A chunk's rows are done with when their gradients are there, and give them their place.
+    grad = normed;
+    some.KeepAlone(grad);
+    made.loss = at::zeros({}, normed.options().dtype(at::kDouble));
+    ForEachChunk(some.size(), [&](int64_t begin, int64_t rows) {
+      const LmHeadGradient of_chunk =
+          LmHeadLossBackward(some.In(normed, 0, begin, rows), w.projection, some.In(labels, 0, begin, rows), scale, g.projection);
+      made.loss.add_(of_chunk.loss);
+      some.Write(of_chunk.normed, 0, begin, grad);
+    });
+  }
+  const NormGradients of_norm = NormBackward(traits_->norm, grad, input, w.norm, w.norm_bias, stats);
+  g.norm.add_(of_norm.weight);
+  if (of_norm.bias.defined()) g.norm_bias.add_(of_norm.bias);
+  made.input = of_norm.input.view({targets.size(0), targets.size(1), -1});
+  return made;
 }
 
 }  // namespace motley::engine

@@ -54,15 +54,16 @@ at::Tensor BackwardOfProduct(const at::Tensor& grad_logits, const at::Tensor& no
   return BackwardOfNormed(grad_logits, weight);
 }
 
-// A softmax or its logarithm in the logits' own place, half logits' in a float32 copy: one chunk of such numbers is all that ever
-// exists.
-using Rowwise = at::Tensor& (*)(at::Tensor& out, const at::Tensor& input, int64_t dim, bool half_to_float);
-at::Tensor InPlace(Rowwise function, const at::Tensor& logits) {
+// In the logits' own place, half logits' in a float32 copy: one chunk of such numbers is all that ever exists.
+at::Tensor LogSoftmax(const at::Tensor& logits) {
   at::Tensor wide = Widened(logits);
-  return function(wide, wide, 1, /*half_to_float=*/false);
+  return at::_log_softmax_out(wide, wide, 1, /*half_to_float=*/false);
 }
-at::Tensor LogSoftmax(const at::Tensor& logits) { return InPlace(&at::_log_softmax_out, logits); }
-at::Tensor Softmax(const at::Tensor& logits) { return InPlace(&at::_softmax_out, logits); }
+
+// The rows' cross entropy, summed.
+at::Tensor LossOf(const at::Tensor& log_softmax, const at::Tensor& targets) {
+  return log_softmax.gather(1, targets.unsqueeze(1)).neg_().sum(at::kDouble);
+}
 
 at::Tensor ExponentialsOf(const at::Tensor& logits, const at::Tensor& logsumexp) {
   return Widened(logits).sub_(logsumexp).exp_();
@@ -79,15 +80,16 @@ at::Tensor ScaledTo(const at::Tensor& like, at::Tensor values, double scale) {
 }  // namespace
 
 at::Tensor LmHeadLossForward(const at::Tensor& normed, const at::Tensor& weight, const at::Tensor& targets) {
-  return LogSoftmax(Logits(normed, weight)).gather(1, targets.unsqueeze(1)).neg_().sum(at::kDouble);
+  return LossOf(LogSoftmax(Logits(normed, weight)), targets);
 }
 
-at::Tensor LmHeadLossBackward(const at::Tensor& normed, const at::Tensor& weight, const at::Tensor& targets, double scale,
-                              at::Tensor& grad_weight) {
-  at::Tensor values = Softmax(Logits(normed, weight));
-  values.scatter_add_(1, targets.unsqueeze(1), at::full({targets.size(0), 1}, -1, values.options()));
+LmHeadGradient LmHeadLossBackward(const at::Tensor& normed, const at::Tensor& weight, const at::Tensor& targets, double scale,
+                                  at::Tensor& grad_weight) {
+  at::Tensor values = LogSoftmax(Logits(normed, weight));
+  const at::Tensor loss = LossOf(values, targets);
+  values.exp_().scatter_add_(1, targets.unsqueeze(1), at::full({targets.size(0), 1}, -1, values.options()));
   const at::Tensor grad_logits = ScaledTo(normed, std::move(values), scale);
-  return BackwardOfProduct(grad_logits, normed, weight, grad_weight);
+  return {BackwardOfProduct(grad_logits, normed, weight, grad_weight), loss};
 }
 
 void LmHeadRows(const at::Tensor& normed, const at::Tensor& weight, const at::Tensor& targets, int64_t first, at::Tensor made) {

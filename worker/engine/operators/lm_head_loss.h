@@ -1,5 +1,5 @@
-// Output projection and cross entropy together, over chunks of rows: no more than one chunk's logits exist at a time, and
-// the backward computes them again.
+// Output projection and cross entropy together, over chunks of rows: no more than one chunk's logits exist at a time. What trains
+// makes loss and gradients from the same logits; a part of the vocabulary makes them again for its gradients.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,9 +9,13 @@ namespace motley::engine {
 // normed [rows, hidden] (rows at most one chunk), weight [vocab, hidden], targets [rows] int64. Sum of the rows' cross entropy;
 // the rows' terms are in the tensors' dtype (half logits: in float32), their sum is a float64 scalar, left on the device.
 at::Tensor LmHeadLossForward(const at::Tensor& normed, const at::Tensor& weight, const at::Tensor& targets);
-// Gradient of scale * sum with respect to `normed`; adds to grad_weight, which may be float32 where the others are half.
-at::Tensor LmHeadLossBackward(const at::Tensor& normed, const at::Tensor& weight, const at::Tensor& targets, double scale,
-                              at::Tensor& grad_weight);
+struct LmHeadGradient {
+  at::Tensor normed;  // of scale * sum
+  at::Tensor loss;    // the sum, LmHeadLossForward's to the bit
+};
+// Adds to grad_weight, which may be float32 where the others are half.
+LmHeadGradient LmHeadLossBackward(const at::Tensor& normed, const at::Tensor& weight, const at::Tensor& targets, double scale,
+                                  at::Tensor& grad_weight);
 
 // ---- of a part of the vocabulary: rows [first, first + weight.size(0)); targets are of the whole ----
 
@@ -24,7 +28,7 @@ struct RowsOfAll {
 };
 // `parts` [parts, 2, rows].
 RowsOfAll CombineRows(const at::Tensor& parts);
-// What LmHeadLossBackward makes: of `normed` the part's term of the gradient, of the weights the gradient itself.
+// The gradient that LmHeadLossBackward makes: of `normed` the part's term of the gradient, of the weights the gradient itself.
 at::Tensor LmHeadPartBackward(const at::Tensor& normed, const at::Tensor& weight, const at::Tensor& targets, int64_t first,
                               const at::Tensor& logsumexp, double scale, at::Tensor& grad_weight);
 

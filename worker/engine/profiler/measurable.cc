@@ -23,6 +23,7 @@ double DeclaredSeconds(const RankAssignment& assignment, UnitKind kind) {
   Forward forward{};
   Backward backward{};
   forward.unit = backward.unit = static_cast<int32_t>(FirstUnitOf(kind, assignment.model));
+  forward.keep = Keep::kNothing;  // as a head's is measured
   return (flops.Of(forward).value_or(0) + flops.Of(backward).value_or(0)) / assignment.device.flops_per_second;
 }
 

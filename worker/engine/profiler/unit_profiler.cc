@@ -40,15 +40,21 @@ struct Series {
 };
 
 template <typename Op>
-Operation OpOf(int64_t unit, UnitSegment segment = UnitSegment::kWhole) {
+Op OpOf(int64_t unit, UnitSegment segment = UnitSegment::kWhole) {
   Op op{};
   op.unit = static_cast<int32_t>(unit);
   op.segment = segment;
   return op;
 }
 
-std::vector<Piece> WholePasses(int64_t unit) {
-  return {{OpOf<Forward>(unit), &ComputePoint::forward_seconds}, {OpOf<Backward>(unit), &ComputePoint::backward_seconds}};
+// A head's forward is timed as an evaluation's: in a step it computes nothing.
+std::vector<Piece> WholePasses(UnitKind kind, int64_t unit) {
+  const Forward forward = OpOf<Forward>(unit);
+  const Piece backward = {OpOf<Backward>(unit), &ComputePoint::backward_seconds};
+  if (!TrainsInBackward(kind)) return {{forward, &ComputePoint::forward_seconds}, backward};
+  Forward evaluated = forward;
+  evaluated.keep = Keep::kNothing;
+  return {{evaluated, &ComputePoint::forward_seconds}, {forward}, backward};
 }
 
 std::vector<Piece> HalvesOfBackward(int64_t unit) {
@@ -78,7 +84,9 @@ std::vector<Piece> PassesOfPart(UnitKind kind, int64_t unit) {
 }
 
 void Do(const Operation& op, UnitBench& bench) {
-  if (const auto* forward = std::get_if<Forward>(&op)) return bench.Forward(forward->segment);
+  if (const auto* forward = std::get_if<Forward>(&op)) {
+    return forward->keep == Keep::kNothing ? bench.Evaluate() : bench.Forward(forward->segment);
+  }
   if (const auto* backward = std::get_if<Backward>(&op)) return bench.Backward(backward->segment);
   if (std::holds_alternative<BackwardInput>(op)) return bench.BackwardInput();
   bench.BackwardWeight();
@@ -152,7 +160,7 @@ class UnitProfiler {
     MakeBenches(kind);
     const int64_t unit = FirstUnitOf(kind, rank_.assignment.model);
     const ModelSlice slice = SliceToMeasure(rank_.assignment.model);
-    series_.push_back({&*whole_, ModelSlice(), WholePasses(unit), true});
+    series_.push_back({&*whole_, ModelSlice(), WholePasses(kind, unit), true});
     series_.push_back({&*whole_, ModelSlice(), HalvesOfBackward(unit)});
     if (part_) series_.push_back({&*part_, slice, PassesOfPart(kind, unit)});
 

@@ -56,13 +56,17 @@ TEST_P(CardUnitsTest, AStepOfAModelGivesTheHostsNumbers) {
          on_card.LayerForward(parameters[u].card, x.card, &of_card[u])};
     ExpectSame(x, "a layer's output");
   }
-  ExpectSame({on_host.HeadForward(parameters[head].host, parameters[0].host, x.host, targets.host, &of_host[head]),
-              on_card.HeadForward(parameters[head].card, parameters[0].card, x.card, targets.card, &of_card[head])},
-             "loss");
-  Sides grad = {on_host.HeadBackward(parameters[head].host, parameters[0].host, of_host[head], targets.host, 0.01,
-                                     gradients[head].host, gradients[0].host),
-                on_card.HeadBackward(parameters[head].card, parameters[0].card, of_card[head], targets.card, 0.01,
-                                     gradients[head].card, gradients[0].card)};
+  ExpectSame({on_host.HeadForward(parameters[head].host, parameters[0].host, x.host, targets.host),
+              on_card.HeadForward(parameters[head].card, parameters[0].card, x.card, targets.card)},
+             "loss of an evaluation");
+  UnitModel::HeadKeep(x.host, of_host[head]);
+  UnitModel::HeadKeep(x.card, of_card[head]);
+  const HeadGradient by_host = on_host.HeadBackward(parameters[head].host, parameters[0].host, of_host[head], targets.host, 0.01,
+                                                    gradients[head].host, gradients[0].host);
+  const HeadGradient by_card = on_card.HeadBackward(parameters[head].card, parameters[0].card, of_card[head], targets.card, 0.01,
+                                                    gradients[head].card, gradients[0].card);
+  ExpectSame({by_host.loss, by_card.loss}, "loss");
+  Sides grad = {by_host.input, by_card.input};
   for (size_t u = head - 1; u > 0; --u) {
     grad = {on_host.LayerBackward(parameters[u].host, of_host[u], grad.host, gradients[u].host),
             on_card.LayerBackward(parameters[u].card, of_card[u], grad.card, gradients[u].card)};

@@ -53,7 +53,7 @@ planner::MeasuredSeries SeriesOf(const planner::Costs& costs, int kind, UnitKind
   for (const ComputePoint& point : profile.points) {
     const auto samples = static_cast<double>(point.microbatch);
     series.samples.push_back(samples);
-    series.forward_seconds.push_back(costs.ForwardSeconds(kind, unit, samples));
+    series.forward_seconds.push_back(costs.EvaluationSeconds(kind, unit, samples));
     series.backward_seconds.push_back(costs.BackwardSeconds(kind, unit, samples));
     series.saved_bytes.push_back(point.saved_bytes);
     series.workspace_bytes.push_back(point.workspace_bytes);

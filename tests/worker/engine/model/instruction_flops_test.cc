@@ -42,6 +42,17 @@ TEST_F(InstructionFlopsTest, RecomputationIsOfWhatRuns) {
   EXPECT_EQ(Of(Recompute{.unit = 1, .operators = OpSet().With(Op::kDown).InProgram()}), 0) << "nothing misses its output";
 }
 
+TEST_F(InstructionFlopsTest, AWholeHeadTrainsInItsBackward) {
+  const int32_t head = program_.num_units - 1;
+  for (const Keep keep : {Keep::kAll, Keep::kBoundary}) {
+    EXPECT_FALSE(Flops().Of(Forward{.unit = head, .keep = keep}).has_value()) << "nothing is launched";
+  }
+  EXPECT_FALSE(Flops().Of(Recompute{.unit = head}).has_value());
+  EXPECT_DOUBLE_EQ(Of(Forward{.unit = head, .keep = Keep::kNothing}), ForwardFlops(model_, UnitKind::kHead, 3, 64));
+  EXPECT_DOUBLE_EQ(Of(Backward{.unit = head}), BackwardFlops(model_, UnitKind::kHead, 3, 64));
+  EXPECT_NEAR(Of(Backward{.unit = head}), 3 * Of(Forward{.unit = head, .keep = Keep::kNothing}), 1);
+}
+
 // Segments add up to the whole; of a slice the counts are a smaller model's, and what would make sums does not run again.
 TEST_F(InstructionFlopsTest, SegmentsAreOfTheirOperators) {
   const int32_t head = program_.num_units - 1;

@@ -25,7 +25,7 @@ TEST_P(UnitArrayTest, ViewsSeeWhatIsWrittenLater) {
   const UnitArray embedding = Flat(0), layer = Flat(1), head = Flat(layout_.size() - 1);
   const auto run = [&](const UnitArray& e, const UnitArray& l, const UnitArray& h) {
     return std::vector{model_.EmbeddingForward(e, tokens_), model_.LayerForward(l, input_, nullptr),
-                       model_.HeadForward(h, e, input_, tokens_, nullptr)};
+                       model_.HeadForward(h, e, input_, tokens_)};
   };
   const std::vector<at::Tensor> before = run(embedding, layer, head);
   for (const UnitArray* array : {&embedding, &layer, &head}) array->flat().copy_(Random(array->flat().sizes(), at::kDouble, 0.3));

@@ -74,9 +74,11 @@ class UnitModelRowsTest : public ::testing::TestWithParam<std::tuple<RowsCase, D
     for (size_t u = 1; u < head; ++u) {
       pass.outputs.push_back(model.LayerForward(flats[u], pass.outputs.back(), &saved[u], recomputed, documents));
     }
-    pass.loss = model.HeadForward(flats[head], Tied(flats), pass.outputs.back(), labels, &saved[head], trained).item<double>();
-    at::Tensor grad =
+    UnitModel::HeadKeep(pass.outputs.back(), saved[head]);
+    const HeadGradient of_head =
         model.HeadBackward(flats[head], Tied(flats), saved[head], labels, scale(), pass.grads[head], Tied(pass.grads), trained);
+    pass.loss = of_head.loss.item<double>();
+    at::Tensor grad = of_head.input;
     for (size_t u = head - 1; u > 0; --u) {
       if (!recomputed.empty()) model.LayerRecompute(flats[u], saved[u], recomputed, documents);
       EXPECT_EQ(saved[u].Bytes(), SavedBytes(shape, UnitKind::kLayer, inputs.size(0), inputs.size(1), dtype));

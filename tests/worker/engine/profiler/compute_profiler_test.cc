@@ -112,22 +112,22 @@ class ClockedCard : public HostBackend {
 
 // What the host needs for a pass is thousands of times what the stream says.
 TEST_F(ComputeProfilerTest, AStreamsTimesAreItsOwn) {
-  assignment_.model.num_kv_heads = 1;  // no part
+  assignment_.model.num_kv_heads = 1, assignment_.config.training.global_batch_size = 2;  // no part, two sizes
   // Two series of runs for each point: inputs, forward, backward, what is left goes; and the same with a backward in two. The
-  // first run fills the stream and does not count, and of the others the one in the middle does.
+  // first run fills the stream and does not count, and of the others the one in the middle does. A head evaluates first.
   const int forward_ns[] = {1, 30, 20, 40}, backward_ns[] = {2, 90, 80, 70}, input_ns[] = {3, 60, 50, 55};
-  int settled = -1;  // the tables come before
+  int settled = -1;  // the tables come before; then 8 series of two units
   ClockedCard card([&](int number) {
     settled += number == 0 ? 1 : 0;
-    const bool halves = settled % 2 == 0;
-    const int pieces = halves ? 5 : 4, run = number / pieces % 4, piece = number % pieces;
-    if (piece == 0 || piece == pieces - 1 || (halves && piece == 1)) return absl::Hours(1);
+    const bool halves = settled % 2 == 0, evaluates = !halves && settled > 8;
+    const int pieces = halves || evaluates ? 5 : 4, run = number / pieces % 4, piece = number % pieces;
+    if (piece == 0 || piece == pieces - 1 || (halves && piece == 1) || (evaluates && piece == 2)) return absl::Hours(1);
     if (halves) return absl::Nanoseconds(piece == 2 ? input_ns[run] : backward_ns[run]);
     return absl::Nanoseconds(piece == 1 ? forward_ns[run] : backward_ns[run]);
   });
   const ComputeProfile profile = Profile(card);
   for (const UnitProfile* unit : {&profile.embedding, &profile.layer, &profile.head}) {
-    ASSERT_GE(unit->points.size(), 2u);
+    ASSERT_EQ(unit->points.size(), 2u);
     EXPECT_EQ(unit->part, 0);
     for (const ComputePoint& point : unit->points) {
       EXPECT_NEAR(point.forward_seconds, 30e-9, 1e-12);
@@ -205,8 +205,8 @@ TEST_F(ComputeProfilerTest, OnAStreamOneRunOfAPointIsAwaited) {
   const ComputeProfile profile = Profile(card);
   const size_t points = profile.embedding.points.size() + profile.layer.points.size() + profile.head.points.size();
   // The whole model's tables and the part's, three units' first calls and the optimizer; of a point three waits for its bytes and
-  // one for each series of its times.
-  EXPECT_EQ(card.stream().looks(), static_cast<int>(6 + 6 * points));
+  // one for each series of its times; of a head's four for its bytes.
+  EXPECT_EQ(card.stream().looks(), static_cast<int>(6 + 6 * points + profile.head.points.size()));
 }
 
 TEST_F(ComputeProfilerTest, ALateStreamsBytesAreThoseOfTheOperatorTable) {
