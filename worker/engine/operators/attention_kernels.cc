@@ -8,6 +8,7 @@
 
 #include "worker/engine/base/torch_pch.h"
 #include "worker/engine/operators/attention_groups.h"
+#include "worker/engine/operators/cudnn_attention.h"
 
 namespace motley::engine {
 namespace {
@@ -292,11 +293,13 @@ AttentionHeads MathBackward(const at::Tensor& grad_output, const AttentionHeads&
 constexpr AttentionKernel kHost = {"host flash", HostAttentionForward, HostAttentionBackward, ForwardOfEach<HostAttentionForward>,
                                    BackwardOfEach<HostAttentionBackward>};
 constexpr AttentionKernel kFlash = {"flash", FlashForward, FlashBackward, FlashForwardApart, FlashBackwardApart};
+constexpr AttentionKernel kCudnn = {"cudnn", CudnnAttentionForward, CudnnAttentionBackward, FlashForwardApart,
+                                    FlashBackwardApart};
 constexpr AttentionKernel kEfficient = {"memory-efficient", EfficientForward, EfficientBackward, EfficientForwardApart,
                                         EfficientBackwardApart};
 constexpr AttentionKernel kMath = {"math", MathForward, MathBackward, ForwardOfEach<MathForward>, BackwardOfEach<MathBackward>};
 
-// What ATen would choose: at::SDPBackend's numbers. cuDNN's runs where flash does.
+// What ATen would choose: at::SDPBackend's numbers. Flash runs where cuDNN's does.
 enum SdpBackend : int64_t { kSdpFlash = 1, kSdpEfficient = 2, kSdpCudnn = 3 };
 
 constexpr int64_t kFlashAlignment = 8, kFlashLargestHead = 192;
@@ -308,14 +311,18 @@ int64_t Choice(const AttentionHeads& heads) {
 
 }  // namespace
 
+const AttentionKernel* KernelOfHalfTypes(int64_t choice, int64_t head_dim) {
+  if (choice != kSdpFlash && choice != kSdpCudnn) return nullptr;
+  // Their operators want heads that ATen's own attention pads to this; and beyond 192 some cards have no backward of flash.
+  if (head_dim % kFlashAlignment != 0) return &kMath;
+  if (choice == kSdpCudnn && head_dim <= kCudnnLargestHead) return &kCudnn;
+  return head_dim <= kFlashLargestHead ? &kFlash : &kEfficient;
+}
+
 const AttentionKernel& KernelFor(const AttentionHeads& heads) {
   if (heads.q.is_cpu()) return kHost;
-  const int64_t choice = Choice(heads), head_dim = heads.q.size(-1);
-  if (choice == kSdpFlash || choice == kSdpCudnn) {
-    // Its operator wants heads that ATen's own attention pads to this; and beyond 192 some cards have no backward of it.
-    if (head_dim % kFlashAlignment != 0) return kMath;
-    return head_dim <= kFlashLargestHead ? kFlash : kEfficient;
-  }
+  const int64_t choice = Choice(heads);
+  if (const AttentionKernel* kernel = KernelOfHalfTypes(choice, heads.q.size(-1))) return *kernel;
   // Groups rule it out there; here they are expanded. How many heads there are makes no difference, so one of each group asks.
   const auto alone = [&] { return AttentionHeads{heads.q.narrow(1, 0, heads.k.size(1)), heads.k, heads.v}; };
   if (choice == kSdpEfficient || (GroupOf(heads) > 1 && Choice(alone()) == kSdpEfficient)) return kEfficient;
@@ -324,6 +331,7 @@ const AttentionKernel& KernelFor(const AttentionHeads& heads) {
 
 const AttentionKernel& MathAttention() { return kMath; }
 const AttentionKernel& FlashAttention() { return kFlash; }
+const AttentionKernel& CudnnAttention() { return kCudnn; }
 const AttentionKernel& EfficientAttention() { return kEfficient; }
 
 }  // namespace motley::engine

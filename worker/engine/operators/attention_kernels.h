@@ -31,6 +31,9 @@ struct AttentionKernel {
 
 // By device, type and shape alone, so forward and backward choose the same. Borders and windows change nothing of it.
 const AttentionKernel& KernelFor(const AttentionHeads& heads);
+// Where ATen would take flash or cuDNN (`choice`: at::SDPBackend's number), ours for heads of so many numbers. Null: it would
+// not.
+const AttentionKernel* KernelOfHalfTypes(int64_t choice, int64_t head_dim);
 
 // Whether the host's kernel knows heads that share keys and values. Else these are repeated for it, which takes room.
 bool HostKnowsGroups();
@@ -38,8 +41,9 @@ bool HostKnowsGroups();
 // The textbook's products, on any device and in any type; keeps no square, but has two in backward. For what no other kernel
 // takes: float64 on a card, heads of odd sizes.
 const AttentionKernel& MathAttention();
-// Those of NVIDIA's cards: of half types on newer ones, and of float32 and older ones.
+// Those of NVIDIA's cards: of half types on newer ones, cuDNN's on the newest, and of float32 and older ones.
 const AttentionKernel& FlashAttention();
+const AttentionKernel& CudnnAttention();
 const AttentionKernel& EfficientAttention();
 
 }  // namespace motley::engine

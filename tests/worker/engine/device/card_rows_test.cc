@@ -37,6 +37,8 @@ class CardRowsTest : public CardTest, public testing::WithParamInterface<at::Sca
 };
 
 TEST_P(CardRowsTest, DocumentsGiveTheHostsNumbers) { Check({{300, 1, 211}, {512}, {128, 128, 128, 128}}); }
+// Where ATen takes cuDNN's attention, it is this one.
+TEST_P(CardRowsTest, WholeSamplesToo) { Check({{512}, {512}}); }
 TEST_P(CardRowsTest, DocumentsOfOneTokenToo) { Check({DocumentLengths(kSeqLenOfRows, 1)}); }
 TEST_P(CardRowsTest, ManyShortOnesBesideALongOneToo) {
   DocumentLengths lengths(kSeqLenOfRows / 2, 1);
