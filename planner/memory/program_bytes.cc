@@ -72,4 +72,9 @@ int64_t ProgramBytes::LayerForwardWorkspace(int32_t microbatch) {
   return Once(&of.layer_forward, [&] { return bytes_.LayerForwardWorkspace(of.samples); });
 }
 
+bool ProgramBytes::TakesNothing(const Forward& forward, int32_t unit) const {
+  return TrainsInBackward(UnitKindOf(program_, unit)) && forward.keep != Keep::kNothing &&
+         forward.segment == UnitSegment::kWhole && forward.tp_group == -1;
+}
+
 }  // namespace motley::planner

@@ -31,6 +31,8 @@ class ProgramBytes {
   int64_t BackwardInputWorkspace(int32_t unit, int32_t microbatch);
   int64_t BackwardWeightWorkspace(int32_t unit, int32_t microbatch);
   int64_t LayerForwardWorkspace(int32_t microbatch);
+  // A whole head's that trains: it keeps the input that is there, and launches nothing (common/model/operators.h).
+  bool TakesNothing(const Forward& forward, int32_t unit) const;
   int64_t Elements(UnitKind unit) const { return bytes_.Elements(unit); }
 
  private:

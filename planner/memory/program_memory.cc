@@ -155,16 +155,11 @@ class Ledger {
     TakePeak(second);
     TakeMost(kept);
   }
-  // A whole head's keeps the input that is there: it launches nothing and takes nothing.
-  bool TrainsLater(const Forward& f, int32_t unit) const {
-    return TrainsInBackward(UnitKindOf(program_, unit)) && f.keep != Keep::kNothing && f.segment == UnitSegment::kWhole &&
-           f.tp_group == -1;
-  }
   // Without keeping, internals still exist while the unit runs (an upper bound). The first of two segments counts as the unit.
   void Walk(const Forward& f) {
-    if (!TrainsLater(f, f.unit)) ++num_passes_;
+    if (!bytes_.TakesNothing(f, f.unit)) ++num_passes_;
     ForCells(f, false, [&](int32_t unit, int32_t microbatch) {
-      if (TrainsLater(f, unit)) return;
+      if (bytes_.TakesNothing(f, unit)) return;
       if (f.segment != UnitSegment::kWhole) summed_[unit] = true;
       const Sizes s = SizesOf(unit, microbatch);
       if (IsSecond(f.segment)) return;
