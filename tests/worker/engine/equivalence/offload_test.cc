@@ -246,34 +246,41 @@ std::vector<RanksInputs> InputsOf(const PlannedJob& planned) {
 }
 
 // Of each purpose its own most. A card's allocator does not know what passes make. How long something lies at a border follows
-// from the clock, and what a forward makes that keeps little is an upper bound.
-void ExpectPurposes(const RankMemory& rank, bool of_passes, const RanksInputs& inputs, const std::string& where) {
+// from the clock, and what a forward makes that keeps little is an upper bound: whether one of these two is further off is
+// returned.
+bool ExpectPurposes(const RankMemory& rank, bool of_passes, const RanksInputs& inputs, const std::string& where) {
   constexpr double kMostOff = 0.05;
+  bool is_off = false;
   EXPECT_EQ(rank.measured.has_passes, of_passes) << where;
   for (const MemoryPurposeTraits& purpose : kMemoryPurposes) {
     if (!of_passes && purpose.purpose >= MemoryPurpose::kBoundaries) continue;
     const int64_t measured = rank.measured.most.*purpose.bytes, predicted = rank.predicted_most.*purpose.bytes;
     const auto more = static_cast<double>(measured - predicted);
     const double off = std::max<double>(kUncountedBytes, kMostOff * static_cast<double>(predicted));
-    const bool at_borders = purpose.purpose == MemoryPurpose::kBoundaries;
-    EXPECT_LE(more, at_borders ? std::max(off, inputs.largest) : off)
-        << where << ", " << purpose.name << ": " << measured << " bytes, predicted " << predicted;
-    if (purpose.purpose == MemoryPurpose::kWorkspace && inputs.recomputes) continue;
-    EXPECT_GE(more, -off - (at_borders ? inputs.ThatMayBeGone() : 0))
-        << where << ", " << purpose.name << ": " << measured << " bytes, predicted " << predicted;
+    const bool at_borders = purpose.purpose == MemoryPurpose::kBoundaries,
+               in_passes = purpose.purpose == MemoryPurpose::kWorkspace;
+    const double above = at_borders ? std::max(off, inputs.largest) : off;
+    const double below = in_passes && inputs.recomputes ? INFINITY : off + (at_borders ? inputs.ThatMayBeGone() : 0);
+    if (more <= above && more >= -below) continue;
+    const std::string said = absl::StrCat(where, ", ", purpose.name, ": ", measured, " bytes, predicted ", predicted);
+    if (!at_borders && !in_passes) ADD_FAILURE() << said;
+    std::printf("%s\n", said.c_str());
+    is_off = true;
   }
+  return is_off;
 }
 
-// Of random plans, too. What leaves is counted until somebody waits for it, and is gone before where the link is quick.
+// Of random plans, too. What leaves is counted until somebody waits for it, and is gone before where the link is quick. Of a
+// hundred ranks one may be further off: in what follows from the clock, and of fake cards, which hold sends back, by 4 %.
 TEST_P(OffloadOnDevicesTest, RanksHoldWhatIsPredicted) {
-  constexpr double kMostMean = 0.01, kFarBelow = 0.03;
+  constexpr double kMostMean = 0.01, kFarBelow = 0.03, kOneOfAHundred = 0.01;
   const bool hosts = GetParam() == Devices::kHosts;
-  const double most_above = hosts ? 0.01 : 0.02, most_below = hosts ? 1 : 0.04;  // fake cards hold sends back
-  const double most_far_below = hosts ? 0.01 : 1;
+  const double far_above = hosts ? 0.01 : 0.02, most_above = hosts ? 0.01 : 0.04, most_below = hosts ? 1 : 0.04;
+  const double most_far_below = hosts ? kOneOfAHundred : 1;
   const int plans = hosts ? NumPlans(14, 200) : NumPlans(12, 60);
   MemoryPredictions predictions;
   double sum = 0, least = 0, most = 0;
-  int64_t ranks = 0, far_below = 0;
+  int64_t ranks = 0, far_below = 0, further_off = 0;
   for (int n = 0; n < plans; ++n) {
     const PlannedJob planned = WithDrawnOffload(DrawWideJob(kOffloadSeed, n, folder_), static_cast<uint64_t>(n));
     const auto measured = predictions.AndMeasured(planned, GetParam());
@@ -289,7 +296,8 @@ TEST_P(OffloadOnDevicesTest, RanksHoldWhatIsPredicted) {
       EXPECT_TRUE(rank.HostIsExact()) << rank.measured_host_bytes << " bytes of the host, predicted " << rank.predicted.host
                                       << ", plan " << n << "\n"
                                       << ToText(planned);
-      ExpectPurposes(rank, hosts, inputs[r], absl::StrCat("plan ", n, " rank ", r));
+      const bool is_off = ExpectPurposes(rank, hosts, inputs[r], absl::StrCat("plan ", n, " rank ", r));
+      further_off += is_off || excess > far_above ? 1 : 0;
       sum += std::abs(excess);
       least = std::min(least, excess);
       most = std::max(most, excess);
@@ -298,6 +306,7 @@ TEST_P(OffloadOnDevicesTest, RanksHoldWhatIsPredicted) {
     }
   }
   EXPECT_LE(sum, kMostMean * static_cast<double>(ranks));
+  EXPECT_LE(static_cast<double>(further_off), kOneOfAHundred * static_cast<double>(ranks));
   EXPECT_LE(static_cast<double>(far_below), std::ceil(most_far_below * static_cast<double>(ranks)));
   std::printf("%d ranks: mean %.2f %%, from %.2f %% to %.2f %%, %d more than 3 %% below\n", static_cast<int>(ranks),
               100 * sum / static_cast<double>(ranks), 100 * least, 100 * most, static_cast<int>(far_below));
