@@ -20,6 +20,9 @@ namespace motley::planner {
 namespace {
 
 constexpr double kFaster = 0.999;  // of a known plan; less is noise of the model
+// A part that is searched in brief may lose so much of what a whole search finds. So many such parts are searched again.
+constexpr double kNearMiss = 1.01;
+constexpr size_t kNearMisses = 2;
 
 // The whole cluster's plan, or the one of a part that is faster.
 class PartSearch {
@@ -41,7 +44,10 @@ class PartSearch {
         return best_.ok() ? SearchPart(alone, Known(), prices, &of_parts_) : SearchWhole(alone, prices, &of_parts_);
       });
     }
-    if (!parts.empty() && best_.ok() && !stopped_) TryWhatIsUsed();
+    if (!parts.empty() && best_.ok() && !stopped_) {
+      if (!many) TryNearMisses();
+      TryWhatIsUsed();
+    }
     MOTLEY_RETURN_IF_ERROR(best_.status());
     spent_.parts = of_parts_.Total();
     best_->plan.predicted.notes.push_back(absl::StrCat("found with ", ToText(spent_)));
@@ -51,6 +57,19 @@ class PartSearch {
 
  private:
   double Known() const { return best_.ok() ? best_->seconds * kFaster : kInfinity; }
+
+  // The parts that came nearest without being faster, each searched as if it were the whole.
+  void TryNearMisses() {
+    std::multimap<double, ClusterPart> missed = std::exchange(missed_, {});
+    const std::vector<int> used = PartOf(setting_, NodesOf(setting_, best_->plan)).devices;
+    std::erase_if(missed, [&](const auto& part) { return part.second.devices == used; });
+    size_t tried = 0;
+    for (const auto& [seconds, part] : missed) {
+      if (stopped_ || tried++ == kNearMisses || seconds > kNearMiss * best_->seconds) return;
+      Try(part, setting_.request.budget_nodes,
+          [this](const Setting& alone, PriceBook* prices) { return SearchWhole(alone, prices, &of_parts_); });
+    }
+  }
 
   // Whoever excludes what the plan leaves unused shall get no other plan.
   void TryWhatIsUsed() {
@@ -68,7 +87,11 @@ class PartSearch {
     stopped_ = alone.request.deadline && *alone.request.deadline <= absl::ZeroDuration();
     if (stopped_ || LeastLack(alone) > 0) return;
     absl::StatusOr<FoundPlan> found = search(alone, &prices_of_parts_[part.devices]);
-    if (!IsFaster(found) || !FitsTheWhole(found->plan)) return;
+    if (!IsFaster(found)) {
+      if (found.ok()) missed_.emplace(found->seconds, part);
+      return;
+    }
+    if (!FitsTheWhole(found->plan)) return;
     found->plan.predicted.notes.push_back(absl::StrCat("the best of ", part.nodes, " alone; all nodes together ",
                                                        best_.ok() ? "take longer" : "have no plan that fits"));
     for (int d = 0; d < setting_.num_devices(); ++d) {
@@ -96,7 +119,8 @@ class PartSearch {
   PriceBook prices_;
   std::map<std::vector<int>, PriceBook> prices_of_parts_;  // by devices
   absl::StatusOr<FoundPlan> best_;
-  bool stopped_ = false;  // by the deadline
+  std::multimap<double, ClusterPart> missed_;  // by their plans' seconds
+  bool stopped_ = false;                       // by the deadline
 };
 
 }  // namespace
