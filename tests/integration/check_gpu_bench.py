@@ -55,7 +55,7 @@ def check_first_day(work, pack, libtorch, binaries):
     check("measures their memory and steps", all(0.9 < jobs[name]["memory over planned"] < 1.02 and jobs[name]["step over predicted"] > 0
                                                  for name in names), str(jobs))
     if shutil.which("gdb"):
-        calls = day.handles("motley::engine::LmHeadLossForward", "RehearsalTest*:EngineTest.*Train*")
+        calls = day.handles("motley::engine::LmHeadLossBackward", "RehearsalTest*:EngineTest.*Train*")
         check("tells calls of the rehearsal from those of a step", min(calls.values()) > 0, str(calls))
 
 
