@@ -66,8 +66,7 @@ class PartSearch {
     size_t tried = 0;
     for (const auto& [seconds, part] : missed) {
       if (stopped_ || tried++ == kNearMisses || seconds > kNearMiss * best_->seconds) return;
-      Try(part, setting_.request.budget_nodes,
-          [this](const Setting& alone, PriceBook* prices) { return SearchWhole(alone, prices, &of_parts_); });
+      TryAsTheWhole(part);
     }
   }
 
@@ -75,7 +74,11 @@ class PartSearch {
   void TryWhatIsUsed() {
     const std::set<int> used = NodesOf(setting_, best_->plan);
     if (used.size() == setting_.cluster.nodes.size()) return;
-    Try(PartOf(setting_, used), setting_.request.budget_nodes,
+    TryAsTheWhole(PartOf(setting_, used));
+  }
+
+  void TryAsTheWhole(const ClusterPart& part) {
+    Try(part, setting_.request.budget_nodes,
         [this](const Setting& alone, PriceBook* prices) { return SearchWhole(alone, prices, &of_parts_); });
   }
 
