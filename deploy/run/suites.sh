@@ -18,8 +18,8 @@ suite() {
 }
 
 # The long ones first: the short ones fill the cores at the end.
-UNIT_PROGRAMS=(engine_tests lanes_tests coordinator_tests planner_tests client_tests daemon_tests tls_tests wire_tests common_tests
-  metrics_tests records_tests)
+UNIT_PROGRAMS=(engine_tests lanes_tests kernels_tests coordinator_tests planner_tests client_tests daemon_tests tls_tests wire_tests
+  common_tests metrics_tests records_tests)
 # What another libtorch may change: operators, units, what is measured of them; and a dozen plans.
 TORCH_FOLDERS=(worker/engine/operators worker/engine/model worker/engine/profiler)
 TORCH_PLANS='Plans/EquivalenceTest.*/Hosts0:Plans/HalfEquivalenceTest.*/Hosts0:Plans/TensorParallelHalfEquivalenceTest.*/Hosts0'
@@ -82,6 +82,7 @@ declare_suites() {
   suite types compute - "one name, one type" python3 $check/check_type_names.py
   suite run-units compute - "how unit tests are run" python3 $check/check_run_units.py
   suite presets compute - "clusters that CMake embeds" python3 $check/check_presets.py
+  suite kernel-faults compute - "faults that are planted into kernels" python3 $check/check_kernel_faults.py
   suite format compute "- clang-format" "format" env "MOTLEY_CLANG_FORMAT=$CLANG_FORMAT" $check/check_format.sh
   suite python compute "- pyflakes" "names in Python" env "MOTLEY_PYFLAKES=$PYFLAKES_DIR" python3 $check/check_python.py
   suite threads compute all "thread safety" python3 $check/check_thread_safety.py "$BUILD_DIR"

@@ -16,7 +16,7 @@ FLOORS = {
                 "search", "published", "strategies", "strategies/megatron", "strategies/hexiscale", "strategies/poplar", "strategies/baton",
                 "strategies/zorse", "strategies/auto", "answers", "live"],
     "coordinator": ["client", "state", "store", "core", "epoch", "members", "periodic", "rpc", "."],
-    "worker": ["records", "engine/base", "engine/lanes", "engine/nccl", "engine/operators", "engine/transport", "engine/device", "engine/model",
+    "worker": ["records", "engine/base", "engine/kernels", "engine/lanes", "engine/nccl", "engine/operators", "engine/transport", "engine/device", "engine/model",
                "engine/profiler", "engine", "daemon",
                "rank"],
 }

@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""Kernels that are wrong fail their tests: each fault below is planted into a copy of its header, and the tests of kernels are compiled
+against it. Prints "ok NAME" or "FAIL NAME: why". A new kernel has its rows here: an index, a tail, and a barrier where it has one.
+"""
+import concurrent.futures
+import os
+import subprocess
+import tempfile
+
+from harness import ROOT, Results, expect
+
+KERNELS, TESTS = "worker/engine/kernels", "tests/worker/engine/kernels"
+FLAGS = ["-std=c++20", "-O0", "-w"]
+AT_ONCE = min(4, os.cpu_count() or 1)
+
+# Name, header, its test, what stands there, what stands there instead.
+FAULTS = [
+    ("a pack that the last row lacks", "swiglu.h", "swiglu_test", "if (at >= arguments.packs) return;", "if (at + 1 >= arguments.packs) return;"),
+    ("threads beyond the last pack", "swiglu.h", "swiglu_test", "if (at >= arguments.packs) return;",
+     "if (arguments.packs == 0 || at >= arguments.packs + 8) return;"),
+    ("up where the row before has it", "swiglu.h", "swiglu_test", "return {narrow, gate, gate + columns};", "return {narrow, gate, narrow + columns};"),
+    ("places of 32 bits", "swiglu.h", "swiglu_test", "const int64_t gate = narrow + int64_t{pack / packs_of_row} * columns;",
+     "const int64_t gate = static_cast<int>(narrow + int64_t{pack / packs_of_row} * columns);"),
+    ("a product that is not rounded between", "swiglu.h", "swiglu_test", "Rounded<T>(x / (1 + expf(-x)))", "(x / (1 + expf(-x)))"),
+    ("a gradient that is not rounded between", "swiglu.h", "swiglu_test", "Rounded<T>(dy * Wide(up.of[k]))", "(dy * Wide(up.of[k]))"),
+    ("gradients that change places", "swiglu.h", "swiglu_test", "Store(grad_input + place.gate, grad_gate);", "Store(grad_input + place.gate, grad_up);"),
+    ("a sum over half a warp", "kernel_types.h", "emulated_card_test", "int apart = 16;", "int apart = 8;"),
+    ("half types that are cut off", "kernel_types.h", "kernel_types_test", "(bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16", "bits >> 16"),
+]
+
+
+def compiled(out, test, *includes):
+    sources = [f"{ROOT}/{TESTS}/{name}.cc" for name in ("emulated_card", test)]
+    command = [os.environ.get("CXX", "c++"), *FLAGS, *(f"-I{folder}" for folder in (*includes, ROOT)), *sources, "-lgtest_main", "-lgtest",
+               "-lpthread", "-o", out]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    expect(done.returncode == 0, f"{test} does not compile: {done.stderr[:600]}")
+    return out
+
+
+def passes(program):
+    return subprocess.run([program, "--gtest_brief=1"], capture_output=True, text=True, check=False, timeout=300).returncode == 0
+
+
+def is_found(header, test, there, instead):
+    with open(f"{ROOT}/{KERNELS}/{header}", encoding="utf-8") as file:
+        text = file.read()
+    expect(there in text, f"{header} has no line {there}: this fault wants another one")
+    with tempfile.TemporaryDirectory() as folder:
+        os.makedirs(f"{folder}/{KERNELS}")
+        with open(f"{folder}/{KERNELS}/{header}", "w", encoding="utf-8") as file:
+            file.write(text.replace(there, instead))
+        expect(not passes(compiled(f"{folder}/tests", test, folder)), f"with {instead} in {header} all tests of {test} pass")
+
+
+def passes_without(test):
+    with tempfile.TemporaryDirectory() as folder:
+        expect(passes(compiled(f"{folder}/tests", test)), f"{test} fails without a fault, too")
+
+
+def main():
+    results = Results("kernel faults")
+    checks = [(f"without a fault {test} passes", passes_without, (test,)) for test in sorted({fault[2] for fault in FAULTS})]
+    checks += [(f"{name} ({header})", is_found, (header, *rest)) for name, header, *rest in FAULTS]
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        begun = [(name, pool.submit(check, *arguments)) for name, check, arguments in checks]
+        for name, running in begun:
+            results.run(name, running.result)
+    results.exit()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,43 @@
+// What kernels are given: one struct by value for each, read by the launcher, by NVRTC and by the host's build in tests
+// (docs/inside/kernels.md). A struct of zeros is nothing to do: a rehearsal launches every kernel with one.
+#pragma once
+
+#if defined(__CUDACC_RTC__)
+namespace motley::kernels {
+using uint16_t = unsigned short;
+using uint32_t = unsigned int;
+using int64_t = long long;
+}  // namespace motley::kernels
+#else
+#include <cstdint>
+#endif
+
+namespace motley::kernels {
+
+// Threads of a block, the same for all kernels.
+inline constexpr int kThreads = 256;
+// Of what a thread reads and writes at once: pointers and rows begin at a multiple of it.
+inline constexpr int kPackBytes = 16;
+
+// silu(gate) * up. One thread a pack of the output.
+struct SwiGluForwardArguments {
+  static constexpr const char* kKernel = "swiglu_forward";
+  const void* input;      // [rows, 2 * columns]: gate, then up
+  void* output;           // [rows, columns]
+  uint32_t packs;         // of the output
+  uint32_t packs_of_row;  // of the output: columns / elements of a pack
+};
+static_assert(sizeof(SwiGluForwardArguments) == 24);
+
+// Its gradients, both in one pass. One thread a pack of the output's gradient.
+struct SwiGluBackwardArguments {
+  static constexpr const char* kKernel = "swiglu_backward";
+  const void* grad_output;  // [rows, columns]
+  const void* input;        // [rows, 2 * columns], as the forward's
+  void* grad_input;         // the same
+  uint32_t packs;           // of grad_output
+  uint32_t packs_of_row;
+};
+static_assert(sizeof(SwiGluBackwardArguments) == 32);
+
+}  // namespace motley::kernels

@@ -1,0 +1,34 @@
+// Every kernel, each for bfloat16, float16 and float32. A new one has a header, its arguments and a row here.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+#include "worker/engine/kernels/kernel_arguments.h"
+
+namespace motley::kernels {
+
+struct KernelRow {
+  std::string_view name;
+  std::string_view function;  // a template of the element type, in motley::kernels
+  std::string_view header;    // where it stands, in this folder
+  size_t argument_bytes;
+};
+
+template <typename Arguments>
+constexpr KernelRow Row(std::string_view function, std::string_view header) {
+  return {Arguments::kKernel, function, header, sizeof(Arguments)};
+}
+
+inline constexpr KernelRow kKernels[] = {
+    Row<SwiGluForwardArguments>("SwiGluForward", "swiglu.h"),
+    Row<SwiGluBackwardArguments>("SwiGluBackward", "swiglu.h"),
+};
+
+// As common/base/dtype.h spells it, and the type of the kernels' sources.
+struct KernelType {
+  std::string_view name, type;
+};
+inline constexpr KernelType kKernelTypes[] = {{"bfloat16", "BFloat16Bits"}, {"float16", "Float16Bits"}, {"float32", "float"}};
+
+}  // namespace motley::kernels
