@@ -83,6 +83,7 @@ declare_suites() {
   suite run-units compute - "how unit tests are run" python3 $check/check_run_units.py
   suite presets compute - "clusters that CMake embeds" python3 $check/check_presets.py
   suite kernel-faults compute - "faults that are planted into kernels" python3 $check/check_kernel_faults.py
+  suite kernels compute "compile_kernels nvrtc" "kernels compile for every card" python3 $check/check_kernels.py "$BIN_DIR/compile_kernels" "$NVRTC"
   suite format compute "- clang-format" "format" env "MOTLEY_CLANG_FORMAT=$CLANG_FORMAT" $check/check_format.sh
   suite python compute "- pyflakes" "names in Python" env "MOTLEY_PYFLAKES=$PYFLAKES_DIR" python3 $check/check_python.py
   suite threads compute all "thread safety" python3 $check/check_thread_safety.py "$BUILD_DIR"
@@ -145,6 +146,7 @@ why_left_out() {
   case $1 in
     clang-format) [[ -x $CLANG_FORMAT ]] || echo "clang-format $CLANG_FORMAT_VERSION could not be fetched" ;;
     pyflakes) [[ -d $PYFLAKES_DIR ]] || echo "pyflakes $PYFLAKES_VERSION could not be fetched" ;;
+    nvrtc) [[ -e $NVRTC ]] || echo "NVRTC $NVRTC_VERSION could not be fetched" ;;
     oracle) [[ -x $ORACLE_DIR/bin/python ]] || echo "the Python oracle could not be installed" ;;
     promtool) command -v promtool >/dev/null || echo "no promtool, and it could not be fetched" ;;
   esac

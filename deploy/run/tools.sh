@@ -49,6 +49,10 @@ CLANG_FORMAT=$TOOLS_DIR/clang-format-$CLANG_FORMAT_VERSION/clang_format/data/bin
 PYFLAKES_VERSION=3.4.0
 PYFLAKES_DIR=$TOOLS_DIR/pyflakes-$PYFLAKES_VERSION
 
+# NVIDIA's compiler as a library: the newest that still makes code for Pascal and Volta. 90 MB.
+NVRTC_VERSION=12.9.86
+NVRTC=$TOOLS_DIR/nvidia-cuda-nvrtc-cu12-$NVRTC_VERSION/nvidia/cuda_nvrtc/lib/libnvrtc.so.12
+
 setup_clang_format() { pypi_tool clang-format "$CLANG_FORMAT_VERSION"; }
 
 # Debian's package would start a server on port 9090; only its two programs are wanted.
@@ -109,6 +113,7 @@ setup_tools() {
   fi
   setup_clang_format
   pypi_tool pyflakes "$PYFLAKES_VERSION"
+  pypi_tool nvidia-cuda-nvrtc-cu12 "$NVRTC_VERSION"
   export PATH=$PATH:$TOOLS_DIR
   export MOTLEY_ORACLE_PYTHON=$ORACLE_DIR/bin/python
 }
