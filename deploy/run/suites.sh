@@ -59,12 +59,16 @@ second_engine() {
 
 # nccl_header FOLDER: NVIDIA's header there against ours.
 nccl_header() {
-  tests/integration/check_nccl_header.sh "$1" "$TORCH_DIR/nvidia/cu13/include" "$CUDA_DIR/nvidia/cu13/include" \
-    "$CUDA_DIR/nvidia/cu13/include/cccl"
+  tests/integration/check_header.sh NCCL tests/worker/engine/nccl/nccl_header_check.cc "$1/nccl.h" \
+    "$TORCH_DIR/nvidia/cu13/include" "$CUDA_DIR/nvidia/cu13/include" "$CUDA_DIR/nvidia/cu13/include/cccl"
 }
 
-# Its Python's version is in the folder's name.
-oracles_nccl_header() { nccl_header "$(echo "$ORACLE_DIR"/lib/python3*/site-packages/nvidia/nccl/include)"; }
+# What the oracle's packages bring; its Python's version is in the folder's name.
+oracles_nvidia() { echo "$ORACLE_DIR"/lib/python3*/site-packages/nvidia; }
+oracles_nccl_header() { nccl_header "$(oracles_nvidia)/nccl/include"; }
+driver_header() {
+  tests/integration/check_header.sh "CUDA's driver" tests/worker/engine/kernels/driver_header_check.cc "$(oracles_nvidia)/cu13/include/cuda.h"
+}
 
 corpora() {
   local program name
@@ -88,6 +92,7 @@ declare_suites() {
   suite python compute "- pyflakes" "names in Python" env "MOTLEY_PYFLAKES=$PYFLAKES_DIR" python3 $check/check_python.py
   suite threads compute all "thread safety" python3 $check/check_thread_safety.py "$BUILD_DIR"
   suite nccl compute "- oracle" "declarations of NCCL" oracles_nccl_header
+  suite driver compute "- oracle" "declarations of CUDA's driver" driver_header
   suite nccl-gpu compute - "declarations of the NCCL of setup --gpu" nccl_header "$TORCH_DIR/nvidia/nccl/include"
   suite units compute all "unit tests" unit_programs "$BUILD_DIR" "${UNIT_PROGRAMS[@]}"
   suite corpora compute fuzz_targets "inputs that fuzzing found" corpora "$BUILD_DIR"

@@ -39,11 +39,16 @@ std::set<std::string> LibraryFolders() {
   std::set<std::string> folders;
   dl_iterate_phdr(AddFolder, &folders);
   std::error_code error;
-  folders.insert(fs::read_symlink("/proc/self/exe", error).parent_path().string());
+  const fs::path program = fs::read_symlink("/proc/self/exe", error).parent_path();
+  folders.insert(program.string());
+  folders.insert((program.parent_path() / "share/motley/kernels").string());
   if (const char* path = std::getenv("LD_LIBRARY_PATH")) {
     for (const auto& part : absl::StrSplit(path, ':', absl::SkipEmpty())) folders.emplace(part);
   }
-  if (const char* nccl = std::getenv("MOTLEY_NCCL_LIBRARY")) folders.insert(fs::path(nccl).parent_path().string());
+  for (const char* name : {"MOTLEY_NCCL_LIBRARY", "MOTLEY_KERNELS"}) {
+    const char* const file = std::getenv(name);
+    if (file != nullptr && *file == '/') folders.insert(fs::path(file).parent_path().string());
+  }
   return folders;
 }
 

@@ -32,7 +32,8 @@ Executor::Executor(const RankAssignment& assignment, Precision precision, Device
       host_tier_(host.tier),
       host_link_(host.link),
       lanes_(lanes),
-      model_(assignment.model, assignment.config.training.seq_len, precision.compute, backend.tensors(), assignment.slice),
+      model_(assignment.model, assignment.config.training.seq_len, precision.compute, backend.tensors(), assignment.slice,
+             backend.kernels()),
       arrays_(assignment),
       owned_(OwnedByUnit(assignment)),
       wants_ranges_(NvtxIsWanted()) {}

@@ -5,6 +5,7 @@
 #include <exception>
 #include <functional>
 #include <set>
+#include <string>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "worker/engine/base/out_of_memory.h"
 #include "worker/engine/base/scalar_type.h"
 #include "worker/engine/base/torch_pch.h"
+#include "worker/engine/kernels/kernel_launcher.h"
 #include "worker/engine/model/optimizer.h"
 #include "worker/engine/model/unit_bench.h"
 
@@ -64,10 +66,16 @@ void RehearseUnit(UnitModel& model, const RankAssignment& assignment, Precision 
   }
 }
 
-// Units, the search for what is not finite, and the optimizer.
-void RehearseCompute(const RankAssignment& assignment, Precision precision, bool rows, c10::Device device) {
+// Kernels of our own, units, the search for what is not finite, and the optimizer.
+void RehearseCompute(const RankAssignment& assignment, Precision precision, bool rows, const DeviceBackend& backend) {
+  const c10::Device device = backend.tensors();
+  if (backend.kernels() != nullptr) {
+    const absl::Status launched = backend.kernels()->LaunchEachOnce(precision.compute);
+    TORCH_CHECK(launched.ok(), std::string(launched.message()));
+  }
   const auto samples = SamplesByKind(assignment);
-  UnitModel model(assignment.model, assignment.config.training.seq_len, precision.compute, device, assignment.slice);
+  UnitModel model(assignment.model, assignment.config.training.seq_len, precision.compute, device, assignment.slice,
+                  backend.kernels());
   for (const UnitKind kind : {UnitKind::kEmbedding, UnitKind::kLayer, UnitKind::kHead}) {
     const std::set<int64_t>& of_kind = samples[static_cast<size_t>(kind)];
     if (!of_kind.empty()) RehearseUnit(model, assignment, precision, rows, device, kind, of_kind);
@@ -125,7 +133,7 @@ absl::Status Rehearse(const RankAssignment& assignment, Precision precision, boo
   compute.Begin();
   collective.Begin();
   compute.Run(Rehearsed(
-      assignment, [&] { RehearseCompute(assignment, precision, rows, device); }, /*reads_back=*/false));
+      assignment, [&] { RehearseCompute(assignment, precision, rows, backend); }, /*reads_back=*/false));
   collective.Run(Rehearsed(
       assignment, [&] { RehearseCollective(precision, device); }, /*reads_back=*/true));
   absl::Status status = compute.Finish();

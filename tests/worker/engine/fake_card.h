@@ -50,6 +50,9 @@ class FakeCard : public HostBackend {
   DeviceStream* StreamOf(Lane lane) override { return streams_[static_cast<size_t>(lane)].get(); }
   DeviceMemory* memory() override { return &memory_; }
   const NcclApi* nccl() override { return nccl_; }
+  const KernelLauncher* kernels() const override { return kernels_; }
+  // Over host memory: open_fake_kernels.h. Must outlive it.
+  void set_kernels(const KernelLauncher* kernels) { kernels_ = kernels; }
   // A step begins with it.
   void ResetPeak() override {
     HostBackend::ResetPeak();
@@ -71,6 +74,7 @@ class FakeCard : public HostBackend {
   static constexpr int kLaunchesOfAUnit = 60;  // a layer's backward
 
   const NcclApi* const nccl_;
+  const KernelLauncher* kernels_ = nullptr;
   int64_t beside_allocator_bytes_ = 0;
   const IssuedMemoryPtr issued_;
   FakeDeviceMemory memory_;

@@ -19,6 +19,7 @@
 #include "worker/engine/device/cuda_memory.h"
 #include "worker/engine/device/cuda_status.h"
 #include "worker/engine/device/cuda_streams.h"
+#include "worker/engine/kernels/open_kernels.h"
 #include "worker/engine/nccl/nccl_library.h"
 
 namespace motley::engine {
@@ -42,12 +43,13 @@ absl::Status TryKernel() {
 class CudaBackend : public DeviceBackend {
  public:
   CudaBackend(int64_t card_bytes, int64_t used_by_others_bytes, int multiprocessors, absl::StatusOr<NcclLibrary> nccl,
-              std::unique_ptr<NcclLogFile> nccl_log)
+              std::unique_ptr<NcclLogFile> nccl_log, absl::StatusOr<std::unique_ptr<KernelLauncher>> kernels)
       : card_bytes_(card_bytes),
         used_by_others_bytes_(used_by_others_bytes),
         multiprocessors_(multiprocessors),
         nccl_(std::move(nccl)),
-        nccl_log_(std::move(nccl_log)) {
+        nccl_log_(std::move(nccl_log)),
+        kernels_(std::move(kernels)) {
     for (size_t lane = 0; lane < kNumLanes; ++lane) {
       // Transfers go first: what they bring is waited for, and they take little of the card.
       lanes_[lane] = streams_.Make(/*high_priority=*/lane != static_cast<size_t>(Lane::kCompute));
@@ -68,12 +70,16 @@ class CudaBackend : public DeviceBackend {
   }
   DeviceMemory* memory() override { return &memory_; }
   const NcclApi* nccl() override { return nccl_.ok() ? &nccl_->api : nullptr; }
+  const KernelLauncher* kernels() const override { return kernels_.ok() ? kernels_->get() : nullptr; }
   NcclLogFile* nccl_log() override { return nccl_log_.get(); }
   int multiprocessors() const override { return multiprocessors_; }
   absl::Duration soak() const override { return absl::Seconds(10); }
   std::string note() const override {
-    if (nccl_.ok()) return absl::StrCat("NCCL ", NcclVersionText(nccl_->version), " from ", nccl_->path);
-    return absl::StrCat("without NCCL, other ranks are reached through the host's memory: ", nccl_.status().message());
+    const std::string transfers =
+        nccl_.ok() ? absl::StrCat("NCCL ", NcclVersionText(nccl_->version), " from ", nccl_->path)
+                   : absl::StrCat("without NCCL, other ranks are reached through the host's memory: ", nccl_.status().message());
+    if (!kernels_.ok()) return absl::StrCat(transfers, "; without kernels of our own: ", kernels_.status().message());
+    return absl::StrCat(transfers, "; kernels ", (*kernels_)->digest().substr(0, 12), " for ", (*kernels_)->image());
   }
   void UsedOn(const at::Tensor& tensor, Lane lane) override {
     const auto stream = static_cast<cudaStream_t>(StreamOf(lane)->handle());
@@ -112,6 +118,7 @@ class CudaBackend : public DeviceBackend {
   const int multiprocessors_;
   const absl::StatusOr<NcclLibrary> nccl_;
   const std::unique_ptr<NcclLogFile> nccl_log_;
+  const absl::StatusOr<std::unique_ptr<KernelLauncher>> kernels_;
   const std::shared_ptr<Refused> refused_ = std::make_shared<Refused>();
   int64_t cap_bytes_ = 0;
   CudaMemory memory_;
@@ -151,8 +158,10 @@ absl::StatusOr<std::unique_ptr<DeviceBackend>> OpenCuda(const DeviceDescription&
   int multiprocessors = 0;
   MOTLEY_RETURN_IF_ERROR(CudaStatus("asking for the card's multiprocessors",
                                     cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, kOnlyCard)));
+  absl::StatusOr<std::unique_ptr<KernelLauncher>> kernels =
+      OpenKernels({.ordinal = kOnlyCard, .stream = [] { return c10::cuda::getCurrentCUDAStream(kOnlyCard).stream(); }});
   return std::make_unique<CudaBackend>(static_cast<int64_t>(total), device.card.used_by_others_bytes, multiprocessors,
-                                       std::move(nccl), std::move(nccl_log));
+                                       std::move(nccl), std::move(nccl_log), std::move(kernels));
 }
 
 }  // namespace motley::engine

@@ -23,6 +23,8 @@
 
 namespace motley::engine {
 
+class KernelLauncher;
+
 class DeviceBackend {
  public:
   virtual ~DeviceBackend() = default;
@@ -37,6 +39,8 @@ class DeviceBackend {
   virtual DeviceMemory* memory() { return nullptr; }
   // What moves bytes between devices of this kind; null: nothing but the host does.
   virtual const NcclApi* nccl() { return nullptr; }
+  // What units compute by where it takes their tensors; null: PyTorch's operators alone. Lives as long as the back end.
+  virtual const KernelLauncher* kernels() const { return nullptr; }
   // Where its log is to be read; null: nowhere.
   virtual NcclLogFile* nccl_log() { return nullptr; }
   // How much of it works at once: transfers are kept to a part of it. 0: not known.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <iterator>
 #include <string_view>
 
 #include "worker/engine/kernels/kernel_arguments.h"
@@ -24,6 +25,15 @@ inline constexpr KernelRow kKernels[] = {
     Row<SwiGluForwardArguments>("SwiGluForward", "swiglu.h"),
     Row<SwiGluBackwardArguments>("SwiGluBackward", "swiglu.h"),
 };
+
+// The place of the row whose kernel takes them. A kernel without a row does not compile.
+template <typename Arguments>
+consteval size_t RowOf() {
+  for (size_t row = 0; row < std::size(kKernels); ++row) {
+    if (kKernels[row].name == Arguments::kKernel) return row;
+  }
+  throw "kernel_table.h has no row for these arguments";
+}
 
 // As common/base/dtype.h spells it, and the type of the kernels' sources.
 struct KernelType {

@@ -17,6 +17,8 @@
 
 namespace motley::engine {
 
+class KernelLauncher;
+
 inline at::Tensor AsRows(const at::Tensor& t) { return t.reshape({-1, t.size(-1)}); }
 
 struct LayerFrame {
@@ -24,10 +26,11 @@ struct LayerFrame {
   const FamilyTraits& traits;
   const RotaryTables& rotary;  // of the samples' positions
   int64_t samples = 0, seq_len = 0;
-  bool adds_carried = true;                // residuals; else who sums up a group's terms adds them behind the sum
-  const Borders* borders = nullptr;        // null: each sample is one document
-  AttentionForm attention;                 // of its layer
-  LayerTensors weights, weight_gradients;  // as far as the pass needs them
+  bool adds_carried = true;                 // residuals; else who sums up a group's terms adds them behind the sum
+  const Borders* borders = nullptr;         // null: each sample is one document
+  AttentionForm attention;                  // of its layer
+  const KernelLauncher* kernels = nullptr;  // the device's own; null: none
+  LayerTensors weights, weight_gradients;   // as far as the pass needs them
   // By LayerValue; undefined: not there. Each [samples * seq_len, columns].
   std::vector<at::Tensor> values = std::vector<at::Tensor>(kNumLayerValues);
   std::vector<at::Tensor> gradients = std::vector<at::Tensor>(kNumLayerValues);

@@ -151,9 +151,9 @@ struct Attention {
 };
 
 struct Activation {
-  static void Forward(LayerFrame& f) { f.Value(kActivated) = ActivationForward(f.traits.activation, f.Value(kUp)); }
+  static void Forward(LayerFrame& f) { f.Value(kActivated) = ActivationForward(f.traits.activation, f.Value(kUp), f.kernels); }
   static void BackwardInput(LayerFrame& f) {
-    f.Gradient(kUp) = ActivationBackward(f.traits.activation, f.Gradient(kActivated), f.Value(kUp));
+    f.Gradient(kUp) = ActivationBackward(f.traits.activation, f.Gradient(kActivated), f.Value(kUp), f.kernels);
   }
 };
 

@@ -33,12 +33,14 @@ int64_t Saved::Bytes() const {
   return bytes;
 }
 
-UnitModel::UnitModel(const ModelShape& shape, int64_t seq_len, DType dtype, c10::Device device, const ModelSlice& slice)
+UnitModel::UnitModel(const ModelShape& shape, int64_t seq_len, DType dtype, c10::Device device, const ModelSlice& slice,
+                     const KernelLauncher* kernels)
     : slice_(slice),
       shape_(ShapeOf(shape, slice)),
       vocab_size_(shape.vocab_size),
       first_token_(FirstToken(shape, slice)),
       traits_(&TraitsOf(shape.family)),
+      kernels_(kernels),
       seq_len_(seq_len),
       dtype_(dtype),
       layout_(ParameterLayout(shape_)),

@@ -49,9 +49,10 @@ struct Documents {
 
 class UnitModel {
  public:
-  // `shape`: of the whole model. `device`: where the tensors that it is given live.
+  // `shape`: of the whole model. `device`: where the tensors that it is given live; `kernels`: its own, where it has some, which
+  // must outlive the model.
   UnitModel(const ModelShape& shape, int64_t seq_len, DType dtype, c10::Device device = c10::kCPU,
-            const ModelSlice& slice = ModelSlice());
+            const ModelSlice& slice = ModelSlice(), const KernelLauncher* kernels = nullptr);
 
   // Of the slice.
   const ModelShape& shape() const { return shape_; }
@@ -123,10 +124,11 @@ class UnitModel {
                            const Documents* documents) const;
 
   const ModelSlice slice_;
-  const ModelShape shape_;      // of the slice
-  const int64_t vocab_size_;    // of the whole model
-  const int64_t first_token_;   // of the slice's part of the vocabulary
-  const FamilyTraits* traits_;  // of its family, static
+  const ModelShape shape_;               // of the slice
+  const int64_t vocab_size_;             // of the whole model
+  const int64_t first_token_;            // of the slice's part of the vocabulary
+  const FamilyTraits* traits_;           // of its family, static
+  const KernelLauncher* const kernels_;  // null: none
   int64_t seq_len_;
   DType dtype_;
   std::vector<UnitSpec> layout_;

@@ -35,7 +35,8 @@ LayerFrame UnitModel::FrameOf(const LayerKind& kind, int64_t samples, int64_t se
           .seq_len = seq_len,
           .adds_carried = whole(),
           .borders = documents != nullptr ? documents->borders : nullptr,
-          .attention = {.window = kind.window, .scale = AttentionScaleOf(shape_)}};
+          .attention = {.window = kind.window, .scale = AttentionScaleOf(shape_)},
+          .kernels = kernels_};
 }
 
 ValueSet UnitModel::KeptFor(OpSet recomputed) const {

@@ -1,6 +1,7 @@
 #include "worker/engine/operators/activation.h"
 
 #include "worker/engine/base/torch_pch.h"
+#include "worker/engine/operators/own_kernels.h"
 
 namespace motley::engine {
 namespace {
@@ -20,12 +21,16 @@ at::Tensor GeluBackward(const at::Tensor& grad_output, const at::Tensor& input) 
   return at::gelu_backward(grad_output, input, "tanh");
 }
 
-at::Tensor SwiGluForward(const at::Tensor& input) {
+at::Tensor SwiGluForward(const at::Tensor& input, const KernelLauncher* kernels) {
+  if (TakenByKernels(kernels, {input}, input.size(-1) / 2)) return OwnSwiGluForward(*kernels, input);
   const auto [gate, up] = Split(input);
   return at::silu(gate).mul_(up);
 }
 
-at::Tensor SwiGluBackward(const at::Tensor& grad_output, const at::Tensor& input) {
+at::Tensor SwiGluBackward(const at::Tensor& grad_output, const at::Tensor& input, const KernelLauncher* kernels) {
+  if (TakenByKernels(kernels, {grad_output, input}, grad_output.size(-1))) {
+    return OwnSwiGluBackward(*kernels, grad_output, input);
+  }
   const auto [gate, up] = Split(input);
   at::Tensor grad_input = at::empty_like(input, at::MemoryFormat::Contiguous);
   auto [grad_gate, grad_up] = Split(grad_input);
@@ -48,24 +53,25 @@ at::Tensor GeGluBackward(const at::Tensor& grad_output, const at::Tensor& input)
   return grad_input;
 }
 
-at::Tensor ActivationForward(ActivationKind kind, const at::Tensor& input) {
+at::Tensor ActivationForward(ActivationKind kind, const at::Tensor& input, const KernelLauncher* kernels) {
   switch (kind) {
     case ActivationKind::kGeluTanh:
       return GeluForward(input);
     case ActivationKind::kSwiGlu:
-      return SwiGluForward(input);
+      return SwiGluForward(input, kernels);
     case ActivationKind::kGeGlu:
       return GeGluForward(input);
   }
   TORCH_CHECK(false, "no activation of kind ", static_cast<int>(kind));
 }
 
-at::Tensor ActivationBackward(ActivationKind kind, const at::Tensor& grad_output, const at::Tensor& input) {
+at::Tensor ActivationBackward(ActivationKind kind, const at::Tensor& grad_output, const at::Tensor& input,
+                              const KernelLauncher* kernels) {
   switch (kind) {
     case ActivationKind::kGeluTanh:
       return GeluBackward(grad_output, input);
     case ActivationKind::kSwiGlu:
-      return SwiGluBackward(grad_output, input);
+      return SwiGluBackward(grad_output, input, kernels);
     case ActivationKind::kGeGlu:
       return GeGluBackward(grad_output, input);
   }

@@ -72,7 +72,8 @@ ComputeProfile ProfileUnits(const RankAssignment& assignment, DeviceBackend& bac
   std::optional<UnitModel> model;  // its tables are made where they are used
   LaneTimer timer(backend.StreamOf(Lane::kCompute), pacer);
   timer.Run([&] {
-    model.emplace(assignment.model, assignment.config.training.seq_len, precision->compute, backend.tensors());
+    model.emplace(assignment.model, assignment.config.training.seq_len, precision->compute, backend.tensors(), ModelSlice(),
+                  backend.kernels());
     return absl::OkStatus();
   });
   Check(timer.Await());
@@ -80,7 +81,8 @@ ComputeProfile ProfileUnits(const RankAssignment& assignment, DeviceBackend& bac
   std::optional<UnitModel> part;
   if (const ModelSlice slice = SliceToMeasure(assignment.model); !slice.whole()) {
     timer.Run([&] {
-      part.emplace(assignment.model, assignment.config.training.seq_len, precision->compute, backend.tensors(), slice);
+      part.emplace(assignment.model, assignment.config.training.seq_len, precision->compute, backend.tensors(), slice,
+                   backend.kernels());
       return absl::OkStatus();
     });
     Check(timer.Await());

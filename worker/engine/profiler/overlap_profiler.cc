@@ -151,7 +151,7 @@ absl::StatusOr<std::vector<Overlap>> MeasureLayer(const RankAssignment& assignme
   LaneTimer timer(backend.StreamOf(Lane::kCompute), pacer);
   timer.Run([&] {
     const int64_t seq_len = assignment.config.training.seq_len;
-    model.emplace(assignment.model, seq_len, precision.compute, backend.tensors());
+    model.emplace(assignment.model, seq_len, precision.compute, backend.tensors(), ModelSlice(), backend.kernels());
     bench.emplace(*model, assignment.model, seq_len, precision, backend.tensors(), UnitKind::kLayer);
     bench->Prepare(1);
     return absl::OkStatus();

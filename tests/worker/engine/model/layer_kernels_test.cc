@@ -11,6 +11,7 @@
 
 #include "common/model/model.h"
 #include "tests/worker/engine/model/counted_kernels.h"
+#include "tests/worker/engine/model/counted_launches.h"
 #include "tests/worker/engine/model/meta_kernels.h"
 #include "worker/engine/model/unit_bench.h"
 
@@ -60,7 +61,9 @@ LayerCase LlamaLayer() {
 
 class LayerKernelsTest : public testing::TestWithParam<LayerCase> {
  protected:
-  void Check(SamplesKind samples);
+  void Check(SamplesKind samples) { Check(samples, nullptr, GetParam().forward, GetParam().backward); }
+  // PyTorch's, of a card with these kernels of our own.
+  void Check(SamplesKind samples, const KernelLauncher* own, int forward, int backward);
 
   template <typename Pass>
   int Count(const char* pass, Pass run) {
@@ -81,15 +84,23 @@ TEST_P(LayerKernelsTest, AreAsMany) { Check(SamplesKind::kWhole); }
 // However many documents a row has.
 TEST_P(LayerKernelsTest, OfRowsTheyAreNoMore) { Check(SamplesKind::kRows); }
 
-void LayerKernelsTest::Check(SamplesKind samples) {
+// SwiGLU, of six.
+TEST_P(LayerKernelsTest, WithOwnOnesTheyAreFewer) {
+  const bool gated = GetParam().name == "Llama";
+  const CountedLaunches own;
+  Check(SamplesKind::kWhole, own.kernels(), GetParam().forward - (gated ? 2 : 0), GetParam().backward - (gated ? 4 : 0));
+  if (!IsSkipped()) EXPECT_EQ(own.count(), gated ? 2 : 0);
+}
+
+void LayerKernelsTest::Check(SamplesKind samples, const KernelLauncher* own, int forward, int backward) {
   if (TORCH_VERSION_MINOR != 11) GTEST_SKIP() << "the table is of libtorch 2.11";
   const LayerCase& layer = GetParam();
   const Precision precision{.master = DType::kFloat32, .compute = DType::kBFloat16};
-  UnitModel model(layer.shape, kSequence, precision.compute, kNowhere);
+  UnitModel model(layer.shape, kSequence, precision.compute, kNowhere, ModelSlice(), own);
   UnitBench unit(model, layer.shape, kSequence, precision, kNowhere, UnitKind::kLayer);
   unit.Prepare(1, samples);
-  EXPECT_EQ(Count("forward", [&] { unit.Forward(); }), layer.forward);
-  EXPECT_EQ(Count("backward", [&] { unit.Backward(); }), layer.backward);
+  EXPECT_EQ(Count("forward", [&] { unit.Forward(); }), forward);
+  EXPECT_EQ(Count("backward", [&] { unit.Backward(); }), backward);
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, LayerKernelsTest, testing::Values(Gpt2Layer(), LlamaLayer()),

@@ -1,4 +1,4 @@
-// Our own declarations of NCCL against its header: compiled by tests/integration/check_nccl_header.sh, never linked.
+// Our own declarations of NCCL against its header: compiled by tests/integration/check_header.sh, never linked.
 #include <nccl.h>
 
 #include <cstddef>

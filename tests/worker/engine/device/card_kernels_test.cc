@@ -1,0 +1,49 @@
+// Kernels of our own on a card beside PyTorch's operators on the host, which round at the same places: tests without a card hold
+// the host's build of the same kernels against both.
+#include <ATen/ATen.h>
+
+#include "tests/worker/engine/device/card.h"
+#include "worker/engine/kernels/kernel_launcher.h"
+#include "worker/engine/operators/activation.h"
+
+namespace motley::engine {
+namespace {
+
+class CardKernelsTest : public CardTest, public testing::WithParamInterface<at::ScalarType> {
+ protected:
+  void SetUp() override {
+    CardTest::SetUp();
+    if (IsSkipped()) return;
+    ASSERT_NE(card().kernels(), nullptr) << card().note();
+  }
+  // Two exponentials may differ in their last bits, which a rounding may carry.
+  void ExpectSame(const at::Tensor& got, const at::Tensor& want, const char* what) const {
+    const at::Tensor here = got.cpu(), apart = (here.to(at::kDouble) - want.to(at::kDouble)).abs();
+    const double step = GetParam() == at::kBFloat16 ? 1.0 / 128 : GetParam() == at::kHalf ? 1.0 / 1024 : 1.0 / (1 << 20);
+    EXPECT_LE((apart / (want.to(at::kDouble).abs() + 1e-2)).max().item<double>(), step) << what;
+    if (GetParam() != at::kFloat) {
+      EXPECT_GT(here.eq(want).to(at::kFloat).mean().item<double>(), 0.99) << what << ": rounded elsewhere";
+    }
+  }
+};
+
+TEST_P(CardKernelsTest, SwiGluIsTheHosts) {
+  for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{1, 8}, {37, 88}, {129, 1528}}) {
+    const at::Tensor input = (at::randn({rows, 2 * columns}) * 3).to(GetParam()),
+                     grad = at::randn({rows, columns}).to(GetParam());
+    const at::Tensor there = input.to(card().tensors());
+    ExpectSame(SwiGluForward(there, card().kernels()), SwiGluForward(input), "output");
+    ExpectSame(SwiGluBackward(grad.to(card().tensors()), there, card().kernels()), SwiGluBackward(grad, input), "gradients");
+  }
+}
+
+TEST_P(CardKernelsTest, EveryOneIsLaunchedOnceWithNothingToDo) {
+  const DType type = GetParam() == at::kBFloat16 ? DType::kBFloat16 : GetParam() == at::kHalf ? DType::kFloat16 : DType::kFloat32;
+  EXPECT_TRUE(card().kernels()->LaunchEachOnce(type).ok());
+  card().Synchronize();
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, CardKernelsTest, testing::Values(at::kBFloat16, at::kHalf, at::kFloat));
+
+}  // namespace
+}  // namespace motley::engine

@@ -1,0 +1,40 @@
+#include "tests/worker/engine/kernels/host_kernels.h"
+
+#include <map>
+
+#include "tests/worker/engine/kernels/emulated_card.h"
+#include "worker/engine/kernels/swiglu.h"
+
+namespace motley::kernels {
+namespace {
+
+using HostKernels = std::map<std::string, HostKernel>;
+
+template <typename Arguments>
+void AddOne(HostKernels& all, const char* type, void (*kernel)(Arguments)) {
+  all[std::string(Arguments::kKernel) + " " + type] = {
+      [kernel](const void* arguments) { kernel(*static_cast<const Arguments*>(arguments)); }, sizeof(Arguments)};
+}
+template <typename Arguments>
+void Add(HostKernels& all, void (*bfloat16)(Arguments), void (*float16)(Arguments), void (*float32)(Arguments)) {
+  AddOne(all, "bfloat16", bfloat16);
+  AddOne(all, "float16", float16);
+  AddOne(all, "float32", float32);
+}
+
+HostKernels Make() {
+  HostKernels all;
+  Add(all, SwiGluForward<BFloat16Bits>, SwiGluForward<Float16Bits>, SwiGluForward<float>);
+  Add(all, SwiGluBackward<BFloat16Bits>, SwiGluBackward<Float16Bits>, SwiGluBackward<float>);
+  return all;
+}
+
+}  // namespace
+
+const HostKernel* FindHostKernel(const std::string& name) {
+  static const HostKernels kAll = Make();
+  const auto found = kAll.find(name);
+  return found == kAll.end() ? nullptr : &found->second;
+}
+
+}  // namespace motley::kernels

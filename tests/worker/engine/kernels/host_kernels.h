@@ -1,0 +1,17 @@
+// Every kernel as the host compiles it, by name: what a fake driver launches.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+
+namespace motley::kernels {
+
+struct HostKernel {
+  std::function<void(const void* arguments)> run;  // one thread, on the emulated card
+  size_t argument_bytes = 0;
+};
+// "swiglu_forward bfloat16". Null: there is none.
+const HostKernel* FindHostKernel(const std::string& name);
+
+}  // namespace motley::kernels

@@ -1,0 +1,84 @@
+// Operators by kernels of our own, which a fake driver runs over host memory, beside PyTorch's.
+#include "worker/engine/operators/own_kernels.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "tests/worker/engine/kernels/open_fake_kernels.h"
+#include "worker/engine/operators/activation.h"
+
+namespace motley::engine {
+namespace {
+
+constexpr int64_t kRows = 37, kColumns = 88;  // 407 packs of half types: two blocks, the second not full
+
+class OwnKernelsTest : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_TRUE(kernels_.ok()) << kernels_.status(); }
+  const KernelLauncher* kernels() const { return kernels_->get(); }
+  static at::Tensor Draw(at::IntArrayRef sizes, at::ScalarType type) {
+    at::manual_seed(7);
+    return (at::randn(sizes) * 2).to(type);
+  }
+  static bool Taken(const KernelLauncher* kernels, const at::Tensor& tensor) {
+    return TakenByKernels(kernels, {tensor}, tensor.size(-1));
+  }
+
+  const absl::StatusOr<std::unique_ptr<KernelLauncher>> kernels_ = LoadFakeKernels();
+};
+
+TEST_F(OwnKernelsTest, TakeWhatTheyAreMadeFor) {
+  for (const at::ScalarType type : {at::kBFloat16, at::kHalf, at::kFloat}) {
+    EXPECT_TRUE(Taken(kernels(), at::zeros({3, 16}, type)));
+    EXPECT_FALSE(Taken(nullptr, at::zeros({3, 16}, type)));
+    EXPECT_FALSE(Taken(kernels(), at::zeros({3, 12}, type))) << "columns";
+    EXPECT_FALSE(Taken(kernels(), at::zeros({0, 16}, type))) << "no rows";
+    EXPECT_FALSE(Taken(kernels(), at::zeros({16, 16}, type).t())) << "rows with gaps";
+    EXPECT_FALSE(Taken(kernels(), at::zeros({3 * 16 + 1}, type).narrow(0, 1, 3 * 16).view({3, 16}))) << "begins between packs";
+  }
+  EXPECT_FALSE(Taken(kernels(), at::zeros({3, 16}, at::kDouble)));
+  EXPECT_FALSE(TakenByKernels(kernels(), {at::zeros({3, 16}, at::kHalf), at::zeros({3, 16}, at::kBFloat16)}, 16));
+}
+
+TEST_F(OwnKernelsTest, SwiGluIsPyTorchs) {
+  for (const at::ScalarType type : {at::kBFloat16, at::kHalf, at::kFloat}) {
+    const at::Tensor input = Draw({kRows, 2 * kColumns}, type), grad = Draw({kRows, kColumns}, type);
+    const long before = FakeLaunches();
+    const at::Tensor output = SwiGluForward(input, kernels()), grad_input = SwiGluBackward(grad, input, kernels());
+    EXPECT_EQ(FakeLaunches(), before + 2);
+    for (const auto& [got, want] :
+         {std::pair{output, SwiGluForward(input)}, std::pair{grad_input, SwiGluBackward(grad, input)}}) {
+      ASSERT_EQ(got.sizes(), want.sizes());
+      ASSERT_EQ(got.scalar_type(), type);
+      const double bound = type == at::kFloat ? 1e-6 : type == at::kHalf ? 2e-3 : 1.6e-2;
+      EXPECT_LT(((got - want).abs() / (want.abs() + 0.1)).max().item<double>(), bound);
+      if (type != at::kFloat) {
+        EXPECT_GT(got.eq(want).to(at::kFloat).mean().item<double>(), 0.99) << "rounded elsewhere";
+      }
+    }
+  }
+}
+
+TEST_F(OwnKernelsTest, SwiGluOfFewRowsAndOfSamples) {
+  const at::Tensor input = Draw({2, 3, 16}, at::kFloat);
+  EXPECT_TRUE(at::allclose(SwiGluForward(input, kernels()), SwiGluForward(input)));
+  EXPECT_EQ(SwiGluForward(input, kernels()).sizes(), at::IntArrayRef({2, 3, 8}));
+}
+
+TEST_F(OwnKernelsTest, SwiGluThatIsComputedAgainHasTheSameBits) {
+  const at::Tensor input = Draw({kRows, 2 * kColumns}, at::kBFloat16);
+  EXPECT_TRUE(SwiGluForward(input, kernels()).equal(SwiGluForward(input, kernels())));
+}
+
+TEST_F(OwnKernelsTest, WhatTheyDoNotTakeIsPyTorchsToTheBit) {
+  const long before = FakeLaunches();
+  for (const auto& [columns, type] : {std::pair{int64_t{12}, at::kBFloat16}, std::pair{kColumns, at::kDouble}}) {
+    const at::Tensor input = Draw({5, 2 * columns}, type), grad = Draw({5, columns}, type);
+    EXPECT_TRUE(SwiGluForward(input, kernels()).equal(SwiGluForward(input)));
+    EXPECT_TRUE(SwiGluBackward(grad, input, kernels()).equal(SwiGluBackward(grad, input)));
+  }
+  EXPECT_EQ(FakeLaunches(), before);
+}
+
+}  // namespace
+}  // namespace motley::engine
