@@ -1,5 +1,8 @@
-# Runs at installation: what a rank opens on a machine with NVIDIA cards, libtorch_cuda.so and what that asks for, where
-# ./run setup --gpu has fetched it. Without cards nothing opens it, and it is six times as large as all else.
+# Runs at installation: what a rank opens on a machine with NVIDIA cards, libtorch_cuda.so, what that asks for, and kernels of our
+# own, where ./run setup --gpu has fetched and compiled them. Without cards nothing opens it, and it is six times as large as all else.
+if(EXISTS "${MOTLEY_KERNELS}")
+  file(INSTALL ${MOTLEY_KERNELS} DESTINATION ${CMAKE_INSTALL_PREFIX}/share/motley/kernels RENAME ${MOTLEY_RANK_NAME})
+endif()
 file(GLOB cublas ${MOTLEY_TORCH_DIR}/nvidia/*/lib/libcublas.so.*)
 if(NOT cublas)
   message(STATUS "Not installed: NVIDIA's libraries; ./run setup --gpu fetches them")

@@ -27,7 +27,7 @@ into the cache folder.
                         kernels for some cards only. Workers start it for cards that motley-rank has none for
   --gpu                 also what a machine with NVIDIA cards needs besides the wheel: cuBLAS, cuDNN, NCCL and more, for each
                         libtorch that is here (2.11.0: 1.8 GB to download, 2.5 GB on disk). It says what, and fetches only what
-                        is missing. The driver is not installed
+                        is missing, and compiles the kernels of our own. The driver is not installed
 TEXT
       ;;
     build) cat <<'TEXT'

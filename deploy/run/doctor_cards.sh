@@ -1,5 +1,5 @@
-# ./run doctor on a machine with NVIDIA cards: driver, NVML, CUDA libraries.
-source deploy/run/setup_gpu.sh
+# ./run doctor on a machine with NVIDIA cards: driver, NVML, CUDA libraries, kernels.
+source deploy/run/kernels.sh
 
 # Of the kernel's list of PCI devices: NVIDIA's, that show pictures or compute.
 nvidia_devices() {
@@ -43,6 +43,19 @@ doctor_beside_cards() {
       "docker run --shm-size=1g, or: sudo mount -o remount,size=1g /dev/shm"; fi
 }
 
+# Of the rank of one libtorch.
+doctor_kernels() {
+  local file
+  file=$(kernels_of "$1")
+  if [[ ! -e $file ]]; then
+    optional "kernels of our own for libtorch $1: PyTorch's operators take their place, slower" "./run setup --gpu"
+  elif [[ -n $(find worker/engine/kernels -name '*.h' -newer "$file") ]]; then
+    optional "kernels of our own for libtorch $1 from the sources of today" "./run setup --gpu"
+  else
+    good "kernels of our own for libtorch $1"
+  fi
+}
+
 # The kernel driver's files name the cards; nvidia-smi is not needed.
 doctor_cards() {
   local folder=${MOTLEY_NVIDIA_PROC:-/proc/driver/nvidia} cards driver version rows devices
@@ -64,5 +77,6 @@ doctor_cards() {
     rows=$(missing_gpu_rows "$version")
     if [[ -z $rows ]]; then good "CUDA libraries of libtorch $version"; else
       optional "CUDA libraries of libtorch $version: $(describe_gpu_rows <<<"$rows")" "./run setup --gpu"; fi
+    doctor_kernels "$version"
   done
 }

@@ -87,5 +87,5 @@ setup() {
     check_torch_version setup "$version"
     setup_libtorch "$version"
   fi
-  if [[ -n $gpu ]]; then source deploy/run/setup_gpu.sh; setup_gpu; fi
+  if [[ -n $gpu ]]; then source deploy/run/kernels.sh; setup_gpu; setup_kernels; fi
 }

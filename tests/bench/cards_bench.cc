@@ -1,9 +1,8 @@
 // What one device reaches: the rates of matrix product, attention and copy by themselves, and whole steps of the engine beside
 // them.
-//   cards_bench --device cuda|cpu [--only ceilings|copies|steps|head|memory|soak] [--model gpt2:124M] [--layers N] [--seq-len
-//   1024]
-//               [--samples N] [--microbatches N] [--steps N] [--dtype float32|bfloat16|float16] [--size N] [--seconds N] [--json
-//               F]
+//   cards_bench --device cuda|cpu [--only ceilings|copies|kernels|steps|head|memory|soak] [--model gpt2:124M] [--layers N]
+//               [--seq-len 1024] [--samples N] [--microbatches N] [--steps N] [--dtype float32|bfloat16|float16] [--size N]
+//               [--seconds N] [--json F]
 //     --samples of a step, in --microbatches; --layers: fewer than the flavor's, where memory asks; --size: of the matrices, and
 //     a copy has the bytes of one; --seconds: of the load
 // `./run bench gpu` runs it with rows of its own, beside PyTorch.
@@ -34,6 +33,7 @@
 #include "worker/engine/base/scalar_type.h"
 #include "worker/engine/device/device_backend.h"
 #include "worker/engine/engine.h"
+#include "worker/engine/operators/activation.h"
 #include "worker/engine/operators/attention.h"
 
 namespace motley::engine {
@@ -123,6 +123,25 @@ void MeasureHead(const Options& options, DeviceBackend& backend, bench::Report* 
     add("logits", [&] { at::mm_out(logits, rows, weight.t()); });
     add("gradient of rows", [&] { at::mm_out(to_rows, logits, weight); });
     add("gradient of weights", [&] { at::mm_out(to_weight, logits.t(), rows); });
+  }
+}
+
+// Each kernel of our own beside a copy, and PyTorch's operators for the same: bytes that must be read and written, a second.
+void MeasureKernels(const Options& options, DeviceBackend& backend, bench::Report* report) {
+  const auto type = at::TensorOptions().dtype(ScalarTypeOf(options.dtype)).device(backend.tensors());
+  const at::Tensor input = at::randn({options.size, 2 * 14336}, type), grad = at::randn({options.size, 14336}, type);
+  at::Tensor copied = at::empty_like(input);
+  const auto add = [&](const std::string& what, size_t bytes, const std::function<void()>& call) {
+    report->Add(what, static_cast<double>(bytes) / SecondsOf(backend, call) / 1e9, "GB/s");
+  };
+  add("copy, read and written", 2 * input.nbytes(), [&] { copied.copy_(input); });
+  const KernelLauncher* const own = backend.kernels();
+  for (const KernelLauncher* const kernels : {own, static_cast<const KernelLauncher*>(nullptr)}) {
+    const char* const whose = kernels != nullptr ? "" : ", by PyTorch's operators";
+    add(absl::StrCat("swiglu forward", whose), input.nbytes() + grad.nbytes(), [&] { SwiGluForward(input, kernels); });
+    add(absl::StrCat("swiglu backward", whose), 2 * input.nbytes() + grad.nbytes(),
+        [&] { SwiGluBackward(grad, input, kernels); });
+    if (own == nullptr) break;  // what there is was measured
   }
 }
 
@@ -270,8 +289,11 @@ absl::Status Measure(int argc, char** argv, const std::filesystem::path& folder,
   DeviceDescription device;
   device.kind = options.kind;
   using Measurement = void (*)(const Options&, DeviceBackend&, bench::Report*);
-  const std::map<std::string, Measurement> measurements = {
-      {"ceilings", MeasureCeilings}, {"head", MeasureHead}, {"memory", MeasureMemory}, {"soak", MeasureSoak}};
+  const std::map<std::string, Measurement> measurements = {{"ceilings", MeasureCeilings},
+                                                           {"head", MeasureHead},
+                                                           {"kernels", MeasureKernels},
+                                                           {"memory", MeasureMemory},
+                                                           {"soak", MeasureSoak}};
   const auto only = measurements.find(options.only);
   if (options.only != "steps") {
     MOTLEY_ASSIGN_OR_RETURN(const std::unique_ptr<DeviceBackend> backend, OpenBackend(device, "127.0.0.1"));

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What can only be shown on a machine with an NVIDIA card: tests that need one, the card's ceilings, and steps beside PyTorch's.
 
-usage: gpu_bench.py --bin FOLDER [--first-day] [--libtorch FOLDER] [--state FILE] [--json FILE] [--only SECTION ...] [--python PYTHON]
+usage: gpu_bench.py --bin FOLDER [--first-day] [--libtorch FOLDER] [--state FILE] [--json FILE] [--only SECTION ...] [--kernels] [--python PYTHON]
        gpu_bench.py --bin FOLDER --pack FOLDER
 
 --first-day: what a machine with cards should be asked first (gpu_first_day.py), each part with what it needs, before the steps.
@@ -109,6 +109,11 @@ class Bench:
         return {dtype: self.rows("--only", "ceilings", "--dtype", dtype, "--size", size)
                 for dtype in (("bfloat16", "float32") if self.args.device == "cuda" else ("float32",))}
 
+    def kernels(self):
+        size = {"cuda": "8192", "cpu": "64"}[self.args.device]
+        return {dtype: self.rows("--only", "kernels", "--dtype", dtype, "--size", size)
+                for dtype in (("bfloat16", "float16", "float32") if self.args.device == "cuda" else ("float32",))}
+
     def baseline(self, name, compiled):
         _, shape, length, samples, microbatches, _ = self.args.steps[name]
         path = os.path.join(self.args.work, "shape.json")
@@ -143,6 +148,7 @@ class Bench:
             yield "tests", self.tests
             yield "starts", self.starts
             yield "ceilings", self.ceilings
+            yield "kernels", self.kernels
         for name in self.args.steps:
             yield f"{name} motley", lambda name=name: self.motley(name)
             yield f"{name} eager", lambda name=name: self.baseline(name, False)
@@ -181,6 +187,8 @@ def pack(args):
     for library in sorted(libraries):
         if not os.path.basename(library).startswith(of_the_system):
             shutil.copy(library, args.pack)
+    if os.path.exists(os.path.join(args.bin, "motley-kernels")):
+        shutil.copy(os.path.join(args.bin, "motley-kernels"), args.pack)
     for script in ("gpu_bench.py", "gpu_first_day.py", "gpu_job.py", "gpu_baseline.py"):
         shutil.copy(os.path.join(HERE, script), args.pack)
     size = sum(os.path.getsize(os.path.join(args.pack, name)) for name in os.listdir(args.pack))
@@ -201,6 +209,7 @@ def main():
     parser.add_argument("--only", action="append")
     parser.add_argument("--python", default=sys.executable, help="with torch, for the rows of PyTorch")
     parser.add_argument("--pack")
+    parser.add_argument("--kernels", dest="only", action="append_const", const="kernels", help="each kernel of our own beside a copy, alone")
     parser.add_argument("--first-day", action="store_true")
     parser.add_argument("--trial", action="store_true", help="on the CPU, a tiny model: whether this script works")
     parser.add_argument("--work", default=".")

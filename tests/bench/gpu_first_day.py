@@ -156,6 +156,7 @@ class FirstDay:
             Part("a minute of load", card, self.soak),
             Part("columns of the head", card, self.head),
             Part("ceilings", card, self.bench.ceilings),
+            Part("kernels", card, self.bench.kernels),
         ]
 
 

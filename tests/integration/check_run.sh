@@ -291,6 +291,7 @@ check "doctor names what cards need beside the driver" doctor_names_what_cards_n
 check "the worker and the scripts know the same builds" builds_are_the_scripts
 check "all libtorches come with one NCCL" one_nccl_for_all
 check "setup --gpu brings the libraries that are missing" setup_gpu_brings_libraries
+check "setup --gpu compiles kernels beside each rank" setup_gpu_compiles_kernels
 check "setup --gpu asks for what the wheel asks for" gpu_table_is_the_wheels
 check "without root it prints the one command and stops" without_root
 check "the packages of the tests are installed, or named" packages_of_the_tests

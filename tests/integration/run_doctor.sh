@@ -17,6 +17,7 @@ doctor_names_nvidia_cards() {
     says "NVIDIA cards: 2 x NVIDIA A100-SXM4-40GB, Quadro RTX 8000; driver 535.129.03" &&
     says "without  a driver that runs libtorch 2.11.0 (has 535.129.03)" &&
     says "mend: install driver 580 or newer, or .*--libtorch 2.7.1" &&
+    says "without  kernels of our own for libtorch 2.11.0: PyTorch's operators take their place" && says "mend: ./run setup --gpu" &&
     MOTLEY_NVIDIA_PROC=$folder/nowhere MOTLEY_PCI_DEVICES=$folder/pci status_is 0 "$root/run" doctor &&
     says "without  NVIDIA's driver: 1 card(s) without one" &&
     MOTLEY_NVIDIA_PROC=$folder/nowhere MOTLEY_PCI_DEVICES=$folder/no-pci status_is 0 "$root/run" doctor && ! says NVIDIA

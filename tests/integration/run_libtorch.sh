@@ -96,6 +96,30 @@ TEXT
     [[ $(wc -l <"$FAKE_PIP_LOG") -eq 2 ]]
 }
 
+# Beside each rank by the NVRTC of its libtorch, with a compiler of kernels that writes what it is asked for; one that fails fails nothing.
+setup_gpu_compiles_kernels() {
+  local cache=$folder/kernels-cache built=$folder/kernels-built
+  mkdir -p "$cache/torch-2.11.0/torch/lib" "$cache/torch-2.11.0/nvidia/cu13/lib" "$built/release/bin"
+  touch "$cache/torch-2.11.0/torch/lib/libtorch_cuda.so" "$cache/torch-2.11.0/nvidia/cu13/lib/libnvrtc.so.13"
+  printf '#!/bin/bash\necho "$@" >>"%s"; [[ -z $FAKE_FAILS ]] && echo kernels >"${@: -1}"\n' "$built/asked" \
+    >"$built/release/bin/compile_kernels"
+  chmod +x "$built/release/bin/compile_kernels"
+  cat >"$folder/setup-kernels" <<TEXT
+set -euo pipefail
+ROOT=$root MOTLEY_CACHE=$cache
+cd "$root"
+source deploy/run/common.sh; source deploy/run/durations.sh; source deploy/run/kernels.sh
+compile() { :; }
+BIN_DIR=$built/release/bin
+kernels_of() { echo "$built/release/bin/motley-kernels"; }
+setup_kernels
+TEXT
+  FAKE_FAILS= status_is 0 bash "$folder/setup-kernels" && says "compile kernels for the cards of libtorch 2.11.0" &&
+    [[ $(cat "$built/asked") == "--nvrtc $cache/torch-2.11.0/nvidia/cu13/lib/libnvrtc.so.13 --sources $root --out $built/release/bin/motley-kernels" ]] &&
+    [[ -e $built/release/bin/motley-kernels ]] &&
+    FAKE_FAILS=yes status_is 0 bash "$folder/setup-kernels" && says "goes without kernels of our own: slower"
+}
+
 # Ranks of two libtorches in one job go by NCCL if it is the same.
 one_nccl_for_all() {
   local versions
