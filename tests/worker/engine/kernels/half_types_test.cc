@@ -1,12 +1,11 @@
 // Every value of both half types, and what lies between two of them.
-#include "worker/engine/kernels/kernel_types.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "tests/worker/engine/kernels/emulated_card.h"
 #include "tests/worker/engine/kernels/kernel_data.h"
+#include "worker/engine/kernels/kernel_types.h"
 
 namespace motley::kernels {
 namespace {

@@ -1,5 +1,3 @@
-#include "worker/engine/kernels/swiglu.h"
-
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -7,6 +5,7 @@
 
 #include "tests/worker/engine/kernels/emulated_card.h"
 #include "tests/worker/engine/kernels/kernel_data.h"
+#include "worker/engine/kernels/swiglu.h"
 
 namespace motley::kernels {
 namespace {
