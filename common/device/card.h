@@ -22,9 +22,11 @@ struct CardDescription {
   std::vector<std::string> p2p_peers;     // those that it reaches past the host's memory, over PCIe or NVLink; the same
   int power_limit_watts = 0;              // 0 = not known
   int nccl_version = 0;                   // that a rank on it opens: 22809 is 2.28.9; 0 = none
-  std::string note;                       // what a reader should know: "not in the device table; nearest: RTX-3090"
-  std::string health;                     // what is wrong though it computes: "slowed down: power limit"; empty = well
-  std::string lost;                       // why it cannot be used any more; empty = it can
+  std::string kernels;  // of our own that a rank on it launches: digits of their file's digest; empty = PyTorch's operators
+  std::string why_no_kernels;  // where there are none
+  std::string note;            // what a reader should know: "not in the device table; nearest: RTX-3090"
+  std::string health;          // what is wrong though it computes: "slowed down: power limit"; empty = well
+  std::string lost;            // why it cannot be used any more; empty = it can
   friend bool operator==(const CardDescription&, const CardDescription&) = default;
 };
 

@@ -27,7 +27,8 @@ std::string Describe(const DeviceDescription& d) {
   return absl::StrFormat("device{%s|%s|%d|%d|%.17g|%d|%.17g|%.17g|%d|%d|%s}card{%s|%s|%d|%d}", d.id.value(), d.model,
                          static_cast<int>(d.kind), d.memory_bytes, d.flops_per_second, absl::ToInt64Nanoseconds(d.launch),
                          d.link_bytes_per_second, d.node_link_bytes_per_second, absl::ToInt64Nanoseconds(d.link_latency),
-                         d.threads, d.libtorch, d.card.uuid, d.card.driver, d.card.driver_cuda, d.card.power_limit_watts);
+                         d.threads, d.libtorch, d.card.uuid, d.card.driver, d.card.driver_cuda, d.card.power_limit_watts) +
+         (d.card.kernels.empty() ? "" : absl::StrFormat("kernels{%s}", d.card.kernels));
 }
 
 // What moves a card's bytes, and on what way.

@@ -33,6 +33,8 @@ WIRE_MESSAGE(v1::CardDescription, CardDescription) {
   WIRE_LIST(p2p_peers, plain.p2p_peers);
   WIRE_FIELD(power_limit_watts, plain.power_limit_watts);
   WIRE_COUNT(nccl_version, plain.nccl_version);
+  WIRE_FIELD(kernels, plain.kernels);
+  WIRE_FIELD(why_no_kernels, plain.why_no_kernels);
   WIRE_FIELD(note, plain.note);
   WIRE_FIELD(health, plain.health);
   WIRE_FIELD(lost, plain.lost);

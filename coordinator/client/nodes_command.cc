@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <map>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -64,6 +65,12 @@ std::string PlansUse(const v1::Device& device) {
   return text;
 }
 
+// Of a worker that does not say, nothing.
+std::string Kernels(const v1::Card& card) {
+  if (!card.kernels().empty()) return "own";
+  return card.why_no_kernels().empty() ? "-" : "PyTorch's";
+}
+
 // What only real cards have, and the cards that their workers do not offer.
 void PrintCards(const v1::ListNodesResponse& response, std::ostream& out, const Screen& screen) {
   std::vector<std::vector<std::string>> rows;
@@ -75,11 +82,11 @@ void PrintCards(const v1::ListNodesResponse& response, std::ostream& out, const 
       const std::string measured = WhenMeasured(device);
       any_measured |= !measured.empty();
       rows.push_back({device.id(), card.name(), FormatBytes(card.used_by_others_bytes()),
-                      absl::StrCat(card.driver(), ", CUDA ", card.driver_cuda()), HostLink(card), Health(card),
+                      absl::StrCat(card.driver(), ", CUDA ", card.driver_cuda()), HostLink(card), Kernels(card), Health(card),
                       measured.empty() ? "-" : measured});
     }
   }
-  std::vector<std::string> header = {"CARD", "NAME", "OTHERS USE", "DRIVER", "LINK", "HEALTH"};
+  std::vector<std::string> header = {"CARD", "NAME", "OTHERS USE", "DRIVER", "LINK", "KERNELS", "HEALTH"};
   if (any_measured) header.push_back("WHEN MEASURED");
   Table table(header);
   for (std::vector<std::string>& row : rows) {
@@ -90,6 +97,16 @@ void PrintCards(const v1::ListNodesResponse& response, std::ostream& out, const 
     out << "\n";
     table.Spare({"DRIVER", "NAME"}).Print(out, screen);
   }
+  std::map<std::string, std::string> without;  // why: whose
+  for (const v1::Node& node : response.nodes()) {
+    for (const v1::Device& device : node.devices()) {
+      if (device.card().why_no_kernels().empty()) continue;
+      std::string& whose = without[device.card().why_no_kernels()];
+      absl::StrAppend(&whose, whose.empty() ? "" : ", ", device.id());
+    }
+  }
+  for (const auto& [why, whose] : without)
+    out << CleanLine(absl::StrCat("PyTorch's kernels alone on ", whose, ": ", why)) << "\n";
   for (const v1::Node& node : response.nodes()) {
     for (const v1::CardNotUsed& card : node.unused_cards()) {
       out << CleanLine(absl::StrCat("not used on ", node.name(), ": ", card.card(), ": ", card.reason())) << "\n";

@@ -149,6 +149,8 @@ v1::Card View(const CardDescription& card) {
   out.set_health(card.health);
   out.set_lost(card.lost);
   out.set_note(card.note);
+  out.set_kernels(card.kernels);
+  out.set_why_no_kernels(card.why_no_kernels);
   if (card.nccl_version > 0) out.set_nccl(NcclVersionText(card.nccl_version));
   return out;
 }

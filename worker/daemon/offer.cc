@@ -16,6 +16,7 @@
 #include "common/device/device_table.h"
 #include "common/device/transport_choice.h"
 #include "worker/daemon/rank_nccl.h"
+#include "worker/engine/kernels/open_kernels.h"
 
 namespace motley::worker {
 namespace {
@@ -268,6 +269,9 @@ absl::StatusOr<Offer> MakeOffer(const WorkerConfig& config, const NvidiaCards& f
       device.card_index = card.card->index;
       device.description.libtorch = card.build.libtorch;
       device.description.card.nccl_version = nccl.Of(device.rank_binary);
+      const engine::SeenKernels kernels = engine::SeeKernels(device.rank_binary, card.card->compute_capability);
+      device.description.card.kernels = kernels.digest;
+      device.description.card.why_no_kernels = kernels.why_not;
     }
     offer.devices.push_back(std::move(device));
   }
@@ -286,6 +290,8 @@ std::vector<std::string> Describe(const Offer& offer) {
                     device.rank_binary.substr(device.rank_binary.rfind('/') + 1),
                     d.card.nccl_version == 0 ? " without NCCL (`motley-rank --nccl` says why)"
                                              : absl::StrCat(" with NCCL ", NcclVersionText(d.card.nccl_version)));
+    absl::StrAppend(&lines.back(), d.card.kernels.empty() ? "; PyTorch's kernels alone: " : ", kernels ",
+                    d.card.kernels.empty() ? d.card.why_no_kernels : d.card.kernels);
     if (!d.card.note.empty()) absl::StrAppend(&lines.back(), "; ", d.card.note);
   }
   const int64_t host = offer.devices.empty() ? 0 : offer.devices[0].description.node_host_memory_bytes;

@@ -46,7 +46,7 @@ int Run(const Options& options) {
   for (const std::string& target : compiled->left_out) std::cout << "left out: " << target << "\n";
   for (const std::string& fault : compiled->faults) std::cout << "fault: " << fault << "\n";
   std::cout << options.out << ": " << compiled->file.kernels.size() << " kernels by " << compiled->file.compiler << ", "
-            << bytes.size() << " bytes, digest " << compiled->file.digest.substr(0, 12) << std::endl;
+            << bytes.size() << " bytes, digest " << motley::engine::ShortDigest(compiled->file) << std::endl;
   return options.strict && !(compiled->faults.empty() && compiled->left_out.empty()) ? 1 : 0;
 }
 

@@ -44,6 +44,8 @@ TEST(ProfileDigestTest, ChangesWithEveryFieldOfTheDevice) {
       [](DeviceDescription& d) { d.card.driver = "580.65.06"; },
       [](DeviceDescription& d) { d.card.driver_cuda = 13000; },
       [](DeviceDescription& d) { d.card.power_limit_watts = 200; },
+      [](DeviceDescription& d) { d.card.kernels = "e7d628c2114b"; },
+      [](DeviceDescription& d) { d.card.kernels = "0123456789ab"; },
   };
   std::set<std::string> compute, collective;
   const ModelShape shape = *ModelFlavor("gpt2", "debug");
@@ -83,6 +85,7 @@ TEST(ProfileDigestTest, HowACardIsTodayIsNoPartOfIt) {
   DeviceDescription today = Device();
   today.card.used_by_others_bytes = 5;
   today.card.health = "slowed down: heat";
+  today.card.why_no_kernels = "MOTLEY_KERNELS is off";
   today.card.note = "linked with 8 of 16 PCIe lanes";
   today.node_host_memory_bytes = int64_t{40} << 30;
   today.host_link_bytes_per_second = 25e9;

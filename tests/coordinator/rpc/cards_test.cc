@@ -17,6 +17,7 @@ class Cards : public ClusterTest {
     card->set_compute_capability(86);
     card->set_pcie_generation(4);
     card->set_pcie_lanes(8);
+    card->set_kernels("e7d628c2114b");
     v1::UnusedCard* unused = hello.add_unused_cards();
     unused->set_card("Tesla P40 at 0000:d8:00.0");
     unused->set_reason("others use it");
@@ -115,6 +116,7 @@ TEST_F(Cards, WhatAWorkerSaysLaterIsShown) {
   const v1::Card card = NodeOf("n1").devices(0).card();
   EXPECT_EQ(card.health(), "slowed down: heat");
   EXPECT_EQ(card.used_by_others_bytes(), 77);
+  EXPECT_EQ(card.kernels(), "e7d628c2114b");
   EXPECT_EQ(NodeOf("n1").devices(0).state(), "idle") << "it still computes";
 }
 

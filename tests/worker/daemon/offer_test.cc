@@ -9,10 +9,12 @@
 #include "absl/strings/str_cat.h"
 #include "tests/common/base/folders.h"
 #include "tests/worker/daemon/fake_cards.h"
+#include "tests/worker/engine/kernels/open_fake_kernels.h"
 
 namespace motley::worker {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -279,6 +281,30 @@ TEST_F(OfferTest, TheRankIsTheNewestBuildThatRunsOnTheCard) {
   }
   std::filesystem::remove(folder_ / "motley-rank-2.7.1");
   EXPECT_THAT(WhyUnused(), HasSubstr("driver 535.129.03 runs CUDA 12.2, and motley-rank of libtorch 2.11.0 needs 13.0"));
+}
+
+TEST_F(OfferTest, TheRanksKernelsAreSaid) {
+  fake_.Add();
+  const auto card = [this] {
+    const auto offer = Make("");
+    EXPECT_TRUE(offer.ok()) << offer.status();
+    return offer->devices[0].description.card;
+  };
+  EXPECT_EQ(card().kernels, "");
+  EXPECT_THAT(card().why_no_kernels, AllOf(HasSubstr("no kernels' file "), HasSubstr("/motley-kernels; `./run setup --gpu`")));
+  EXPECT_THAT(Describe(*Make(""))[0], HasSubstr("; PyTorch's kernels alone: no kernels' file "));
+  engine::KernelFile file = engine::FakeKernelFile({card().compute_capability});
+  folder_.Write("motley-kernels", engine::WrittenKernelFile(file));
+  EXPECT_EQ(card().kernels, file.digest.substr(0, 12));
+  EXPECT_EQ(card().why_no_kernels, "");
+  EXPECT_THAT(Describe(*Make(""))[0], HasSubstr(", kernels " + file.digest.substr(0, 12)));
+  setenv("MOTLEY_KERNELS", "off", 1);
+  EXPECT_EQ(card().kernels, "");
+  EXPECT_EQ(card().why_no_kernels, "MOTLEY_KERNELS is off");
+  unsetenv("MOTLEY_KERNELS");
+  engine::KernelFile others = engine::FakeKernelFile({120});
+  folder_.Write("motley-kernels", engine::WrittenKernelFile(others));
+  EXPECT_THAT(card().why_no_kernels, HasSubstr("has no code for sm_"));
 }
 
 TEST_F(OfferTest, TheRanksLibrariesAreSaid) {

@@ -38,6 +38,9 @@ struct KernelFile {
 // "sm_90", "compute_120 (PTX)".
 std::string ImageName(const KernelImage& image);
 
+// Enough digits of the digest to tell files apart.
+inline std::string ShortDigest(const KernelFile& file) { return file.digest.substr(0, 12); }
+
 // As a file has it; sets the digest.
 std::string WrittenKernelFile(KernelFile& file);
 

@@ -10,7 +10,18 @@
 namespace motley::engine {
 namespace {
 
-constexpr char kVariable[] = "MOTLEY_KERNELS";
+std::string Setting() {
+  const char* setting = std::getenv("MOTLEY_KERNELS");
+  return setting == nullptr ? "" : setting;
+}
+
+absl::StatusOr<std::string> DigestFor(const std::string& rank, int compute_capability) {
+  MOTLEY_ASSIGN_OR_RETURN(const std::string path, KernelFilePath(Setting(), rank));
+  MOTLEY_ASSIGN_OR_RETURN(const KernelFile file, ReadKernelFile(path));
+  MOTLEY_RETURN_IF_ERROR(CheckKernelsOfThisBuild(file, path));
+  MOTLEY_RETURN_IF_ERROR(ImageFor(file, compute_capability, path).status());
+  return ShortDigest(file);
+}
 
 }  // namespace
 
@@ -33,11 +44,17 @@ absl::StatusOr<std::unique_ptr<KernelLauncher>> OpenKernels(const std::string& p
 }
 
 absl::StatusOr<std::unique_ptr<KernelLauncher>> OpenKernels(KernelLauncher::Card card) {
-  const char* setting = std::getenv(kVariable);
   std::error_code error;
   const std::filesystem::path rank = std::filesystem::read_symlink("/proc/self/exe", error);
-  MOTLEY_ASSIGN_OR_RETURN(const std::string path, KernelFilePath(setting == nullptr ? "" : setting, rank));
+  MOTLEY_ASSIGN_OR_RETURN(const std::string path, KernelFilePath(Setting(), rank));
   return OpenKernels(path, kDriverName, std::move(card));
+}
+
+SeenKernels SeeKernels(const std::string& rank, int compute_capability) {
+  std::error_code error;  // a second rank is seen among the other programs by a link
+  const absl::StatusOr<std::string> digest = DigestFor(std::filesystem::weakly_canonical(rank, error), compute_capability);
+  if (digest.ok()) return {*digest, ""};
+  return {"", std::string(digest.status().message())};
 }
 
 }  // namespace motley::engine

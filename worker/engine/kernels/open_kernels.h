@@ -20,4 +20,11 @@ absl::StatusOr<std::unique_ptr<KernelLauncher>> OpenKernels(const std::string& p
 // Of this process's environment and folder, by the machine's driver.
 absl::StatusOr<std::unique_ptr<KernelLauncher>> OpenKernels(KernelLauncher::Card card);
 
+// What the program `rank` would launch on a card, without opening the card: for who describes it.
+struct SeenKernels {
+  std::string digest;  // its first digits; empty: PyTorch's operators
+  std::string why_not;
+};
+SeenKernels SeeKernels(const std::string& rank, int compute_capability);
+
 }  // namespace motley::engine
