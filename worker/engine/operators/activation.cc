@@ -2,6 +2,7 @@
 
 #include "worker/engine/base/torch_pch.h"
 #include "worker/engine/operators/own_kernels.h"
+#include "worker/engine/operators/own_swiglu.h"
 
 namespace motley::engine {
 namespace {
