@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "tests/worker/engine/equivalence/shrink.h"
+#include "tests/worker/engine/kernels/open_fake_kernels.h"
 #include "tests/worker/engine/nccl/open_fake_nccl.h"
 
 namespace motley::engine {
@@ -70,6 +71,8 @@ const char* NameOf(Devices devices) {
       return "CardsOverTcp";
     case Devices::kCardsAndHosts:
       return "CardsAndHosts";
+    case Devices::kCardsWithKernels:
+      return "CardsWithKernels";
     case Devices::kOneCard:
     case Devices::kOneCardAndHosts:
       break;  // card_plans_test.cc
@@ -99,6 +102,22 @@ TEST_P(HalfEquivalenceTest, PlansTrainLikeOneDevice) {
 
 INSTANTIATE_TEST_SUITE_P(Plans, HalfEquivalenceTest,
                          testing::Combine(testing::Values(Devices::kHosts, Devices::kCards), Numbers(1, 4)), TestName);
+
+// By kernels of our own, which know no float64, beside ranks without: a plan in half types and one in float32.
+class OwnKernelsEquivalenceTest : public EquivalenceTest {};
+
+TEST_P(OwnKernelsEquivalenceTest, PlansTrainLikeOneDevice) {
+  const int number = std::get<1>(GetParam());
+  const long before = FakeLaunches();
+  Check(2 * number + 1, /*half=*/true);
+  PlannedJob whole = DrawPlannedJob(kSeed, number, folder());
+  whole.job.config.training.dtype = DTypeName(whole.plan.dtype = DType::kFloat32);
+  Check(number, whole);
+  EXPECT_GT(FakeLaunches(), before);
+}
+
+INSTANTIATE_TEST_SUITE_P(Plans, OwnKernelsEquivalenceTest,
+                         testing::Combine(testing::Values(Devices::kCardsWithKernels), Numbers(2, 20)), TestName);
 
 // Units of two to four ranks among them, their sums in TCP's rings or in NCCL's.
 class TensorParallelEquivalenceTest : public EquivalenceTest {};

@@ -14,6 +14,7 @@
 #include "common/model/parameters.h"
 #include "tests/worker/engine/fake_card.h"
 #include "tests/worker/engine/fake_host.h"
+#include "tests/worker/engine/kernels/open_fake_kernels.h"
 #include "tests/worker/engine/nccl/open_fake_nccl.h"
 #include "worker/engine/device/host_backend.h"
 #include "worker/engine/engine.h"
@@ -50,8 +51,10 @@ bool IsReal(Devices devices) { return devices == Devices::kOneCard || devices ==
 std::unique_ptr<FakeCard> FakeCardOf(Devices devices, int rank, uint64_t seed) {
   if (IsOnHost(devices, rank) || IsReal(devices)) return nullptr;
   const NcclApi* const nccl = devices == Devices::kCardsOverTcp ? nullptr : &TheFakeNccl().library.api;
-  return std::make_unique<FakeCard>(static_cast<unsigned>(Mix64(seed + static_cast<uint64_t>(rank))), nccl,
-                                    std::make_shared<IssuedMemory>());
+  auto card = std::make_unique<FakeCard>(static_cast<unsigned>(Mix64(seed + static_cast<uint64_t>(rank))), nccl,
+                                         std::make_shared<IssuedMemory>());
+  if (devices == Devices::kCardsWithKernels && rank % 3 != 2) card->set_kernels(&TheFakeKernels());
+  return card;
 }
 
 // No rank begins its steps before all have rehearsed, or ended. A kernel's first launch and a handle's making wait for all that

@@ -19,9 +19,9 @@ namespace motley::engine {
 using TrainingState = std::vector<std::vector<std::vector<double>>>;
 
 // What the ranks run on: threads of the host; cards that are not there (fake_card.h), which meet by a fake NCCL or through the
-// host; every third rank a CPU, the others such cards with NCCL; the machine's first card, which all ranks share; every third
-// rank a CPU, the others on that card.
-enum class Devices { kHosts, kCards, kCardsOverTcp, kCardsAndHosts, kOneCard, kOneCardAndHosts };
+// host; every third rank a CPU, the others such cards with NCCL; cards of which every third has no kernels of our own; the
+// machine's first card, which all ranks share; every third rank a CPU, the others on that card.
+enum class Devices { kHosts, kCards, kCardsOverTcp, kCardsAndHosts, kCardsWithKernels, kOneCard, kOneCardAndHosts };
 
 struct TrainingRun {
   std::vector<StepResult> steps;

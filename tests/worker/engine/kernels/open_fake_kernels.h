@@ -36,6 +36,13 @@ inline absl::StatusOr<std::unique_ptr<KernelLauncher>> LoadFakeKernels(const Ker
                               "/there/motley-kernels");
 }
 
+// One for all ranks of this process.
+inline const KernelLauncher& TheFakeKernels() {
+  static const absl::StatusOr<std::unique_ptr<KernelLauncher>> kernels = LoadFakeKernels();
+  EXPECT_TRUE(kernels.ok()) << kernels.status();
+  return **kernels;
+}
+
 // Of this process, so far.
 inline long FakeLaunches() {
   void* const library = dlopen(FakeDriver().c_str(), RTLD_NOW | RTLD_LOCAL);

@@ -1,5 +1,6 @@
 #include "worker/engine/profiler/compute_profiler.h"
 
+#include <algorithm>
 #include <functional>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "tests/worker/engine/called_operators.h"
 #include "tests/worker/engine/fake_card.h"
+#include "tests/worker/engine/kernels/open_fake_kernels.h"
 #include "tests/worker/engine/lanes/clocked_stream.h"
 #include "worker/engine/base/memory.h"
 #include "worker/engine/device/host_backend.h"
@@ -232,6 +234,21 @@ TEST_F(ComputeProfilerTest, ACardsContextIsWhatNoTensorCanHave) {
   // The rotary tables, those of the part beside them.
   EXPECT_GE(context, 2 * 64 * 8 * 4);
   EXPECT_LE(context, 2 * 2 * 64 * 8 * 4);
+}
+
+// Plans hold what is measured: a kernel of our own makes no tensor between the activation's two gradients.
+TEST_F(ComputeProfilerTest, WhatOwnKernelsDoNotMakeIsNotCounted) {
+  assignment_.model.intermediate_size = 640;  // so that the activation's is the fullest moment
+  FakeCard without(3), with(3);
+  with.set_kernels(&TheFakeKernels());
+  const ComputeProfile operators = Profile(without), kernels = Profile(with);
+  // A slow host measures fewer sizes.
+  for (size_t p = 0; p < std::min(operators.layer.points.size(), kernels.layer.points.size()); ++p) {
+    const ComputePoint &own = kernels.layer.points[p], &other = operators.layer.points[p];
+    ASSERT_EQ(own.microbatch, other.microbatch);
+    EXPECT_EQ(own.saved_bytes, other.saved_bytes);
+    EXPECT_LT(own.workspace_bytes, other.workspace_bytes) << own.microbatch;
+  }
 }
 
 TEST_F(ComputeProfilerTest, AStreamThatHoldsNoModelFailsByTheOperatorsWords) {
