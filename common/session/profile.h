@@ -63,6 +63,7 @@ struct ComputeProfile {
   std::vector<MemoryTrial> trials;
   int64_t trial_layers = 0;
   double profile_seconds = 0;  // what measuring it took
+  std::string attention;       // the kernel that layers' attention ran on: "cudnn", "flash", "host flash", ...
   CardLoad load;               // of a card
   bool cut_short = false;      // the time that a card has for it was over before all was measured (docs/inside/profiles.md)
 };

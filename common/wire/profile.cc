@@ -80,6 +80,7 @@ WIRE_MESSAGE(v1::ComputeProfile, ComputeProfile) {
   WIRE_FIELD(profile_seconds, plain.profile_seconds);
   if (!Way::kWrites || plain.load != CardLoad()) WIRE_PART(load, plain.load);
   WIRE_FIELD(cut_short, plain.cut_short);
+  WIRE_FIELD(attention, plain.attention);
 }
 
 WIRE_MESSAGE(v1::CollectiveProfile, CollectiveProfile) {

@@ -82,11 +82,12 @@ void PrintCards(const v1::ListNodesResponse& response, std::ostream& out, const 
       const std::string measured = WhenMeasured(device);
       any_measured |= !measured.empty();
       rows.push_back({device.id(), card.name(), FormatBytes(card.used_by_others_bytes()),
-                      absl::StrCat(card.driver(), ", CUDA ", card.driver_cuda()), HostLink(card), Kernels(card), Health(card),
+                      absl::StrCat(card.driver(), ", CUDA ", card.driver_cuda()), HostLink(card), Kernels(card),
+                      device.measured_attention().empty() ? "-" : device.measured_attention(), Health(card),
                       measured.empty() ? "-" : measured});
     }
   }
-  std::vector<std::string> header = {"CARD", "NAME", "OTHERS USE", "DRIVER", "LINK", "KERNELS", "HEALTH"};
+  std::vector<std::string> header = {"CARD", "NAME", "OTHERS USE", "DRIVER", "LINK", "KERNELS", "ATTENTION", "HEALTH"};
   if (any_measured) header.push_back("WHEN MEASURED");
   Table table(header);
   for (std::vector<std::string>& row : rows) {

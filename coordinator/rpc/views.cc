@@ -181,6 +181,7 @@ v1::Node View(const ClusterState& state, const NodeRecord& node) {
       view->set_measured_tokens_per_second(speed->second.tokens_per_second);
       view->set_measured_flops_per_second(speed->second.flops_per_second);
       view->set_measured_model(speed->second.model);
+      view->set_measured_attention(speed->second.attention);
       if (speed->second.load != CardLoad()) *view->mutable_measured_load() = wire::ToProto(speed->second.load);
       view->set_measured_cut_short(speed->second.cut_short);
       view->set_usable_memory_bytes(speed->second.usable_bytes);

@@ -33,7 +33,8 @@ MeasuredSpeed SpeedOf(const ComputeProfile& profile, const ModelShape& shape, in
   const double seconds = SecondsPerSample(profile.embedding, UnitKind::kEmbedding) +
                          layers * SecondsPerSample(profile.layer, UnitKind::kLayer) +
                          SecondsPerSample(profile.head, UnitKind::kHead);
-  MeasuredSpeed speed = {.load = profile.load,
+  MeasuredSpeed speed = {.attention = profile.attention,
+                         .load = profile.load,
                          .cut_short = profile.cut_short,
                          .usable_bytes = profile.usable_bytes,
                          .memory_corrections = profile.memory_corrections,

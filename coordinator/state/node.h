@@ -37,8 +37,9 @@ struct NodeRecord {
 struct MeasuredSpeed {
   double tokens_per_second = 0;
   double flops_per_second = 0;
-  std::string model;   // that was measured; empty: it is not known any more
-  CardLoad load = {};  // of a card, while it was measured
+  std::string model;      // that was measured; empty: it is not known any more
+  std::string attention;  // the kernel of its layers' attention; empty: not known
+  CardLoad load = {};     // of a card, while it was measured
   bool cut_short = false;
   // Of its memory, what plans of this model count on since a rank ran out of it, and how often that became less; 0: all of it.
   int64_t usable_bytes = 0;

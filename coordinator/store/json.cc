@@ -35,8 +35,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(CardLoad, sm_clock_mhz, watts, p
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(MemoryTrial, samples, seconds, peak_bytes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ComputeProfile, device, digest, embedding, layer, head,
                                                 optimizer_seconds_per_element, step_overhead_seconds, context_bytes,
-                                                profile_seconds, load, cut_short, usable_bytes, memory_corrections, trials,
-                                                trial_layers)
+                                                profile_seconds, attention, load, cut_short, usable_bytes, memory_corrections,
+                                                trials, trial_layers)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DataSummary, bytes, digest, kind, tokens, rows, row_tokens, greatest_token,
                                                 trained_tokens, source_bytes, tokenizer)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Overlap, compute, collectives)

@@ -154,6 +154,7 @@ MeasuredSpeed SpeedOf(const Row& row) {
   MeasuredSpeed speed = {Real(TextAt(row, 4)), Real(TextAt(row, 5)), TextAt(row, 7)};
   // Who plans by one that cannot be read says so.
   if (const absl::StatusOr<ComputeProfile> profile = ComputeProfileFromJson(TextAt(row, 3)); profile.ok()) {
+    speed.attention = profile->attention;
     speed.load = profile->load;
     speed.cut_short = profile->cut_short;
     speed.usable_bytes = profile->usable_bytes;

@@ -21,6 +21,7 @@ TEST(WireProfileTest, ComputeRoundTrips) {
   profile.profile_seconds = 4.5;
   profile.load = {1035, 71.5, 72, true, false, true};
   profile.cut_short = true;
+  profile.attention = "memory-efficient";
 
   const v1::ComputeProfile proto = ToProto(profile);
   const ComputeProfile back = FromProto(proto);
@@ -48,6 +49,7 @@ TEST(WireProfileTest, ComputeRoundTrips) {
   EXPECT_EQ(back.profile_seconds, 4.5);
   EXPECT_EQ(back.load, profile.load);
   EXPECT_TRUE(back.cut_short);
+  EXPECT_EQ(back.attention, "memory-efficient");
   EXPECT_EQ(ToProto(back).SerializeAsString(), proto.SerializeAsString());
 }
 

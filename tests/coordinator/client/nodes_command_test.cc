@@ -33,6 +33,7 @@ void AddCards(FakeMotley& fake) {
     if (i == 1) card->set_health("slowed down: heat");
     if (i == 0) card->set_kernels("e7d628c2114b");
     if (i == 1) card->set_why_no_kernels("MOTLEY_KERNELS is off");
+    if (i == 0) device->set_measured_attention("cudnn");
     if (i == 0) card->set_note("linked with 4 of 16 PCIe lanes");
   }
   v1::CardNotUsed* unused = node.add_unused_cards();
@@ -44,10 +45,10 @@ TEST(NodesCommand, CardsAreSaidWithWhatIsWrong) {
   FakeMotley fake;
   AddCards(fake);
   const std::string out = Motley(fake, {"nodes"}).out;
-  for (const char* part :
-       {"a/gpu0", "NVIDIA RTX A6000", "3.0 GiB", "580.65.06, CUDA 13.0", "PCIe 4 x16 + NVLink to 1", "well; linked with 4 of 16",
-        "slowed down: heat", "KERNELS", "own", "PyTorch's", "PyTorch's kernels alone on a/gpu1: MOTLEY_KERNELS is off\n",
-        "not used on a: Tesla P40 at 0000:d8:00.0: no motley-rank at hand\\u001b has kernels for sm_61\n"}) {
+  for (const char* part : {"a/gpu0", "NVIDIA RTX A6000", "3.0 GiB", "580.65.06, CUDA 13.0", "PCIe 4 x16 + NVLink to 1",
+                           "well; linked with 4 of 16", "slowed down: heat", "KERNELS", "own", "PyTorch's", "ATTENTION", "cudnn",
+                           "PyTorch's kernels alone on a/gpu1: MOTLEY_KERNELS is off\n",
+                           "not used on a: Tesla P40 at 0000:d8:00.0: no motley-rank at hand\\u001b has kernels for sm_61\n"}) {
     EXPECT_NE(out.find(part), std::string::npos) << part << " in\n" << out;
   }
   fake.nodes["a"].mutable_devices(1)->mutable_card()->set_lost("GPU is lost");
@@ -98,6 +99,8 @@ TEST(NodesCommand, JsonHasTheHostsMemoryAndLinks) {
   EXPECT_EQ(node["host_memory_bytes"], int64_t{512} << 30);
   EXPECT_EQ(node["offered_host_memory_bytes"], int64_t{384} << 30);
   EXPECT_EQ(node["devices"][0]["host_link_bytes_per_second"], 25.2e9);
+  EXPECT_EQ(node["devices"][0]["measured_attention"], "cudnn");
+  EXPECT_EQ(node["devices"][1]["measured_attention"], json()) << "not known";
   EXPECT_EQ(node["unused_cards"][0]["card"], "Tesla P40 at 0000:d8:00.0");
   const json& card = node["devices"][0]["card"];
   EXPECT_EQ(card["host_link_bytes_per_second"], 31.5e9);

@@ -85,6 +85,7 @@ TEST_F(Cards, HowACardWasWhenItWasMeasuredIsShown) {
       profile.mutable_load()->set_sm_clock_mhz(1035);
       profile.mutable_load()->set_at_power_limit(true);
       profile.set_cut_short(true);
+      profile.set_attention("cudnn");
     }
   };
   const auto n1 = Join("n1", with_card), n2 = Join("n2");
@@ -97,6 +98,7 @@ TEST_F(Cards, HowACardWasWhenItWasMeasuredIsShown) {
   EXPECT_TRUE(device.measured_load().at_power_limit());
   EXPECT_FALSE(device.measured_load().slowed_by_heat());
   EXPECT_TRUE(device.measured_cut_short());
+  EXPECT_EQ(device.measured_attention(), "cudnn");
   EXPECT_GT(other.measured_tokens_per_second(), 0);
   EXPECT_FALSE(other.has_measured_load()) << "nobody knows";
   EXPECT_FALSE(other.measured_cut_short());

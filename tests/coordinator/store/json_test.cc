@@ -15,6 +15,7 @@ TEST(StoreJson, ComputeProfilesRoundTrip) {
   profile.layer.part = 0.25;
   profile.load = {1035, 71.5, 72, true, false, true};
   profile.cut_short = true;
+  profile.attention = "flash";
   profile.usable_bytes = 900;
   profile.memory_corrections = 2;
   profile.trials = {{1, 0.5, 700}, {2, 0, 0}};
@@ -32,6 +33,7 @@ TEST(StoreJson, ComputeProfilesRoundTrip) {
   EXPECT_EQ(back->layer.part, 0.25);
   EXPECT_EQ(back->load, profile.load);
   EXPECT_TRUE(back->cut_short);
+  EXPECT_EQ(back->attention, "flash");
   EXPECT_EQ(back->usable_bytes, 900);
   EXPECT_EQ(back->memory_corrections, 2);
   EXPECT_EQ(back->trials, profile.trials);
@@ -49,6 +51,7 @@ TEST(StoreJson, AComputeProfileOfWholePassesAloneIsRead) {
   EXPECT_EQ(profile->layer.part, 0);
   EXPECT_EQ(profile->load, CardLoad());
   EXPECT_FALSE(profile->cut_short);
+  EXPECT_EQ(profile->attention, "") << "of a coordinator from before it was asked";
 }
 
 TEST(StoreJson, CollectiveProfilesRoundTrip) {

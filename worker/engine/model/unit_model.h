@@ -89,6 +89,9 @@ class UnitModel {
                                 UnitSegment segment = UnitSegment::kWhole, const Documents* documents = nullptr);
   void LayerBackwardWeight(Saved& saved, const UnitArray& grads, UnitSegment segment = UnitSegment::kWhole);
 
+  // The kernel's name that layers' attention runs on with so many samples at once (attention.h).
+  std::string NameOfAttention(int64_t samples, const at::TensorOptions& where) const;
+
   // Sum (not mean) of the cross entropy over the trained tokens: a float64 scalar, left on the device. `trained`: their places
   // among samples * seq_len, ascending, int64; undefined: all. The others have no logits. `embedding_params` is used when tied
   // (else undefined). The projection runs over chunks of kHeadChunkTokens rows and keeps no logits. Of the whole vocabulary, and

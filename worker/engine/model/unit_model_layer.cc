@@ -39,6 +39,11 @@ LayerFrame UnitModel::FrameOf(const LayerKind& kind, int64_t samples, int64_t se
           .kernels = kernels_};
 }
 
+std::string UnitModel::NameOfAttention(int64_t samples, const at::TensorOptions& where) const {
+  const HeadLayout heads = FrameOf({}, samples, seq_len_, nullptr).heads();
+  return engine::NameOfAttention(at::empty({samples, seq_len_, heads.width()}, where.dtype(ScalarTypeOf(dtype_))), heads);
+}
+
 ValueSet UnitModel::KeptFor(OpSet recomputed) const {
   return KeptValues().Without(MadeBy(whole() ? recomputed : WithoutSums(recomputed, *traits_), *traits_));
 }

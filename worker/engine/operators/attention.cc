@@ -4,6 +4,7 @@
 
 #include "worker/engine/base/torch_pch.h"
 #include "worker/engine/operators/attention_kernels.h"
+#include "worker/engine/operators/cudnn_attention.h"
 
 namespace motley::engine {
 namespace {
@@ -41,6 +42,12 @@ at::Tensor AttentionBackward(const at::Tensor& grad_output, const at::Tensor& qk
   const std::array parts = {grads.q.transpose(1, 2), grads.k.transpose(1, 2), grads.v.transpose(1, 2)};
   at::cat_out(all_heads, at::TensorList(parts), 2);  // one kernel on a card, where copies would be three
   return grad;
+}
+
+std::string NameOfAttention(const at::Tensor& qkv, const HeadLayout& layout) {
+  const AttentionHeads heads = Split(qkv, layout);
+  const AttentionKernel& kernel = KernelFor(heads);
+  return &kernel == &CudnnAttention() && CudnnRefused(heads) ? FlashAttention().name : kernel.name;
 }
 
 }  // namespace motley::engine

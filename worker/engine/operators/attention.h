@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <string>
 
 #include "worker/engine/operators/attention_form.h"
 #include "worker/engine/operators/borders.h"
@@ -30,5 +31,8 @@ AttentionOutput AttentionForward(const at::Tensor& qkv, const HeadLayout& layout
 // Gradient of the fused projection, contiguous.
 at::Tensor AttentionBackward(const at::Tensor& grad_output, const at::Tensor& qkv, const AttentionOutput& saved,
                              const HeadLayout& layout, const Borders* borders = nullptr, const AttentionForm& form = {});
+
+// The kernel's name that does such projections, as far as this process knows: "cudnn", "flash", ...
+std::string NameOfAttention(const at::Tensor& qkv, const HeadLayout& layout);
 
 }  // namespace motley::engine

@@ -59,6 +59,8 @@ auto Either(const AttentionHeads& heads, const AttentionForm& form, const Cudnn&
 
 }  // namespace
 
+bool CudnnRefused(const AttentionHeads& heads) { return TheRefusals().Has(heads); }
+
 AttentionResult CudnnAttentionForward(const AttentionHeads& heads, const AttentionForm& form) {
   const auto cudnn = [&] {
     auto made = at::_scaled_dot_product_cudnn_attention(heads.q, heads.k, heads.v, std::nullopt, /*compute_log_sumexp=*/true,

@@ -14,4 +14,7 @@ AttentionResult CudnnAttentionForward(const AttentionHeads& heads, const Attenti
 AttentionHeads CudnnAttentionBackward(const at::Tensor& grad_output, const AttentionHeads& heads, const AttentionResult& saved,
                                       const AttentionForm& form);
 
+// Whether it did, of heads like these.
+bool CudnnRefused(const AttentionHeads& heads);
+
 }  // namespace motley::engine

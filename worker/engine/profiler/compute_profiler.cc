@@ -90,6 +90,13 @@ ComputeProfile ProfileUnits(const RankAssignment& assignment, DeviceBackend& bac
   const ProfiledRank rank{assignment, *precision, backend, pacer, time, lift.cap_bytes(), *model, part ? &*part : nullptr};
   Soak(rank);
   MeasureUnits(rank, &profile);
+  if (!profile.layer.points.empty()) {
+    timer.Run([&] {
+      profile.attention = model->NameOfAttention(profile.layer.points.back().microbatch, backend.tensors());
+      return absl::OkStatus();
+    });
+    Check(timer.Await());
+  }
   const OptimizerTimes optimizer = MeasureOptimizer(assignment, *precision, backend, pacer);
   profile.optimizer_seconds_per_element = optimizer.seconds_per_element;
   profile.step_overhead_seconds = optimizer.launch_seconds;

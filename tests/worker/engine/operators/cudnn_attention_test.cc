@@ -1,5 +1,7 @@
 // cuDNN's attention by a stand-in of the host: the arguments that it is given, what is made of its results, and what flash does
 // in its place. Its numbers are a card's to show (device/card_rows_test.cc).
+#include "worker/engine/operators/cudnn_attention.h"
+
 #include <ATen/ATen.h>
 #include <torch/library.h>
 
@@ -132,6 +134,8 @@ TEST_P(CudnnAttentionTest, FlashDoesWhatItsForwardRefusesAndIsNotAskedAgain) {
   Check({2, 4, 2, 11, 8});
   EXPECT_EQ(library.now().cudnn, 1);
   EXPECT_EQ(library.now().flash, 2);
+  EXPECT_TRUE(CudnnRefused(MakeHeads({2, 4, 2, 11, 8})));
+  EXPECT_FALSE(CudnnRefused(MakeHeads({2, 4, 2, 12, 8}))) << "another shape";
   library.now().refuses_forward = false;
   Check({2, 4, 2, 11, 8});
   EXPECT_EQ(library.now().cudnn, 1);

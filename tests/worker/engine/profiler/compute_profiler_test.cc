@@ -224,6 +224,7 @@ TEST_F(ComputeProfilerTest, ALateStreamsBytesAreThoseOfTheOperatorTable) {
     }
   }
   EXPECT_EQ(profile.context_bytes, 2 * 64 * 8 * 4);  // the rotary tables
+  EXPECT_EQ(profile.attention, "host flash");
   EXPECT_GT(profile.optimizer_seconds_per_element, 0);
 }
 
