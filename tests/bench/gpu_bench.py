@@ -41,8 +41,16 @@ STEPS = {
 # The same script on a machine without a card: whether it works.
 TRIAL = {"gpt2-debug": ("gpt2:debug", {**GPT2, "vocab_size": 256, "hidden_size": 64, "num_layers": 2, "num_heads": 4,
                                        "num_kv_heads": 4, "intermediate_size": 256}, 64, 4, 2, 0)}
+LEAST_OF_A_COPY = 0.75
 UNMEASURED = ["two or more NCCL ranks, each on a card of its own", "links between cards: P2P, NVLink, through the host",
               "cards of several kinds in one job", "InfiniBand", "cards before sm_75 with libtorch 2.7.1"]
+
+
+def slow_kernels(rates):
+    """Of rates by type, those of our own that take less than such a part of what a copy takes."""
+    return [f"{name}, {dtype}" for dtype, rows in rates.items() for name, rate in rows.items()
+            if not name.startswith("copy") and not name.endswith(", by PyTorch's operators")
+            and rate < LEAST_OF_A_COPY * next(rows[row] for row in rows if row.startswith("copy"))]
 
 
 class Bench:
@@ -111,8 +119,9 @@ class Bench:
 
     def kernels(self):
         size = {"cuda": "8192", "cpu": "64"}[self.args.device]
-        return {dtype: self.rows("--only", "kernels", "--dtype", dtype, "--size", size)
-                for dtype in (("bfloat16", "float16", "float32") if self.args.device == "cuda" else ("float32",))}
+        found = {dtype: self.rows("--only", "kernels", "--dtype", dtype, "--size", size)
+                 for dtype in (("bfloat16", "float16", "float32") if self.args.device == "cuda" else ("float32",))}
+        return {**found, f"below {LEAST_OF_A_COPY} of a copy": slow_kernels(found)}
 
     def baseline(self, name, compiled):
         _, shape, length, samples, microbatches, _ = self.args.steps[name]
@@ -129,6 +138,13 @@ class Bench:
 
     def dtype(self):
         return "bfloat16" if self.args.device == "cuda" else "float32"
+
+    def motley_without_kernels(self, name):
+        os.environ["MOTLEY_KERNELS"] = "off"
+        try:
+            return self.motley(name)
+        finally:
+            del os.environ["MOTLEY_KERNELS"]
 
     def motley(self, name):
         flavor, _, length, samples, microbatches, layers = self.args.steps[name]
@@ -151,6 +167,8 @@ class Bench:
             yield "kernels", self.kernels
         for name in self.args.steps:
             yield f"{name} motley", lambda name=name: self.motley(name)
+            if self.args.device == "cuda":
+                yield f"{name} motley without kernels", lambda name=name: self.motley_without_kernels(name)
             yield f"{name} eager", lambda name=name: self.baseline(name, False)
             if self.args.device == "cuda":
                 yield f"{name} compiled", lambda name=name: self.baseline(name, True)

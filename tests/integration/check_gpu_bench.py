@@ -26,6 +26,14 @@ def run(folder, *arguments):
     return subprocess.run([sys.executable, os.path.join(folder, "gpu_bench.py"), *arguments], capture_output=True, text=True, check=False)
 
 
+def check_verdict():
+    sys.path.insert(0, os.path.join(ROOT, "tests", "bench"))
+    import gpu_bench
+    slow = gpu_bench.slow_kernels({"bfloat16": {"copy, read and written": 100, "one": 80, "two": 74, "one, by PyTorch's operators": 40},
+                                   "float32": {"copy, read and written": 90, "one": 67, "two": 68}})
+    check("names the kernels that a copy leaves behind", slow == ["two, bfloat16", "one, float32"], str(slow))
+
+
 def check_first_day(work, pack, libtorch, binaries):
     """The parts that a CPU can run, and what they make of what they read."""
     sys.path.insert(0, os.path.join(ROOT, "tests", "bench"))
@@ -93,6 +101,7 @@ def main():
               "columns of the head: not run, needs a card" in done.stdout and "pull the data network's cable" in done.stdout,
               done.stdout + done.stderr)
         check_first_day(work, pack, libtorch, binaries)
+        check_verdict()
         check("says what stays unmeasured", len(found["unmeasured"]) > 0)
     sys.exit(1 if FAILED else 0)
 
