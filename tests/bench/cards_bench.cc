@@ -141,6 +141,8 @@ void MeasureKernels(const Options& options, DeviceBackend& backend, bench::Repor
     add(absl::StrCat("swiglu forward", whose), input.nbytes() + grad.nbytes(), [&] { SwiGluForward(input, kernels); });
     add(absl::StrCat("swiglu backward", whose), 2 * input.nbytes() + grad.nbytes(),
         [&] { SwiGluBackward(grad, input, kernels); });
+    add(absl::StrCat("geglu forward", whose), input.nbytes() + grad.nbytes(), [&] { GeGluForward(input, kernels); });
+    add(absl::StrCat("geglu backward", whose), 2 * input.nbytes() + grad.nbytes(), [&] { GeGluBackward(grad, input, kernels); });
     if (own == nullptr) break;  // what there is was measured
   }
 }

@@ -15,15 +15,16 @@ AT_ONCE = min(4, os.cpu_count() or 1)
 
 # Name, header, its test, what stands there, what stands there instead.
 FAULTS = [
-    ("a pack that the last row lacks", "swiglu.h", "swiglu_kernel_test", "if (at >= arguments.packs) return;", "if (at + 1 >= arguments.packs) return;"),
-    ("threads beyond the last pack", "swiglu.h", "swiglu_kernel_test", "if (at >= arguments.packs) return;",
+    ("a pack that the last row lacks", "gated.h", "gated_kernel_test", "if (at >= arguments.packs) return;", "if (at + 1 >= arguments.packs) return;"),
+    ("threads beyond the last pack", "gated.h", "gated_kernel_test", "if (at >= arguments.packs) return;",
      "if (arguments.packs == 0 || at >= arguments.packs + 8) return;"),
-    ("up where the row before has it", "swiglu.h", "swiglu_kernel_test", "return {narrow, gate, gate + columns};", "return {narrow, gate, narrow + columns};"),
-    ("places of 32 bits", "swiglu.h", "swiglu_kernel_test", "const int64_t gate = narrow + int64_t{pack / packs_of_row} * columns;",
+    ("up where the row before has it", "gated.h", "gated_kernel_test", "return {narrow, gate, gate + columns};", "return {narrow, gate, narrow + columns};"),
+    ("places of 32 bits", "gated.h", "gated_kernel_test", "const int64_t gate = narrow + int64_t{pack / packs_of_row} * columns;",
      "const int64_t gate = static_cast<int>(narrow + int64_t{pack / packs_of_row} * columns);"),
-    ("a product that is not rounded between", "swiglu.h", "swiglu_kernel_test", "Rounded<T>(x / (1 + expf(-x)))", "(x / (1 + expf(-x)))"),
-    ("a gradient that is not rounded between", "swiglu.h", "swiglu_kernel_test", "Rounded<T>(dy * Wide(up.of[k]))", "(dy * Wide(up.of[k]))"),
-    ("gradients that change places", "swiglu.h", "swiglu_kernel_test", "Store(grad_input + place.gate, grad_gate);", "Store(grad_input + place.gate, grad_up);"),
+    ("a product that is not rounded between", "gated.h", "gated_kernel_test", "Rounded<T>(Gate::Value(Wide(gate.of[k])))", "Gate::Value(Wide(gate.of[k]))"),
+    ("a gradient that is not rounded between", "gated.h", "gated_kernel_test", "Rounded<T>(dy * Wide(up.of[k]))", "(dy * Wide(up.of[k]))"),
+    ("gradients that change places", "gated.h", "gated_kernel_test", "Store(grad_input + place.gate, grad_gate);", "Store(grad_input + place.gate, grad_up);"),
+    ("another slope of GELU", "gated.h", "gated_kernel_test", "1 + 3 * kKappa * square", "1 + kKappa * square"),
     ("a sum over half a warp", "kernel_types.h", "emulated_card_test", "int apart = 16;", "int apart = 8;"),
     ("half types that are cut off", "kernel_types.h", "half_types_test", "(bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16", "bits >> 16"),
 ]

@@ -23,7 +23,7 @@ class CompileTest : public testing::Test {
     const std::filesystem::path root =
         std::filesystem::path(testing::TempDir()) / testing::UnitTest::GetInstance()->current_test_info()->name();
     std::filesystem::create_directories(root / "worker/engine/kernels");
-    std::ofstream(root / "worker/engine/kernels/swiglu.h") << text;
+    std::ofstream(root / "worker/engine/kernels/gated.h") << text;
     return root;
   }
 };
@@ -58,7 +58,7 @@ TEST_F(CompileTest, WhatDoesNotCompileHasTheCompilersWords) {
   const auto compiled = CompileKernels(Fake(), SourcesOf("broken"), {{60}});
   EXPECT_EQ(compiled.status().code(), absl::StatusCode::kInternal);
   EXPECT_THAT(std::string(compiled.status().message()),
-              HasSubstr("sm_60: kernels do not compile (NVRTC_ERROR_COMPILATION): swiglu.h(1): error"));
+              HasSubstr("sm_60: kernels do not compile (NVRTC_ERROR_COMPILATION): gated.h(1): error"));
 }
 
 TEST_F(CompileTest, AKernelThatSpillsIsAFault) {

@@ -58,7 +58,7 @@ int nvrtcAddNameExpression(Program* program, const char* expression) {
 int nvrtcCompileProgram(Program* program, int, const char* const* options) {
   program->architecture = std::string(options[0]).substr(std::strlen("--gpu-architecture="));
   if (program->headers.find("broken") != std::string::npos) {
-    program->log = "swiglu.h(1): error: it is broken";
+    program->log = "gated.h(1): error: it is broken";
     return kFailed;
   }
   for (const std::string& symbol : program->symbols) {

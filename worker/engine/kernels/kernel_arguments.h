@@ -19,25 +19,34 @@ inline constexpr int kThreads = 256;
 // Of what a thread reads and writes at once: pointers and rows begin at a multiple of it.
 inline constexpr int kPackBytes = 16;
 
-// silu(gate) * up. One thread a pack of the output.
-struct SwiGluForwardArguments {
-  static constexpr const char* kKernel = "swiglu_forward";
+// What is made of the gate, times up. One thread a pack of the output.
+struct GatedForwardArguments {
   const void* input;      // [rows, 2 * columns]: gate, then up
   void* output;           // [rows, columns]
   uint32_t packs;         // of the output
   uint32_t packs_of_row;  // of the output: columns / elements of a pack
 };
-static_assert(sizeof(SwiGluForwardArguments) == 24);
-
 // Its gradients, both in one pass. One thread a pack of the output's gradient.
-struct SwiGluBackwardArguments {
-  static constexpr const char* kKernel = "swiglu_backward";
+struct GatedBackwardArguments {
   const void* grad_output;  // [rows, columns]
   const void* input;        // [rows, 2 * columns], as the forward's
   void* grad_input;         // the same
   uint32_t packs;           // of grad_output
   uint32_t packs_of_row;
 };
-static_assert(sizeof(SwiGluBackwardArguments) == 32);
+struct SwiGluForwardArguments : GatedForwardArguments {
+  static constexpr const char* kKernel = "swiglu_forward";
+};
+struct SwiGluBackwardArguments : GatedBackwardArguments {
+  static constexpr const char* kKernel = "swiglu_backward";
+};
+struct GeGluForwardArguments : GatedForwardArguments {
+  static constexpr const char* kKernel = "geglu_forward";
+};
+struct GeGluBackwardArguments : GatedBackwardArguments {
+  static constexpr const char* kKernel = "geglu_backward";
+};
+static_assert(sizeof(SwiGluForwardArguments) == 24 && sizeof(GeGluForwardArguments) == 24);
+static_assert(sizeof(SwiGluBackwardArguments) == 32 && sizeof(GeGluBackwardArguments) == 32);
 
 }  // namespace motley::kernels

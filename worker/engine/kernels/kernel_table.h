@@ -22,8 +22,10 @@ constexpr KernelRow Row(std::string_view function, std::string_view header) {
 }
 
 inline constexpr KernelRow kKernels[] = {
-    Row<SwiGluForwardArguments>("SwiGluForward", "swiglu.h"),
-    Row<SwiGluBackwardArguments>("SwiGluBackward", "swiglu.h"),
+    Row<SwiGluForwardArguments>("SwiGluForward", "gated.h"),
+    Row<SwiGluBackwardArguments>("SwiGluBackward", "gated.h"),
+    Row<GeGluForwardArguments>("GeGluForward", "gated.h"),
+    Row<GeGluBackwardArguments>("GeGluBackward", "gated.h"),
 };
 
 // The place of the row whose kernel takes them. A kernel without a row does not compile.

@@ -1,8 +1,8 @@
 #include "worker/engine/operators/activation.h"
 
 #include "worker/engine/base/torch_pch.h"
+#include "worker/engine/operators/own_gated.h"
 #include "worker/engine/operators/own_kernels.h"
-#include "worker/engine/operators/own_swiglu.h"
 
 namespace motley::engine {
 namespace {
@@ -40,12 +40,16 @@ at::Tensor SwiGluBackward(const at::Tensor& grad_output, const at::Tensor& input
   return grad_input;
 }
 
-at::Tensor GeGluForward(const at::Tensor& input) {
+at::Tensor GeGluForward(const at::Tensor& input, const KernelLauncher* kernels) {
+  if (TakenByKernels(kernels, {input}, input.size(-1) / 2)) return OwnGeGluForward(*kernels, input);
   const auto [gate, up] = Split(input);
   return at::gelu(gate, "tanh").mul_(up);
 }
 
-at::Tensor GeGluBackward(const at::Tensor& grad_output, const at::Tensor& input) {
+at::Tensor GeGluBackward(const at::Tensor& grad_output, const at::Tensor& input, const KernelLauncher* kernels) {
+  if (TakenByKernels(kernels, {grad_output, input}, grad_output.size(-1))) {
+    return OwnGeGluBackward(*kernels, grad_output, input);
+  }
   const auto [gate, up] = Split(input);
   at::Tensor grad_input = at::empty_like(input, at::MemoryFormat::Contiguous);
   auto [grad_gate, grad_up] = Split(grad_input);
@@ -61,7 +65,7 @@ at::Tensor ActivationForward(ActivationKind kind, const at::Tensor& input, const
     case ActivationKind::kSwiGlu:
       return SwiGluForward(input, kernels);
     case ActivationKind::kGeGlu:
-      return GeGluForward(input);
+      return GeGluForward(input, kernels);
   }
   TORCH_CHECK(false, "no activation of kind ", static_cast<int>(kind));
 }
@@ -74,7 +78,7 @@ at::Tensor ActivationBackward(ActivationKind kind, const at::Tensor& grad_output
     case ActivationKind::kSwiGlu:
       return SwiGluBackward(grad_output, input, kernels);
     case ActivationKind::kGeGlu:
-      return GeGluBackward(grad_output, input);
+      return GeGluBackward(grad_output, input, kernels);
   }
   TORCH_CHECK(false, "no activation of kind ", static_cast<int>(kind));
 }

@@ -17,8 +17,8 @@ at::Tensor SwiGluForward(const at::Tensor& input, const KernelLauncher* kernels 
 at::Tensor SwiGluBackward(const at::Tensor& grad_output, const at::Tensor& input, const KernelLauncher* kernels = nullptr);
 
 // The same with GELU (tanh form) in the place of SiLU.
-at::Tensor GeGluForward(const at::Tensor& input);
-at::Tensor GeGluBackward(const at::Tensor& grad_output, const at::Tensor& input);
+at::Tensor GeGluForward(const at::Tensor& input, const KernelLauncher* kernels = nullptr);
+at::Tensor GeGluBackward(const at::Tensor& grad_output, const at::Tensor& input, const KernelLauncher* kernels = nullptr);
 
 // Of any kind.
 at::Tensor ActivationForward(ActivationKind kind, const at::Tensor& input, const KernelLauncher* kernels = nullptr);

@@ -3,7 +3,7 @@
 #include <map>
 
 #include "tests/worker/engine/kernels/emulated_card.h"
-#include "worker/engine/kernels/swiglu.h"
+#include "worker/engine/kernels/gated.h"
 
 namespace motley::kernels {
 namespace {
@@ -26,6 +26,8 @@ HostKernels Make() {
   HostKernels all;
   Add(all, SwiGluForward<BFloat16Bits>, SwiGluForward<Float16Bits>, SwiGluForward<float>);
   Add(all, SwiGluBackward<BFloat16Bits>, SwiGluBackward<Float16Bits>, SwiGluBackward<float>);
+  Add(all, GeGluForward<BFloat16Bits>, GeGluForward<Float16Bits>, GeGluForward<float>);
+  Add(all, GeGluBackward<BFloat16Bits>, GeGluBackward<Float16Bits>, GeGluBackward<float>);
   return all;
 }
 
