@@ -25,6 +25,12 @@ FAULTS = [
     ("a gradient that is not rounded between", "gated.h", "gated_kernel_test", "Rounded<T>(dy * Wide(up.of[k]))", "(dy * Wide(up.of[k]))"),
     ("gradients that change places", "gated.h", "gated_kernel_test", "Store(grad_input + place.gate, grad_gate);", "Store(grad_input + place.gate, grad_up);"),
     ("another slope of GELU", "gated.h", "gated_kernel_test", "1 + 3 * kKappa * square", "1 + kKappa * square"),
+    ("sums before all threads have theirs", "bias_gradient.h", "bias_gradient_kernel_test", "  __syncthreads();\n", ""),
+    ("a row that the last part lacks", "bias_gradient.h", "bias_gradient_kernel_test", "row < end; row += kSumRows", "row + 1 < end; row += kSumRows"),
+    ("columns beyond the last", "bias_gradient.h", "bias_gradient_kernel_test", "if (mine >= kColumns || first_column + mine >= arguments.columns) return;",
+     "if (mine >= kColumns) return;"),
+    ("a part where the first one is", "bias_gradient.h", "bias_gradient_kernel_test", "const uint32_t begin = part * arguments.rows_of_part;", "const uint32_t begin = 0;"),
+    ("a gradient that is not added to", "bias_gradient.h", "bias_gradient_kernel_test", "arguments.adds != 0 ? *output + sum : sum", "sum"),
     ("a sum over half a warp", "kernel_types.h", "emulated_card_test", "int apart = 16;", "int apart = 8;"),
     ("half types that are cut off", "kernel_types.h", "half_types_test", "(bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16", "bits >> 16"),
 ]

@@ -49,4 +49,18 @@ struct GeGluBackwardArguments : GatedBackwardArguments {
 static_assert(sizeof(SwiGluForwardArguments) == 24 && sizeof(GeGluForwardArguments) == 24);
 static_assert(sizeof(SwiGluBackwardArguments) == 32 && sizeof(GeGluBackwardArguments) == 32);
 
+// Sums over rows. A block has so many packs beside each other, 128 bytes of a row, and threads for so many rows below each other.
+// The first blocks are those of the first part, one for each 128 bytes of columns.
+inline constexpr uint32_t kSumPacks = 8, kSumRows = kThreads / kSumPacks;
+struct BiasGradientArguments {
+  static constexpr const char* kKernel = "bias_gradient";
+  const void* input;  // [rows, columns]
+  float* output;      // [parts, columns]
+  uint32_t rows, columns, rows_of_part;
+  uint32_t of_sums;  // 1: the input is float32, an earlier launch's output
+  uint32_t adds;     // 1: to what is there
+  uint32_t unused;
+};
+static_assert(sizeof(BiasGradientArguments) == 40);
+
 }  // namespace motley::kernels

@@ -26,6 +26,7 @@ inline constexpr KernelRow kKernels[] = {
     Row<SwiGluBackwardArguments>("SwiGluBackward", "gated.h"),
     Row<GeGluForwardArguments>("GeGluForward", "gated.h"),
     Row<GeGluBackwardArguments>("GeGluBackward", "gated.h"),
+    Row<BiasGradientArguments>("BiasGradient", "bias_gradient.h"),
 };
 
 // The place of the row whose kernel takes them. A kernel without a row does not compile.

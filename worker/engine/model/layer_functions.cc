@@ -102,7 +102,7 @@ struct Product {
   }
   static void BackwardWeight(LayerFrame& f) {
     ProjectionBackwardWeight(f.Gradient(kAt.output), f.Value(kAt.input), kAt.layout, f.weight_gradients.*kAt.weight,
-                             f.weight_gradients.*kAt.bias);
+                             f.weight_gradients.*kAt.bias, f.kernels);
   }
 };
 

@@ -2,6 +2,8 @@
 
 #include "worker/engine/base/torch_pch.h"
 #include "worker/engine/operators/half.h"
+#include "worker/engine/operators/own_bias_gradient.h"
+#include "worker/engine/operators/own_kernels.h"
 
 namespace motley::engine {
 
@@ -18,6 +20,13 @@ at::Tensor InOut(const at::Tensor& weight, WeightLayout layout) {
   TORCH_CHECK(false, "no weight layout ", static_cast<int>(layout));
 }
 
+void AddSums(const at::Tensor& rows, at::Tensor& sums, const KernelLauncher* kernels) {
+  if (sums.scalar_type() == at::kFloat && TakenByKernels(kernels, {rows}, rows.size(-1))) {
+    return OwnAddSums(*kernels, rows, sums);
+  }
+  sums.add_(rows.sum(at::IntArrayRef{0}, /*keepdim=*/false, sums.scalar_type()));
+}
+
 }  // namespace
 
 at::Tensor ProjectionForward(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, WeightLayout layout) {
@@ -30,7 +39,7 @@ at::Tensor ProjectionBackwardInput(const at::Tensor& grad_output, const at::Tens
 }
 
 void ProjectionBackwardWeight(const at::Tensor& grad_output, const at::Tensor& input, WeightLayout layout,
-                              at::Tensor& grad_weight, at::Tensor& grad_bias) {
+                              at::Tensor& grad_weight, at::Tensor& grad_bias, const KernelLauncher* kernels) {
   switch (layout) {
     case WeightLayout::kInOut:
       AddProduct(grad_weight, input.t(), grad_output);
@@ -39,7 +48,7 @@ void ProjectionBackwardWeight(const at::Tensor& grad_output, const at::Tensor& i
       AddProduct(grad_weight, grad_output.t(), input);
       break;
   }
-  if (grad_bias.defined()) grad_bias.add_(grad_output.sum(at::IntArrayRef{0}, /*keepdim=*/false, grad_bias.scalar_type()));
+  if (grad_bias.defined()) AddSums(grad_output, grad_bias, kernels);
 }
 
 }  // namespace motley::engine

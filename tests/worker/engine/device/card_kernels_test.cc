@@ -5,6 +5,7 @@
 #include "tests/worker/engine/device/card.h"
 #include "worker/engine/kernels/kernel_launcher.h"
 #include "worker/engine/operators/activation.h"
+#include "worker/engine/operators/own_bias_gradient.h"
 
 namespace motley::engine {
 namespace {
@@ -47,6 +48,17 @@ TEST_P(CardKernelsTest, GeGluIsTheHosts) {
     ExpectSame(GeGluForward(there, card().kernels()), GeGluForward(input), "output", 1e-3, 0.97);
     ExpectSame(GeGluBackward(grad.to(card().tensors()), there, card().kernels()), GeGluBackward(grad, input), "gradients", 1e-3,
                0.97);
+  }
+}
+
+TEST_P(CardKernelsTest, ABiasGradientIsTheHostsAndTwiceTheSame) {
+  for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{1, 8}, {100, 72}, {5000, 776}}) {
+    const at::Tensor grad = at::randn({rows, columns}).to(GetParam()), there = grad.to(card().tensors());
+    at::Tensor sums = at::zeros({columns}, there.options().dtype(at::kFloat)), again = at::zeros_like(sums);
+    OwnAddSums(*card().kernels(), there, sums);
+    OwnAddSums(*card().kernels(), there, again);
+    EXPECT_TRUE(sums.equal(again));
+    EXPECT_LT((sums.cpu() - grad.to(at::kDouble).sum(0)).abs().max().item<double>(), 1e-6 * static_cast<double>(rows + 1));
   }
 }
 

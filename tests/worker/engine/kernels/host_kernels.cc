@@ -3,6 +3,7 @@
 #include <map>
 
 #include "tests/worker/engine/kernels/emulated_card.h"
+#include "worker/engine/kernels/bias_gradient.h"
 #include "worker/engine/kernels/gated.h"
 
 namespace motley::kernels {
@@ -28,6 +29,7 @@ HostKernels Make() {
   Add(all, SwiGluBackward<BFloat16Bits>, SwiGluBackward<Float16Bits>, SwiGluBackward<float>);
   Add(all, GeGluForward<BFloat16Bits>, GeGluForward<Float16Bits>, GeGluForward<float>);
   Add(all, GeGluBackward<BFloat16Bits>, GeGluBackward<Float16Bits>, GeGluBackward<float>);
+  Add(all, BiasGradient<BFloat16Bits>, BiasGradient<Float16Bits>, BiasGradient<float>);
   return all;
 }
 

@@ -45,8 +45,8 @@ LayerCase Gpt2Layer() {
           11,
           32,
           11,
-          32,
-          0};
+          24,  // without four sums and additions of biases
+          8};
 }
 LayerCase LlamaLayer() {
   return {"Llama",
