@@ -35,6 +35,9 @@
 #include "worker/engine/engine.h"
 #include "worker/engine/operators/activation.h"
 #include "worker/engine/operators/attention.h"
+#include "worker/engine/operators/own_bias_gradient.h"
+#include "worker/engine/operators/own_rotary.h"
+#include "worker/engine/operators/rotary.h"
 
 namespace motley::engine {
 namespace {
@@ -126,12 +129,44 @@ void MeasureHead(const Options& options, DeviceBackend& backend, bench::Report* 
   }
 }
 
+using AddRate = std::function<void(const std::string& what, size_t bytes, const std::function<void()>& call)>;
+
+// Of Llama 3 8B's heads, and of the bias of as many columns.
+void MeasureHeadKernels(const Options& options, DeviceBackend& backend, const KernelLauncher* kernels, const std::string& whose,
+                        const AddRate& add) {
+  const auto type = at::TensorOptions().dtype(ScalarTypeOf(options.dtype)).device(backend.tensors());
+  const HeadLayout heads{.heads = 32, .kv_heads = 8, .head_dim = 128};
+  const RotaryTables made = MakeRotaryTables(options.size, heads.head_dim, 5e5, ScalarTypeOf(options.dtype));
+  const RotaryTables tables = {made.cos.to(backend.tensors()), made.sin.to(backend.tensors())};
+  at::Tensor qkv = at::randn({1, options.size, heads.width()}, type);
+  const size_t turned = qkv.nbytes() / 48 * 40;
+  const auto gradients = [&](int64_t count) { return at::randn({1, options.size, count, heads.head_dim}, type).transpose(1, 2); };
+  const AttentionHeads grads = {gradients(heads.heads), gradients(heads.kv_heads), gradients(heads.kv_heads)};
+  at::Tensor sums = at::zeros({heads.width()}, type.dtype(at::kFloat));
+  add(absl::StrCat("rotary", whose), 2 * turned, [&] { RotaryForward(tables, qkv, heads.heads + heads.kv_heads, kernels); });
+  add(absl::StrCat("gradients of heads side by side, turned back", whose), 2 * qkv.nbytes(), [&] {
+    if (kernels != nullptr) {
+      OwnPackHeads(*kernels, grads, tables);
+    } else {
+      at::Tensor all = at::cat({grads.q.transpose(1, 2), grads.k.transpose(1, 2), grads.v.transpose(1, 2)}, 2).flatten(2);
+      RotaryBackward(tables, all, heads.heads + heads.kv_heads);
+    }
+  });
+  add(absl::StrCat("gradient of a bias", whose), qkv.nbytes(), [&] {
+    if (kernels != nullptr) {
+      OwnAddSums(*kernels, qkv[0], sums);
+    } else {
+      sums.add_(qkv[0].sum(at::IntArrayRef{0}, /*keepdim=*/false, at::kFloat));
+    }
+  });
+}
+
 // Each kernel of our own beside a copy, and PyTorch's operators for the same: bytes that must be read and written, a second.
 void MeasureKernels(const Options& options, DeviceBackend& backend, bench::Report* report) {
   const auto type = at::TensorOptions().dtype(ScalarTypeOf(options.dtype)).device(backend.tensors());
   const at::Tensor input = at::randn({options.size, 2 * 14336}, type), grad = at::randn({options.size, 14336}, type);
   at::Tensor copied = at::empty_like(input);
-  const auto add = [&](const std::string& what, size_t bytes, const std::function<void()>& call) {
+  const AddRate add = [&](const std::string& what, size_t bytes, const std::function<void()>& call) {
     report->Add(what, static_cast<double>(bytes) / SecondsOf(backend, call) / 1e9, "GB/s");
   };
   add("copy, read and written", 2 * input.nbytes(), [&] { copied.copy_(input); });
@@ -143,6 +178,7 @@ void MeasureKernels(const Options& options, DeviceBackend& backend, bench::Repor
         [&] { SwiGluBackward(grad, input, kernels); });
     add(absl::StrCat("geglu forward", whose), input.nbytes() + grad.nbytes(), [&] { GeGluForward(input, kernels); });
     add(absl::StrCat("geglu backward", whose), 2 * input.nbytes() + grad.nbytes(), [&] { GeGluBackward(grad, input, kernels); });
+    MeasureHeadKernels(options, backend, kernels, whose, add);
     if (own == nullptr) break;  // what there is was measured
   }
 }

@@ -49,6 +49,41 @@ struct GeGluBackwardArguments : GatedBackwardArguments {
 static_assert(sizeof(SwiGluForwardArguments) == 24 && sizeof(GeGluForwardArguments) == 24);
 static_assert(sizeof(SwiGluBackwardArguments) == 32 && sizeof(GeGluBackwardArguments) == 32);
 
+// Turns the heads that begin each row by the row's position, in place. One thread a pack of their first halves.
+struct RotaryArguments {
+  static constexpr const char* kKernel = "rotary";
+  void* rows;
+  const void* cos;  // [table_rows, half a head]
+  const void* sin;
+  int64_t row_stride;      // in elements
+  uint32_t packs;          // of the first halves of all heads
+  uint32_t packs_of_half;  // of one
+  uint32_t heads;          // of a row
+  uint32_t table_rows;     // the row r is turned by the table's r % table_rows
+  float sign;              // 1, or back: -1
+  uint32_t unused;
+};
+static_assert(sizeof(RotaryArguments) == 56);
+
+// [samples, heads, seq_len, head_dim] with a head's dimensions side by side; strides in elements.
+struct HeadsPlace {
+  const void* at;
+  int64_t sample_stride, head_stride, position_stride;
+};
+// Puts gradients of queries, keys and values side by side; those of queries and keys are turned back. One thread a pack of heads'
+// first halves.
+struct PackHeadsArguments {
+  static constexpr const char* kKernel = "pack_heads";
+  HeadsPlace q, k, v;
+  void* output;     // [rows, heads + 2 kv_heads, head_dim]
+  const void* cos;  // [table_rows, half a head]
+  const void* sin;
+  uint32_t packs;          // of the first halves of all heads
+  uint32_t packs_of_half;  // of one
+  uint32_t heads, kv_heads, seq_len, table_rows;
+};
+static_assert(sizeof(PackHeadsArguments) == 144);
+
 // Sums over rows. A block has so many packs beside each other, 128 bytes of a row, and threads for so many rows below each other.
 // The first blocks are those of the first part, one for each 128 bytes of columns.
 inline constexpr uint32_t kSumPacks = 8, kSumRows = kThreads / kSumPacks;

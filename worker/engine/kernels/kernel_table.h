@@ -26,6 +26,8 @@ inline constexpr KernelRow kKernels[] = {
     Row<SwiGluBackwardArguments>("SwiGluBackward", "gated.h"),
     Row<GeGluForwardArguments>("GeGluForward", "gated.h"),
     Row<GeGluBackwardArguments>("GeGluBackward", "gated.h"),
+    Row<RotaryArguments>("Rotary", "rotary.h"),
+    Row<PackHeadsArguments>("PackHeads", "rotary.h"),
     Row<BiasGradientArguments>("BiasGradient", "bias_gradient.h"),
 };
 

@@ -24,7 +24,7 @@ inline at::Tensor AsRows(const at::Tensor& t) { return t.reshape({-1, t.size(-1)
 struct LayerFrame {
   const ModelShape& shape;
   const FamilyTraits& traits;
-  const RotaryTables& rotary;  // of the samples' positions
+  const RotaryTables& rotary;  // of the samples' positions; none where its layer does not turn heads
   int64_t samples = 0, seq_len = 0;
   bool adds_carried = true;                 // residuals; else who sums up a group's terms adds them behind the sum
   const Borders* borders = nullptr;         // null: each sample is one document

@@ -123,18 +123,12 @@ struct HeadNormOfLayer {
 
 // In place, of queries and keys.
 struct Rotary {
-  static at::Tensor Rotated(const LayerFrame& f, const at::Tensor& qkv) {
-    const HeadLayout heads = f.heads();
-    return HeadsView(f.BySample(qkv), heads, 0, heads.heads + heads.kv_heads);
-  }
   static void Forward(LayerFrame& f) {
-    at::Tensor rotated = Rotated(f, f.Value(kHeads));
-    RotaryForward(f.rotary, rotated);
+    const HeadLayout heads = f.heads();
+    at::Tensor qkv = f.BySample(f.Value(kHeads));
+    RotaryForward(f.rotary, qkv, heads.heads + heads.kv_heads, f.kernels);
   }
-  static void BackwardInput(LayerFrame& f) {
-    at::Tensor rotated = Rotated(f, f.Gradient(kHeads));
-    RotaryBackward(f.rotary, rotated);
-  }
+  static void BackwardInput(LayerFrame&) {}  // attention's, which runs right before it, has turned them back
 };
 
 struct Attention {
@@ -144,9 +138,9 @@ struct Attention {
     f.Value(kLogsumexp) = made.logsumexp;
   }
   static void BackwardInput(LayerFrame& f) {
-    f.Gradient(kHeads) =
-        AsRows(AttentionBackward(f.BySample(f.Gradient(kAttended)), f.BySample(f.Value(kHeads)),
-                                 {f.BySample(f.Value(kAttended)), f.Value(kLogsumexp)}, f.heads(), f.borders, f.attention));
+    f.Gradient(kHeads) = AsRows(AttentionBackward(f.BySample(f.Gradient(kAttended)), f.BySample(f.Value(kHeads)),
+                                                  {f.BySample(f.Value(kAttended)), f.Value(kLogsumexp)}, f.heads(), f.borders,
+                                                  f.attention, {&f.rotary, f.kernels}));
   }
 };
 

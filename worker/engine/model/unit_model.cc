@@ -84,7 +84,7 @@ Documents UnitModel::DocumentsOf(const Borders& borders) const {
 
 const RotaryTables& UnitModel::TablesOf(const LayerKind& kind, const std::vector<RotaryTables>& of_bases) const {
   static const RotaryTables kNone;
-  if (of_bases.empty()) return kNone;
+  if (of_bases.empty() || !kind.rotary) return kNone;
   const auto base = kind.rope_theta == 0 ? bases_.begin() : std::find(bases_.begin() + 1, bases_.end(), kind.rope_theta);
   TORCH_CHECK(base != bases_.end(), "no layer of the model has rotary positions with a base of ", kind.rope_theta);
   return of_bases[static_cast<size_t>(base - bases_.begin())];

@@ -119,7 +119,7 @@ class UnitModel {
   const LayerTensors& LayerOf(const UnitArray& array) const;
   HeadTensors HeadOf(const UnitArray& array, const UnitArray& embedding) const;
   LayerFrame FrameOf(const LayerKind& kind, int64_t samples, int64_t seq_len, const Documents* documents) const;
-  // Its tables among `of_bases`.
+  // Its tables among `of_bases`; none where it has no rotary positions.
   const RotaryTables& TablesOf(const LayerKind& kind, const std::vector<RotaryTables>& of_bases) const;
   const LayerWalk& WalkOf(LayerKind kind) const { return kind.rotary ? walk_ : walk_without_rotary_; }
   // Takes what was saved.

@@ -1,5 +1,6 @@
 #include "worker/engine/operators/own_kernels.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "worker/engine/base/torch_pch.h"
@@ -10,6 +11,14 @@ namespace {
 constexpr int64_t kColumnsAtOnce = 8;
 // A thread a pack, whose number has 32 bits.
 constexpr int64_t kMostPacks = std::numeric_limits<uint32_t>::max() - kernels::kThreads;
+
+// Whether each row has its elements side by side and begins where packs begin.
+bool RowsBeginAtPacks(const at::Tensor& tensor) {
+  for (int64_t dim = 0; dim < tensor.dim() - 1; ++dim) {
+    if (tensor.size(dim) > 1 && tensor.stride(dim) % kColumnsAtOnce != 0) return false;
+  }
+  return tensor.stride(-1) == 1;
+}
 
 }  // namespace
 
@@ -32,11 +41,17 @@ Packs PacksOf(const at::Tensor& tensor) {
 }
 
 bool TakenByKernels(const KernelLauncher* kernels, std::initializer_list<at::Tensor> tensors, int64_t columns) {
+  return RowsTakenByKernels(kernels, tensors, columns) &&
+         std::all_of(tensors.begin(), tensors.end(), [](const at::Tensor& tensor) { return tensor.is_contiguous(); });
+}
+
+bool RowsTakenByKernels(const KernelLauncher* kernels, std::initializer_list<at::Tensor> tensors, int64_t columns) {
   if (kernels == nullptr || columns % kColumnsAtOnce != 0) return false;
   for (const at::Tensor& tensor : tensors) {
-    if (!KernelTypeOf(tensor) || tensor.scalar_type() != tensors.begin()->scalar_type() || !tensor.is_contiguous()) return false;
+    if (!KernelTypeOf(tensor) || tensor.scalar_type() != tensors.begin()->scalar_type() || tensor.dim() == 0) return false;
     if (tensor.numel() == 0 || tensor.numel() * tensor.element_size() / kernels::kPackBytes > kMostPacks) return false;
-    if (reinterpret_cast<uintptr_t>(tensor.const_data_ptr()) % kernels::kPackBytes != 0) return false;
+    if (reinterpret_cast<uintptr_t>(tensor.const_data_ptr()) % kernels::kPackBytes != 0 || !RowsBeginAtPacks(tensor))
+      return false;
   }
   return true;
 }

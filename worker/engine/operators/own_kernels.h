@@ -19,6 +19,8 @@ namespace motley::engine {
 // Whether the device has kernels, and they take tensors of rows of so many columns: of one type that they are made for, without
 // gaps, rows of a multiple of 8 elements, beginning at 16 bytes, something in them, and not more than one launch counts.
 bool TakenByKernels(const KernelLauncher* kernels, std::initializer_list<at::Tensor> tensors, int64_t columns);
+// The same of tensors whose rows, the last dimension, may lie as they like, as long as each begins at 16 bytes.
+bool RowsTakenByKernels(const KernelLauncher* kernels, std::initializer_list<at::Tensor> tensors, int64_t columns);
 
 // Of a launch of one thread a pack.
 struct Packs {

@@ -3,14 +3,18 @@
 #include <numbers>
 
 #include "worker/engine/base/torch_pch.h"
+#include "worker/engine/operators/own_kernels.h"
+#include "worker/engine/operators/own_rotary.h"
 
 namespace motley::engine {
 namespace {
 
 // (a, b) -> (a cos - b s, b cos + a s), s = sign * sin.
-void Rotate(const RotaryTables& tables, double sign, at::Tensor& heads) {
-  const int64_t half = heads.size(-1) / 2;
-  at::Tensor first = heads.narrow(-1, 0, half), second = heads.narrow(-1, half, half);
+void Rotate(const RotaryTables& tables, double sign, at::Tensor& rows, int64_t heads, const KernelLauncher* kernels) {
+  const int64_t half = tables.half();
+  if (TakenByKernels(kernels, {rows, tables.cos, tables.sin}, half)) return OwnRotary(*kernels, tables, sign, rows, heads);
+  const at::Tensor turned = rows.narrow(-1, 0, heads * 2 * half).unflatten(-1, {heads, 2 * half});
+  at::Tensor first = turned.narrow(-1, 0, half), second = turned.narrow(-1, half, half);
   const at::Tensor cos = tables.cos.unsqueeze(-2), sin = tables.sin.unsqueeze(-2);  // [.., seq_len, 1, half]
   const at::Tensor rotated = at::mul(second, cos).addcmul_(first, sin, sign);
   first.mul_(cos).addcmul_(second, sin, -sign);
@@ -42,7 +46,11 @@ RotaryTables TablesAt(const RotaryTables& tables, const at::Tensor& positions, i
   return {gathered(tables.cos), gathered(tables.sin)};
 }
 
-void RotaryForward(const RotaryTables& tables, at::Tensor& heads) { Rotate(tables, 1.0, heads); }
-void RotaryBackward(const RotaryTables& tables, at::Tensor& grad_heads) { Rotate(tables, -1.0, grad_heads); }
+void RotaryForward(const RotaryTables& tables, at::Tensor& rows, int64_t heads, const KernelLauncher* kernels) {
+  Rotate(tables, 1.0, rows, heads, kernels);
+}
+void RotaryBackward(const RotaryTables& tables, at::Tensor& grad_rows, int64_t heads, const KernelLauncher* kernels) {
+  Rotate(tables, -1.0, grad_rows, heads, kernels);
+}
 
 }  // namespace motley::engine

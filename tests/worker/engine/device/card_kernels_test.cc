@@ -6,6 +6,7 @@
 #include "worker/engine/kernels/kernel_launcher.h"
 #include "worker/engine/operators/activation.h"
 #include "worker/engine/operators/own_bias_gradient.h"
+#include "worker/engine/operators/own_rotary.h"
 
 namespace motley::engine {
 namespace {
@@ -48,6 +49,23 @@ TEST_P(CardKernelsTest, GeGluIsTheHosts) {
     ExpectSame(GeGluForward(there, card().kernels()), GeGluForward(input), "output", 1e-3, 0.97);
     ExpectSame(GeGluBackward(grad.to(card().tensors()), there, card().kernels()), GeGluBackward(grad, input), "gradients", 1e-3,
                0.97);
+  }
+}
+
+TEST_P(CardKernelsTest, RotaryAndPackedHeadsAreTheHosts) {
+  for (const int64_t dim : {64, 80, 128}) {
+    const RotaryTables tables = MakeRotaryTables(33, dim, 1e4, GetParam());
+    const RotaryTables there = {tables.cos.to(card().tensors()), tables.sin.to(card().tensors())};
+    at::Tensor rows = at::randn({3, 33, 8 * dim}).to(GetParam()), on_card = rows.to(card().tensors());
+    RotaryForward(there, on_card, 6, card().kernels());
+    RotaryForward(tables, rows, 6);
+    ExpectSame(on_card, rows, "turned");
+    const auto draw = [&](int64_t heads) { return at::randn({3, 33, heads, dim}).to(GetParam()).transpose(1, 2); };
+    const AttentionHeads grads = {draw(4), draw(2), draw(2)};
+    const AttentionHeads on_the_card = {grads.q.to(card().tensors()), grads.k.to(card().tensors()), grads.v.to(card().tensors())};
+    at::Tensor want = at::cat({grads.q.transpose(1, 2), grads.k.transpose(1, 2), grads.v.transpose(1, 2)}, 2).flatten(2);
+    RotaryBackward(tables, want, 6);
+    ExpectSame(OwnPackHeads(*card().kernels(), on_the_card, there), want, "side by side");
   }
 }
 

@@ -5,6 +5,7 @@
 #include "tests/worker/engine/kernels/emulated_card.h"
 #include "worker/engine/kernels/bias_gradient.h"
 #include "worker/engine/kernels/gated.h"
+#include "worker/engine/kernels/rotary.h"
 
 namespace motley::kernels {
 namespace {
@@ -29,6 +30,8 @@ HostKernels Make() {
   Add(all, SwiGluBackward<BFloat16Bits>, SwiGluBackward<Float16Bits>, SwiGluBackward<float>);
   Add(all, GeGluForward<BFloat16Bits>, GeGluForward<Float16Bits>, GeGluForward<float>);
   Add(all, GeGluBackward<BFloat16Bits>, GeGluBackward<Float16Bits>, GeGluBackward<float>);
+  Add(all, Rotary<BFloat16Bits>, Rotary<Float16Bits>, Rotary<float>);
+  Add(all, PackHeads<BFloat16Bits>, PackHeads<Float16Bits>, PackHeads<float>);
   Add(all, BiasGradient<BFloat16Bits>, BiasGradient<Float16Bits>, BiasGradient<float>);
   return all;
 }

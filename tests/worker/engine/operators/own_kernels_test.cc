@@ -40,6 +40,17 @@ TEST_F(OwnKernelsTest, TakeWhatTheyAreMadeFor) {
   EXPECT_FALSE(TakenByKernels(kernels(), {at::zeros({3, 16}, at::kHalf), at::zeros({3, 16}, at::kBFloat16)}, 16));
 }
 
+TEST_F(OwnKernelsTest, TakeRowsThatLieAsTheyLikeAtPacks) {
+  const auto taken = [&](const at::Tensor& tensor) { return RowsTakenByKernels(kernels(), {tensor}, tensor.size(-1)); };
+  const at::Tensor heads = at::zeros({2, 3, 5, 16}, at::kBFloat16);
+  EXPECT_TRUE(taken(heads.transpose(1, 2)));
+  EXPECT_TRUE(taken(heads.narrow(3, 8, 8)));
+  EXPECT_FALSE(Taken(kernels(), heads.transpose(1, 2))) << "only where that is asked";
+  EXPECT_FALSE(taken(heads.transpose(2, 3))) << "no rows side by side";
+  EXPECT_FALSE(taken(heads.narrow(3, 4, 8))) << "begins between packs";
+  EXPECT_FALSE(taken(at::zeros({2, 12}, at::kBFloat16).narrow(1, 0, 8))) << "the second row begins between packs";
+}
+
 // By the kernels, and by PyTorch's operators.
 using Function = at::Tensor (*)(const at::Tensor& grad, const at::Tensor& input, const KernelLauncher* kernels);
 struct GatedCase {
