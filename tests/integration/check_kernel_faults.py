@@ -40,6 +40,22 @@ FAULTS = [
      "if (mine >= kColumns) return;"),
     ("a part where the first one is", "bias_gradient.h", "bias_gradient_kernel_test", "const uint32_t begin = part * arguments.rows_of_part;", "const uint32_t begin = 0;"),
     ("a gradient that is not added to", "bias_gradient.h", "bias_gradient_kernel_test", "arguments.adds != 0 ? *output + sum : sum", "sum"),
+    ("a row that the last block lacks", "norm.h", "norm_kernel_test", "if (row >= arguments.rows) return;", "if (row + 1 >= arguments.rows) return;"),
+    ("the end of a wide row", "norm.h", "norm_kernel_test", "uint32_t pack = lane + kNormHeld * kNormLanes; pack < packs; pack += kNormLanes) {\n    body(",
+     "uint32_t pack = lane + (kNormHeld + 1) * kNormLanes; pack < packs; pack += kNormLanes) {\n    body("),
+    ("rows at places of 32 bits", "norm.h", "norm_kernel_test", "const int64_t begin = row * packs * Pack<T>::kElements;",
+     "const int64_t begin = static_cast<int>(row * packs * Pack<T>::kElements);"),
+    ("scratch at places of 32 bits", "norm.h", "norm_kernel_test", "arguments.partial + int64_t{blockIdx.x} * numbers",
+     "arguments.partial + static_cast<int>(blockIdx.x * numbers)"),
+    ("a weight that is not 1 + w", "norm.h", "norm_kernel_test", "dy * (Wide(w.of[k]) + weight_plus)", "dy * Wide(w.of[k])"),
+    ("a team's sums that are left out", "norm.h", "norm_kernel_test", "one < teams; ++one", "one + 1 < teams; ++one"),
+    ("sums of other columns", "norm.h", "norm_kernel_test", "four / packs * 4 + in_part % 4", "in_part % 4"),
+    ("a row's sums before all warps gave theirs", "norm.h", "norm_kernel_test", "__syncthreads();\n    if (!mine) continue;", "if (!mine) continue;"),
+    ("a block's sums before all teams have theirs", "norm.h", "norm_kernel_test", "if (arguments.sums_in_shared == 0) return;\n  __syncthreads();",
+     "if (arguments.sums_in_shared == 0) return;"),
+    ("all blocks' sums before all warps have theirs", "norm.h", "norm_kernel_test", "of_warps[threadIdx.x] = sum;\n  __syncthreads();",
+     "of_warps[threadIdx.x] = sum;"),
+    ("a carried gradient that is not there at the end of a wide row", "norm.h", "norm_kernel_test", "carried == nullptr ? Pack<T>{} : Load(carried + at)", "Pack<T>{}"),
     ("a sum over half a warp", "kernel_types.h", "emulated_card_test", "int apart = 16;", "int apart = 8;"),
     ("half types that are cut off", "kernel_types.h", "half_types_test", "(bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16", "bits >> 16"),
 ]
@@ -55,7 +71,7 @@ def compiled(out, test, *includes):
 
 
 def passes(program):
-    return subprocess.run([program, "--gtest_brief=1"], capture_output=True, text=True, check=False, timeout=300).returncode == 0
+    return subprocess.run([program, "--gtest_brief=1", "--gtest_fail_fast"], capture_output=True, text=True, check=False, timeout=300).returncode == 0
 
 
 def is_found(header, test, there, instead):

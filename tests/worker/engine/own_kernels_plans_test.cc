@@ -16,13 +16,14 @@ class OwnKernelsPlansTest : public EngineTest {
     shape.head_dim = 16;
     return shape;
   }
-  std::vector<StepResult> Losses(const KernelLauncher* kernels, const std::string& recompute = "none") {
+  std::vector<StepResult> Losses(const KernelLauncher* kernels, const std::string& recompute = "none",
+                                 const ModelShape& model = Model()) {
     std::vector<std::unique_ptr<FakeCard>> cards;
     for (unsigned rank = 0; rank < 2; ++rank) {
       cards.push_back(std::make_unique<FakeCard>(rank + 1));
       cards.back()->set_kernels(kernels);
     }
-    const Outcome outcome = Train(Assign(Model(), {{{3, 2}, 0.7, recompute}, {{3}, 0.3, recompute}}), {}, [&](int rank) {
+    const Outcome outcome = Train(Assign(model, {{{3, 2}, 0.7, recompute}, {{3}, 0.3, recompute}}), {}, [&](int rank) {
       EngineOptions options;
       options.backend = cards[rank].get();
       return options;
@@ -55,6 +56,32 @@ TEST_F(OwnKernelsPlansTest, WhatIsComputedAgainHasTheForwardsBits) {
   config_.training.mixed_precision_param = "bfloat16";
   const std::vector<StepResult> kept = Losses(kernels_->get());
   for (const char* again : {"activation", "qkv,rotary"}) ExpectSameCurve(Losses(kernels_->get(), again), kept, 0);
+}
+
+// LayerNorm, in the place of RMSNorm.
+TEST_F(OwnKernelsPlansTest, TrainGpt2AsPyTorchsOperatorsDo) {
+  ASSERT_TRUE(kernels_.ok()) << kernels_.status();
+  config_.training.dtype = "float32";
+  for (const auto& [type, bound] : {std::pair{"float32", 1e-4}, {"bfloat16", 2e-2}}) {
+    config_.training.mixed_precision_param = type;
+    const long before = FakeLaunches();
+    const std::vector<StepResult> with = Losses(kernels_->get(), "none", Gpt2());
+    // 12 steps, 3 microbatches, 3 layers of two norms: one launch forward, two backward.
+    EXPECT_GT(FakeLaunches(), before + 12 * 3 * 3 * 2 * 3) << type;
+    ExpectSameCurve(with, Losses(nullptr, "none", Gpt2()), bound);
+  }
+}
+
+TEST_F(OwnKernelsPlansTest, NormsThatAreComputedAgainHaveTheForwardsBits) {
+  ASSERT_TRUE(kernels_.ok()) << kernels_.status();
+  config_.training.dtype = "float32";
+  config_.training.mixed_precision_param = "bfloat16";
+  for (const ModelShape& model : {Llama(), Gpt2()}) {
+    const std::vector<StepResult> kept = Losses(kernels_->get(), "none", model);
+    for (const char* recomputed : {"norm1,norm2", "attn_out,residual1", "attn_out,residual1,norm2"}) {
+      ExpectSameCurve(Losses(kernels_->get(), recomputed, model), kept, 0);
+    }
+  }
 }
 
 TEST_F(OwnKernelsPlansTest, Float64StaysPyTorchs) {

@@ -98,4 +98,49 @@ struct BiasGradientArguments {
 };
 static_assert(sizeof(BiasGradientArguments) == 40);
 
+// Norms, over rows. A warp a row.
+struct NormForwardArguments {
+  static constexpr const char* kKernel = "norm_forward";
+  const void* input;    // [rows, columns]
+  const void* carried;  // the same, added to the input before its norm; null: nothing is
+  void* sum;            // of both, where something is carried; may be `input`
+  const void* weight;   // [columns]
+  const void* bias;     // the same; null: none
+  void* output;         // [rows, columns]
+  float* mean;          // [rows]; null: RMSNorm
+  float* rstd;          // [rows]
+  int64_t rows;
+  uint32_t packs_of_row;
+  float eps, weight_plus;  // the latter is added to the weight
+  uint32_t padding;
+};
+static_assert(sizeof(NormForwardArguments) == 88);
+
+// The input's gradient, and each block's sums of columns (norm_grid.h).
+struct NormBackwardArguments {
+  static constexpr const char* kKernel = "norm_backward";
+  const void* grad_output;  // [rows, columns]
+  const void* input;        // the same, as the forward's
+  const void* carried;      // the same, added to the gradient; null: nothing is
+  const void* weight;       // [columns]
+  const float* mean;        // [rows]; null: RMSNorm
+  const float* rstd;        // [rows]
+  void* grad_input;         // [rows, columns]; may be grad_output
+  float* partial;           // [blocks, numbers]
+  int64_t rows;
+  uint32_t packs_of_row, warps_of_row, sums_in_shared;
+  float weight_plus;
+};
+static_assert(sizeof(NormBackwardArguments) == 88);
+
+// Their sums over the blocks. 32 numbers a block of this one.
+struct NormWeightGradientsArguments {
+  static constexpr const char* kKernel = "norm_weight_gradients";
+  const float* partial;  // [blocks, numbers]
+  float* gradients;      // [numbers]: the weight's, then the bias's
+  uint32_t blocks, numbers, packs_of_row;
+  uint32_t padding;
+};
+static_assert(sizeof(NormWeightGradientsArguments) == 32);
+
 }  // namespace motley::kernels

@@ -29,6 +29,9 @@ inline constexpr KernelRow kKernels[] = {
     Row<RotaryArguments>("Rotary", "rotary.h"),
     Row<PackHeadsArguments>("PackHeads", "rotary.h"),
     Row<BiasGradientArguments>("BiasGradient", "bias_gradient.h"),
+    Row<NormForwardArguments>("NormForward", "norm.h"),
+    Row<NormBackwardArguments>("NormBackward", "norm.h"),
+    Row<NormWeightGradientsArguments>("NormWeightGradients", "norm.h"),
 };
 
 // The place of the row whose kernel takes them. A kernel without a row does not compile.

@@ -40,12 +40,12 @@ struct NormBehind {
   static void Forward(LayerFrame& f) {
     NormStats stats;
     f.Value(kAt.output) =
-        NormForward(f.traits.norm, f.Value(kAt.input), f.weights.*kAt.weight, at::Tensor(), f.shape.norm_eps, stats);
+        NormForward(f.traits.norm, f.Value(kAt.input), f.weights.*kAt.weight, at::Tensor(), f.shape.norm_eps, stats, f.kernels);
     f.Value(kAt.rstd) = stats.rstd;
   }
   static void BackwardInput(LayerFrame& f) {
     NormGradients made = NormBackward(f.traits.norm, f.Gradient(kAt.output), f.Value(kAt.input), f.weights.*kAt.weight,
-                                      at::Tensor(), {at::Tensor(), f.Value(kAt.rstd)});
+                                      at::Tensor(), {at::Tensor(), f.Value(kAt.rstd)}, f.kernels);
     f.Gradient(kAt.scale) = made.weight;
     f.AddGradient(kAt.input, std::move(made.input));
   }
@@ -56,14 +56,14 @@ template <const NormPlace& kAt>
 struct Norm {
   static void Forward(LayerFrame& f) {
     NormStats stats;
-    f.Value(kAt.output) =
-        NormForward(f.traits.norm, f.Value(kAt.input), f.weights.*kAt.weight, f.weights.*kAt.bias, f.shape.norm_eps, stats);
+    f.Value(kAt.output) = NormForward(f.traits.norm, f.Value(kAt.input), f.weights.*kAt.weight, f.weights.*kAt.bias,
+                                      f.shape.norm_eps, stats, f.kernels);
     f.Value(kAt.mean) = stats.mean;
     f.Value(kAt.rstd) = stats.rstd;
   }
   static void BackwardInput(LayerFrame& f) {
     NormGradients made = NormBackward(f.traits.norm, f.Gradient(kAt.output), f.Value(kAt.input), f.weights.*kAt.weight,
-                                      f.weights.*kAt.bias, {f.Value(kAt.mean), f.Value(kAt.rstd)});
+                                      f.weights.*kAt.bias, {f.Value(kAt.mean), f.Value(kAt.rstd)}, f.kernels);
     f.Gradient(kAt.scale) = made.weight;
     f.Gradient(kAt.shift) = made.bias;
     f.AddGradient(kAt.input, std::move(made.input));

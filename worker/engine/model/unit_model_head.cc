@@ -70,7 +70,7 @@ at::Tensor UnitModel::HeadForward(const UnitArray& params, const UnitArray& embe
   const HeadTensors w = HeadOf(params, embedding_params);
   const at::Tensor x = input.reshape({-1, input.size(-1)}), labels = targets.reshape({-1});
   NormStats stats;
-  const at::Tensor normed = NormForward(traits_->norm, x, w.norm, w.norm_bias, shape_.norm_eps, stats);
+  const at::Tensor normed = NormForward(traits_->norm, x, w.norm, w.norm_bias, shape_.norm_eps, stats, kernels_);
   at::Tensor sum = at::zeros({}, x.options().dtype(at::kDouble));
   const TrainedRows some(x.size(0), trained);
   ForEachChunk(some.size(), [&](int64_t begin, int64_t rows) {
@@ -89,7 +89,7 @@ at::Tensor UnitModel::HeadLogits(const UnitArray& params, const UnitArray& embed
   const HeadTensors w = HeadOf(params, embedding_params);
   const at::Tensor x = input.reshape({-1, input.size(-1)}), labels = targets.reshape({-1});
   NormStats stats;
-  const at::Tensor normed = NormForward(traits_->norm, x, w.norm, w.norm_bias, shape_.norm_eps, stats);
+  const at::Tensor normed = NormForward(traits_->norm, x, w.norm, w.norm_bias, shape_.norm_eps, stats, kernels_);
   const auto numbers = x.options().dtype(IsHalf(x) ? at::kFloat : x.scalar_type());
   at::Tensor rows = trained.defined() ? at::zeros({kNumbersOfALogitsRow, x.size(0)}, numbers)
                                       : at::empty({kNumbersOfALogitsRow, x.size(0)}, numbers);
@@ -124,7 +124,8 @@ void UnitModel::HeadRecompute(const UnitArray& params, const UnitArray& embeddin
   TORCH_CHECK(saved.tensors.size() == kNumSavedOfHead, "recomputation of a head whose forward kept nothing");
   const HeadTensors w = HeadOf(params, embedding_params);
   NormStats stats;
-  saved.tensors[kHeadNormed] = NormForward(traits_->norm, saved.tensors[kHeadInput], w.norm, w.norm_bias, shape_.norm_eps, stats);
+  saved.tensors[kHeadNormed] =
+      NormForward(traits_->norm, saved.tensors[kHeadInput], w.norm, w.norm_bias, shape_.norm_eps, stats, kernels_);
   saved.tensors[kHeadMean] = stats.mean;
   saved.tensors[kHeadRstd] = stats.rstd;
 }
@@ -141,7 +142,7 @@ HeadGradient UnitModel::HeadBackward(const UnitArray& params, const UnitArray& e
   const at::Tensor logsumexp = kept[kHeadLogsumexp];  // of a part: its forward has made loss and norm
   NormStats stats{kept[kHeadMean], kept[kHeadRstd]};
   at::Tensor normed = std::exchange(kept[kHeadNormed], at::Tensor());
-  if (!logsumexp.defined()) normed = NormForward(traits_->norm, input, w.norm, w.norm_bias, shape_.norm_eps, stats);
+  if (!logsumexp.defined()) normed = NormForward(traits_->norm, input, w.norm, w.norm_bias, shape_.norm_eps, stats, kernels_);
   const TrainedRows some(normed.size(0), trained);
   HeadGradient made;
   at::Tensor grad;  // of `normed`
@@ -164,7 +165,7 @@ HeadGradient UnitModel::HeadBackward(const UnitArray& params, const UnitArray& e
       some.Write(of_chunk.normed, 0, begin, grad);
     });
   }
-  const NormGradients of_norm = NormBackward(traits_->norm, grad, input, w.norm, w.norm_bias, stats);
+  const NormGradients of_norm = NormBackward(traits_->norm, grad, input, w.norm, w.norm_bias, stats, kernels_);
   g.norm.add_(of_norm.weight);
   if (of_norm.bias.defined()) g.norm_bias.add_(of_norm.bias);
   made.input = of_norm.input.view({targets.size(0), targets.size(1), -1});

@@ -3,6 +3,7 @@
 #include "worker/engine/base/torch_pch.h"
 #include "worker/engine/operators/fused_rms_norm.h"
 #include "worker/engine/operators/half.h"
+#include "worker/engine/operators/own_norm.h"
 
 namespace motley::engine {
 namespace {
@@ -70,7 +71,8 @@ NormGradients RmsNormBackward(const at::Tensor& grad_output, const at::Tensor& i
 }
 
 at::Tensor NormForward(NormKind kind, const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, double eps,
-                       NormStats& stats) {
+                       NormStats& stats, const KernelLauncher* kernels) {
+  if (TakesNorm(kernels, input, weight, bias)) return OwnNormForward(*kernels, kind, input, weight, bias, eps, stats);
   switch (kind) {
     case NormKind::kLayerNorm:
       return LayerNormForward(input, weight, bias, eps, stats);
@@ -84,7 +86,10 @@ at::Tensor NormForward(NormKind kind, const at::Tensor& input, const at::Tensor&
 }
 
 NormGradients NormBackward(NormKind kind, const at::Tensor& grad_output, const at::Tensor& input, const at::Tensor& weight,
-                           const at::Tensor& bias, const NormStats& stats) {
+                           const at::Tensor& bias, const NormStats& stats, const KernelLauncher* kernels) {
+  if (TakesNormBackward(kernels, grad_output, input, weight, stats)) {
+    return OwnNormBackward(*kernels, kind, grad_output, input, weight, bias, stats);
+  }
   switch (kind) {
     case NormKind::kLayerNorm:
       return LayerNormBackward(grad_output, input, weight, bias, stats);

@@ -8,6 +8,8 @@
 
 namespace motley::engine {
 
+class KernelLauncher;
+
 struct NormStats {
   at::Tensor mean;  // [rows, 1]; undefined for RMSNorm
   at::Tensor rstd;  // [rows, 1]
@@ -16,7 +18,8 @@ struct NormStats {
 // The sums for the weights come from the same pass over the input; they are made, not added to what is there.
 struct NormGradients {
   at::Tensor input;
-  at::Tensor weight, bias;  // in the type of the statistics, on cards in that of the weights; RMSNorm has no bias
+  // In the type of the statistics, by PyTorch's operators for cards in that of the weights; RMSNorm has no bias.
+  at::Tensor weight, bias;
 };
 
 at::Tensor LayerNormForward(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, double eps,
@@ -28,10 +31,10 @@ at::Tensor RmsNormForward(const at::Tensor& input, const at::Tensor& weight, dou
 NormGradients RmsNormBackward(const at::Tensor& grad_output, const at::Tensor& input, const at::Tensor& weight,
                               const NormStats& stats);
 
-// Of either kind; RMSNorm leaves the bias alone.
+// Of either kind; RMSNorm leaves the bias alone. `kernels`: the device's own; null: none.
 at::Tensor NormForward(NormKind kind, const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, double eps,
-                       NormStats& stats);
+                       NormStats& stats, const KernelLauncher* kernels = nullptr);
 NormGradients NormBackward(NormKind kind, const at::Tensor& grad_output, const at::Tensor& input, const at::Tensor& weight,
-                           const at::Tensor& bias, const NormStats& stats);
+                           const at::Tensor& bias, const NormStats& stats, const KernelLauncher* kernels = nullptr);
 
 }  // namespace motley::engine

@@ -5,6 +5,7 @@
 #include "tests/worker/engine/kernels/emulated_card.h"
 #include "worker/engine/kernels/bias_gradient.h"
 #include "worker/engine/kernels/gated.h"
+#include "worker/engine/kernels/norm.h"
 #include "worker/engine/kernels/rotary.h"
 
 namespace motley::kernels {
@@ -33,6 +34,9 @@ HostKernels Make() {
   Add(all, Rotary<BFloat16Bits>, Rotary<Float16Bits>, Rotary<float>);
   Add(all, PackHeads<BFloat16Bits>, PackHeads<Float16Bits>, PackHeads<float>);
   Add(all, BiasGradient<BFloat16Bits>, BiasGradient<Float16Bits>, BiasGradient<float>);
+  Add(all, NormForward<BFloat16Bits>, NormForward<Float16Bits>, NormForward<float>);
+  Add(all, NormBackward<BFloat16Bits>, NormBackward<Float16Bits>, NormBackward<float>);
+  Add(all, NormWeightGradients<BFloat16Bits>, NormWeightGradients<Float16Bits>, NormWeightGradients<float>);
   return all;
 }
 
