@@ -54,19 +54,21 @@ struct NormBehind {
 
 template <const NormPlace& kAt>
 struct Norm {
-  static void Forward(LayerFrame& f) {
+  static void Forward(LayerFrame& f) { ForwardOfSum(f, at::Tensor()); }
+  static void ForwardOfSum(LayerFrame& f, const at::Tensor& carried) {
     NormStats stats;
     f.Value(kAt.output) = NormForward(f.traits.norm, f.Value(kAt.input), f.weights.*kAt.weight, f.weights.*kAt.bias,
-                                      f.shape.norm_eps, stats, f.kernels);
+                                      f.shape.norm_eps, stats, f.kernels, carried);
     f.Value(kAt.mean) = stats.mean;
     f.Value(kAt.rstd) = stats.rstd;
   }
   static void BackwardInput(LayerFrame& f) {
-    NormGradients made = NormBackward(f.traits.norm, f.Gradient(kAt.output), f.Value(kAt.input), f.weights.*kAt.weight,
-                                      f.weights.*kAt.bias, {f.Value(kAt.mean), f.Value(kAt.rstd)}, f.kernels);
+    NormGradients made =
+        NormBackward(f.traits.norm, f.Gradient(kAt.output), f.Value(kAt.input), f.weights.*kAt.weight, f.weights.*kAt.bias,
+                     {f.Value(kAt.mean), f.Value(kAt.rstd)}, f.kernels, /*carried=*/f.Gradient(kAt.input));
     f.Gradient(kAt.scale) = made.weight;
     f.Gradient(kAt.shift) = made.bias;
-    f.AddGradient(kAt.input, std::move(made.input));
+    f.Gradient(kAt.input) = std::move(made.input);
   }
   static void BackwardWeight(LayerFrame& f) {
     (f.weight_gradients.*kAt.weight).add_(f.Gradient(kAt.scale));
@@ -163,6 +165,9 @@ struct Residual {
   }
 };
 
+// The first residual and the norm that reads its sum. Each of them alone makes the same bits.
+void ResidualThenNorm(LayerFrame& f) { Norm<kNorm2Place>::ForwardOfSum(f, f.adds_carried ? f.Value(kInput) : at::Tensor()); }
+
 template <typename Operator>
 constexpr LayerFunctions With() {
   if constexpr (requires { &Operator::BackwardWeight; }) {
@@ -175,6 +180,10 @@ template <typename Operator>
 inline constexpr LayerFunctions kFunctions = With<Operator>();
 
 }  // namespace
+
+LayerFunction JoinedForward(Op op, Op next, NormPlaces norms) {
+  return op == Op::kResidual1 && next == Op::kNorm2 && norms != NormPlaces::kBehind ? ResidualThenNorm : nullptr;
+}
 
 const LayerFunctions& FunctionsOf(Op op, NormPlaces norms) {
   const bool before = norms != NormPlaces::kBehind, last = norms == NormPlaces::kBefore;  // whether what products make is added

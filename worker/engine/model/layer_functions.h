@@ -19,4 +19,8 @@ struct LayerFunctions {
 // Of an operator of a layer whose norms stand there.
 const LayerFunctions& FunctionsOf(Op op, NormPlaces norms);
 
+// The forward of two operators in one, where the second follows the first and is not kept from it by a segment or a set of
+// operators; nullptr: each runs by itself.
+LayerFunction JoinedForward(Op op, Op next, NormPlaces norms);
+
 }  // namespace motley::engine

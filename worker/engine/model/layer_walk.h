@@ -33,9 +33,11 @@ class LayerWalk {
   struct Step {
     Op op;
     LayerFunction run;
+    LayerFunction with_next;     // both of them, forward; nullptr: there is none
     ValueSet values, gradients;  // to be freed
   };
   std::vector<Step> StepsOf(const LayerPass& pass) const;
+  static void Free(const Step& step, LayerFrame& frame, ValueSet kept);
   static void Run(const std::vector<Step>& steps, LayerFrame& frame, ValueSet kept, UnitSegment segment);
 
   const FamilyTraits& traits_;  // static

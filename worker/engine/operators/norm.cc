@@ -70,9 +70,10 @@ NormGradients RmsNormBackward(const at::Tensor& grad_output, const at::Tensor& i
   return RmsNormOfPartsBackward(grad_output, input, weight, stats);
 }
 
-at::Tensor NormForward(NormKind kind, const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, double eps,
-                       NormStats& stats, const KernelLauncher* kernels) {
-  if (TakesNorm(kernels, input, weight, bias)) return OwnNormForward(*kernels, kind, input, weight, bias, eps, stats);
+namespace {
+
+at::Tensor ForwardByPyTorch(NormKind kind, const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, double eps,
+                            NormStats& stats) {
   switch (kind) {
     case NormKind::kLayerNorm:
       return LayerNormForward(input, weight, bias, eps, stats);
@@ -85,11 +86,8 @@ at::Tensor NormForward(NormKind kind, const at::Tensor& input, const at::Tensor&
   TORCH_CHECK(false, "no norm of kind ", static_cast<int>(kind));
 }
 
-NormGradients NormBackward(NormKind kind, const at::Tensor& grad_output, const at::Tensor& input, const at::Tensor& weight,
-                           const at::Tensor& bias, const NormStats& stats, const KernelLauncher* kernels) {
-  if (TakesNormBackward(kernels, grad_output, input, weight, stats)) {
-    return OwnNormBackward(*kernels, kind, grad_output, input, weight, bias, stats);
-  }
+NormGradients BackwardByPyTorch(NormKind kind, const at::Tensor& grad_output, const at::Tensor& input, const at::Tensor& weight,
+                                const at::Tensor& bias, const NormStats& stats) {
   switch (kind) {
     case NormKind::kLayerNorm:
       return LayerNormBackward(grad_output, input, weight, bias, stats);
@@ -100,6 +98,28 @@ NormGradients NormBackward(NormKind kind, const at::Tensor& grad_output, const a
                            : RmsNormBackward(grad_output, input, PlusOne(weight), stats);
   }
   TORCH_CHECK(false, "no norm of kind ", static_cast<int>(kind));
+}
+
+}  // namespace
+
+at::Tensor NormForward(NormKind kind, const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, double eps,
+                       NormStats& stats, const KernelLauncher* kernels, const at::Tensor& carried) {
+  if (TakesNorm(kernels, input, weight, bias, carried)) {
+    return OwnNormForward(*kernels, kind, input, weight, bias, eps, stats, carried);
+  }
+  if (carried.defined()) input.add_(carried);
+  return ForwardByPyTorch(kind, input, weight, bias, eps, stats);
+}
+
+NormGradients NormBackward(NormKind kind, const at::Tensor& grad_output, const at::Tensor& input, const at::Tensor& weight,
+                           const at::Tensor& bias, const NormStats& stats, const KernelLauncher* kernels,
+                           const at::Tensor& carried) {
+  if (TakesNormBackward(kernels, grad_output, input, weight, stats, carried)) {
+    return OwnNormBackward(*kernels, kind, grad_output, input, weight, bias, stats, carried);
+  }
+  NormGradients made = BackwardByPyTorch(kind, grad_output, input, weight, bias, stats);
+  if (carried.defined()) made.input.add_(carried);
+  return made;
 }
 
 }  // namespace motley::engine

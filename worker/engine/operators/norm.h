@@ -31,10 +31,13 @@ at::Tensor RmsNormForward(const at::Tensor& input, const at::Tensor& weight, dou
 NormGradients RmsNormBackward(const at::Tensor& grad_output, const at::Tensor& input, const at::Tensor& weight,
                               const NormStats& stats);
 
-// Of either kind; RMSNorm leaves the bias alone. `kernels`: the device's own; null: none.
+// Of either kind; RMSNorm leaves the bias alone. `kernels`: the device's own; null: none. `carried`, where it is defined: what
+// goes past the operator before the norm, which is added to its input, in place; backward the gradient that goes past the norm,
+// which is added to the input's. Both have the bits of an addition of its own.
 at::Tensor NormForward(NormKind kind, const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, double eps,
-                       NormStats& stats, const KernelLauncher* kernels = nullptr);
+                       NormStats& stats, const KernelLauncher* kernels = nullptr, const at::Tensor& carried = {});
 NormGradients NormBackward(NormKind kind, const at::Tensor& grad_output, const at::Tensor& input, const at::Tensor& weight,
-                           const at::Tensor& bias, const NormStats& stats, const KernelLauncher* kernels = nullptr);
+                           const at::Tensor& bias, const NormStats& stats, const KernelLauncher* kernels = nullptr,
+                           const at::Tensor& carried = {});
 
 }  // namespace motley::engine

@@ -29,25 +29,30 @@ bool AreNumbersOfRows(const at::Tensor& stat, int64_t rows) {
 
 }  // namespace
 
-bool TakesNorm(const KernelLauncher* kernels, const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias) {
-  return kernels != nullptr && TakenByKernels(kernels, {input, weight, bias.defined() ? bias : weight}, input.size(-1));
+bool TakesNorm(const KernelLauncher* kernels, const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias,
+               const at::Tensor& carried) {
+  return kernels != nullptr &&
+         TakenByKernels(kernels, {input, weight, bias.defined() ? bias : weight, carried.defined() ? carried : input},
+                        input.size(-1));
 }
 
 bool TakesNormBackward(const KernelLauncher* kernels, const at::Tensor& grad_output, const at::Tensor& input,
-                       const at::Tensor& weight, const NormStats& stats) {
-  if (kernels == nullptr || !TakenByKernels(kernels, {grad_output, input, weight}, input.size(-1))) return false;
+                       const at::Tensor& weight, const NormStats& stats, const at::Tensor& carried) {
+  if (kernels == nullptr ||
+      !TakenByKernels(kernels, {grad_output, input, weight, carried.defined() ? carried : input}, input.size(-1)))
+    return false;
   const int64_t rows = input.numel() / input.size(-1);
   return AreNumbersOfRows(stats.rstd, rows) && (!stats.mean.defined() || AreNumbersOfRows(stats.mean, rows));
 }
 
 at::Tensor OwnNormForward(const KernelLauncher& kernels, NormKind kind, const at::Tensor& input, const at::Tensor& weight,
-                          const at::Tensor& bias, double eps, NormStats& stats) {
+                          const at::Tensor& bias, double eps, NormStats& stats, const at::Tensor& carried) {
   const int64_t rows = input.numel() / input.size(-1);
   at::Tensor output = at::empty_like(input, at::MemoryFormat::Contiguous);
   stats = {IsCentred(kind) ? RoomForRows(input) : at::Tensor(), RoomForRows(input)};
   const kernels::NormForwardArguments arguments = {.input = input.const_data_ptr(),
-                                                   .carried = nullptr,
-                                                   .sum = nullptr,
+                                                   .carried = DataOf(carried),
+                                                   .sum = carried.defined() ? input.mutable_data_ptr() : nullptr,
                                                    .weight = weight.const_data_ptr(),
                                                    .bias = DataOf(IsCentred(kind) ? bias : at::Tensor()),
                                                    .output = output.mutable_data_ptr(),
@@ -63,7 +68,8 @@ at::Tensor OwnNormForward(const KernelLauncher& kernels, NormKind kind, const at
 }
 
 NormGradients OwnNormBackward(const KernelLauncher& kernels, NormKind kind, const at::Tensor& grad_output,
-                              const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, const NormStats& stats) {
+                              const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, const NormStats& stats,
+                              const at::Tensor& carried) {
   const int64_t columns = input.size(-1), rows = input.numel() / columns;
   const kernels::NormBackwardGrid grid =
       kernels::GridOfNormBackward(rows, columns, static_cast<int64_t>(input.element_size()), IsCentred(kind));
@@ -72,7 +78,7 @@ NormGradients OwnNormBackward(const KernelLauncher& kernels, NormKind kind, cons
   const at::Tensor partial = at::empty({grid.blocks, grid.numbers}, numbers), sums = at::empty({grid.numbers}, numbers);
   const kernels::NormBackwardArguments of_rows = {.grad_output = grad_output.const_data_ptr(),
                                                   .input = input.const_data_ptr(),
-                                                  .carried = nullptr,
+                                                  .carried = DataOf(carried),
                                                   .weight = weight.const_data_ptr(),
                                                   .mean = IsCentred(kind) ? NumbersOf(stats.mean) : nullptr,
                                                   .rstd = NumbersOf(stats.rstd),

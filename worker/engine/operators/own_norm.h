@@ -10,13 +10,15 @@
 namespace motley::engine {
 
 // By the rule of own_kernels.h.
-bool TakesNorm(const KernelLauncher* kernels, const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias);
+bool TakesNorm(const KernelLauncher* kernels, const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias,
+               const at::Tensor& carried = {});
 bool TakesNormBackward(const KernelLauncher* kernels, const at::Tensor& grad_output, const at::Tensor& input,
-                       const at::Tensor& weight, const NormStats& stats);
+                       const at::Tensor& weight, const NormStats& stats, const at::Tensor& carried = {});
 
 at::Tensor OwnNormForward(const KernelLauncher& kernels, NormKind kind, const at::Tensor& input, const at::Tensor& weight,
-                          const at::Tensor& bias, double eps, NormStats& stats);
+                          const at::Tensor& bias, double eps, NormStats& stats, const at::Tensor& carried = {});
 NormGradients OwnNormBackward(const KernelLauncher& kernels, NormKind kind, const at::Tensor& grad_output,
-                              const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, const NormStats& stats);
+                              const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, const NormStats& stats,
+                              const at::Tensor& carried = {});
 
 }  // namespace motley::engine

@@ -103,6 +103,50 @@ TEST_F(OwnNormTest, TwoRunsHaveTheSameBits) {
   EXPECT_TRUE(one.gradients.weight.equal(other.gradients.weight) && one.gradients.bias.equal(other.gradients.bias));
 }
 
+// The residual before a norm, and the gradient that is carried past it: within the kernel the bits of an addition of its own.
+TEST_F(OwnNormTest, AddWhatIsCarried) {
+  for (const at::ScalarType type : kTypes) {
+    for (const NormKind kind : kKinds) {
+      const at::Tensor none;
+      const Given given(9, 264, type);
+      const at::Tensor bias = kind == NormKind::kLayerNorm ? given.bias : none;
+      const at::Tensor sum = given.input.clone(), sum_alone = given.input.add(given.carried);
+      NormStats stats, stats_alone;
+      const long before = FakeLaunches();
+      const at::Tensor made = NormForward(kind, sum, given.weight, bias, kEps, stats, kernels(), given.carried);
+      EXPECT_EQ(FakeLaunches(), before + 1);
+      EXPECT_TRUE(sum.equal(sum_alone));
+      EXPECT_TRUE(made.equal(NormForward(kind, sum_alone, given.weight, bias, kEps, stats_alone, kernels())));
+      EXPECT_TRUE(stats.rstd.equal(stats_alone.rstd));
+      const at::Tensor past = given.carried.clone();
+      const NormGradients with = NormBackward(kind, given.grad, sum, given.weight, bias, stats, kernels(), past),
+                          alone = NormBackward(kind, given.grad, sum, given.weight, bias, stats, kernels());
+      EXPECT_TRUE(with.input.equal(alone.input.add(given.carried)));
+      EXPECT_TRUE(with.weight.equal(alone.weight));
+      EXPECT_TRUE(past.equal(given.carried)) << "others may hold it";
+    }
+  }
+}
+
+// By PyTorch's operators, where the kernels do not take what is carried or anything of it.
+TEST_F(OwnNormTest, WhatIsCarriedIsAddedWithoutKernelsToo) {
+  for (const NormKind kind : kKinds) {
+    const Given given(9, 24, at::kBFloat16);
+    const at::Tensor bias = kind == NormKind::kLayerNorm ? given.bias : at::Tensor();
+    const at::Tensor gaps = given.carried.t().contiguous().t();
+    for (const KernelLauncher* kernels : {static_cast<const KernelLauncher*>(nullptr), this->kernels()}) {
+      const at::Tensor sum = given.input.clone(), sum_alone = given.input.add(given.carried);
+      NormStats stats, stats_alone;
+      const at::Tensor made = NormForward(kind, sum, given.weight, bias, kEps, stats, kernels, gaps);
+      EXPECT_TRUE(sum.equal(sum_alone));
+      EXPECT_TRUE(made.equal(NormForward(kind, sum_alone, given.weight, bias, kEps, stats_alone)));
+      const NormGradients with = NormBackward(kind, given.grad, sum, given.weight, bias, stats, kernels, gaps),
+                          alone = NormBackward(kind, given.grad, sum, given.weight, bias, stats_alone);
+      EXPECT_TRUE(with.input.equal(alone.input.add(given.carried)));
+    }
+  }
+}
+
 // Either half may be a kernel's and the other PyTorch's: what stays between them is the same.
 TEST_F(OwnNormTest, TheHalvesMayBeOfDifferentSides) {
   for (const NormKind kind : kKinds) {
