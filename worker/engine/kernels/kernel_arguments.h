@@ -14,7 +14,7 @@ using int64_t = long long;
 
 namespace motley::kernels {
 
-// Threads of a block, the same for all kernels.
+// Threads of a block, of kernels that do not say kBlockThreads.
 inline constexpr int kThreads = 256;
 // Of what a thread reads and writes at once: pointers and rows begin at a multiple of it.
 inline constexpr int kPackBytes = 16;
@@ -142,5 +142,23 @@ struct NormWeightGradientsArguments {
   uint32_t padding;
 };
 static_assert(sizeof(NormWeightGradientsArguments) == 32);
+
+// Cross entropy of rows of logits, and its gradient by them. One block a row; it takes any whole number of warps.
+struct HeadLossArguments {
+  static constexpr const char* kKernel = "head_loss";
+  // Few rows at once: the second read of a row finds it in the card's cache.
+  static constexpr int kBlockThreads = 1024;
+  static constexpr unsigned kSharedBytes = kBlockThreads / 32 * 8;  // two numbers a warp
+  const void* logits;                                               // [rows, columns]; -inf behind the words
+  void* gradient;          // the same, in the kernel's type: scale * (softmax - 1 at the target); may be the logits; null: none
+  const int64_t* targets;  // [rows]; of one that is no word the loss is no number
+  float* losses;           // [rows]
+  int64_t columns;
+  uint32_t rows;
+  uint32_t words;
+  float scale;
+  uint32_t wide;  // 1: the logits are float32 whatever the kernel's type; 0: of its type
+};
+static_assert(sizeof(HeadLossArguments) == 56);
 
 }  // namespace motley::kernels

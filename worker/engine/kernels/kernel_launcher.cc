@@ -95,8 +95,8 @@ absl::Status KernelLauncher::LaunchRow(size_t row, DType dtype, unsigned blocks,
   if (type >= std::size(kernels::kKernelTypes)) return absl::InternalError(absl::StrCat(what(), ": there is none"));
   MOTLEY_RETURN_IF_ERROR(UseContext());
   void* parameters[] = {arguments};
-  const CUresult result = driver_.cuLaunchKernel(functions_[row][type], blocks, 1, 1, kernels::kThreads, 1, 1, shared_bytes,
-                                                 static_cast<CUstream>(card_.stream()), parameters, nullptr);
+  const CUresult result = driver_.cuLaunchKernel(functions_[row][type], blocks, 1, 1, kernels::kKernels[row].threads, 1, 1,
+                                                 shared_bytes, static_cast<CUstream>(card_.stream()), parameters, nullptr);
   return result == CUDA_SUCCESS ? absl::OkStatus() : DriverStatus(driver_, what(), result);
 }
 

@@ -14,11 +14,18 @@ struct KernelRow {
   std::string_view function;  // a template of the element type, in motley::kernels
   std::string_view header;    // where it stands, in this folder
   size_t argument_bytes;
+  unsigned threads;  // of a block
 };
 
 template <typename Arguments>
+constexpr unsigned BlockThreadsOf() {
+  if constexpr (requires { Arguments::kBlockThreads; }) return Arguments::kBlockThreads;
+  return kThreads;
+}
+
+template <typename Arguments>
 constexpr KernelRow Row(std::string_view function, std::string_view header) {
-  return {Arguments::kKernel, function, header, sizeof(Arguments)};
+  return {Arguments::kKernel, function, header, sizeof(Arguments), BlockThreadsOf<Arguments>()};
 }
 
 inline constexpr KernelRow kKernels[] = {
@@ -32,6 +39,7 @@ inline constexpr KernelRow kKernels[] = {
     Row<NormForwardArguments>("NormForward", "norm.h"),
     Row<NormBackwardArguments>("NormBackward", "norm.h"),
     Row<NormWeightGradientsArguments>("NormWeightGradients", "norm.h"),
+    Row<HeadLossArguments>("HeadLoss", "head_loss.h"),
 };
 
 // The place of the row whose kernel takes them. A kernel without a row does not compile.

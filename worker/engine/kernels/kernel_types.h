@@ -100,5 +100,10 @@ __device__ __forceinline__ float WarpSum(float value) {
   for (int apart = 16; apart > 0; apart /= 2) value += __shfl_xor_sync(0xffffffffu, value, apart);
   return value;
 }
+// The same of the greatest, which passes over what is no number.
+__device__ __forceinline__ float WarpMax(float value) {
+  for (int apart = 16; apart > 0; apart /= 2) value = fmaxf(value, __shfl_xor_sync(0xffffffffu, value, apart));
+  return value;
+}
 
 }  // namespace motley::kernels

@@ -74,7 +74,7 @@ at::Tensor UnitModel::HeadForward(const UnitArray& params, const UnitArray& embe
   at::Tensor sum = at::zeros({}, x.options().dtype(at::kDouble));
   const TrainedRows some(x.size(0), trained);
   ForEachChunk(some.size(), [&](int64_t begin, int64_t rows) {
-    sum.add_(LmHeadLossForward(some.In(normed, 0, begin, rows), w.projection, some.In(labels, 0, begin, rows)));
+    sum.add_(LmHeadLossForward(some.In(normed, 0, begin, rows), w.projection, some.In(labels, 0, begin, rows), kernels_));
   });
   return sum;
 }
@@ -159,8 +159,8 @@ HeadGradient UnitModel::HeadBackward(const UnitArray& params, const UnitArray& e
     some.KeepAlone(grad);
     made.loss = at::zeros({}, normed.options().dtype(at::kDouble));
     ForEachChunk(some.size(), [&](int64_t begin, int64_t rows) {
-      const LmHeadGradient of_chunk =
-          LmHeadLossBackward(some.In(normed, 0, begin, rows), w.projection, some.In(labels, 0, begin, rows), scale, g.projection);
+      const LmHeadGradient of_chunk = LmHeadLossBackward(some.In(normed, 0, begin, rows), w.projection,
+                                                         some.In(labels, 0, begin, rows), scale, g.projection, kernels_);
       made.loss.add_(of_chunk.loss);
       some.Write(of_chunk.normed, 0, begin, grad);
     });

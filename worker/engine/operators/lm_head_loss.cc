@@ -6,6 +6,7 @@
 #include "common/model/operators.h"
 #include "worker/engine/base/torch_pch.h"
 #include "worker/engine/operators/half.h"
+#include "worker/engine/operators/own_kernels.h"
 #include "worker/engine/operators/vocabulary_part.h"
 
 namespace motley::engine {
@@ -79,17 +80,28 @@ at::Tensor ScaledTo(const at::Tensor& like, at::Tensor values, double scale) {
 
 }  // namespace
 
-at::Tensor LmHeadLossForward(const at::Tensor& normed, const at::Tensor& weight, const at::Tensor& targets) {
-  return LossOf(LogSoftmax(Logits(normed, weight)), targets);
+at::Tensor LmHeadLossForward(const at::Tensor& normed, const at::Tensor& weight, const at::Tensor& targets,
+                             const KernelLauncher* kernels) {
+  const at::Tensor logits = Logits(normed, weight);
+  if (TakenByKernels(kernels, {logits}, logits.size(1))) return OwnHeadLoss(*kernels, logits, normed, targets, weight.size(0));
+  return LossOf(LogSoftmax(logits), targets);
 }
 
 LmHeadGradient LmHeadLossBackward(const at::Tensor& normed, const at::Tensor& weight, const at::Tensor& targets, double scale,
-                                  at::Tensor& grad_weight) {
-  at::Tensor values = LogSoftmax(Logits(normed, weight));
+                                  at::Tensor& grad_weight, const KernelLauncher* kernels) {
+  const LossAndGradient of_logits = LossAndGradientOf(Logits(normed, weight), normed, targets, weight.size(0), scale, kernels);
+  return {BackwardOfProduct(of_logits.gradient, normed, weight, grad_weight), of_logits.loss};
+}
+
+LossAndGradient LossAndGradientOf(at::Tensor logits, const at::Tensor& like, const at::Tensor& targets, int64_t words,
+                                  double scale, const KernelLauncher* kernels) {
+  if (TakenByKernels(kernels, {logits}, logits.size(1))) {
+    return OwnHeadLossAndGradient(*kernels, std::move(logits), like, targets, words, scale);
+  }
+  at::Tensor values = LogSoftmax(std::exchange(logits, at::Tensor()));
   const at::Tensor loss = LossOf(values, targets);
   values.exp_().scatter_add_(1, targets.unsqueeze(1), at::full({targets.size(0), 1}, -1, values.options()));
-  const at::Tensor grad_logits = ScaledTo(normed, std::move(values), scale);
-  return {BackwardOfProduct(grad_logits, normed, weight, grad_weight), loss};
+  return {loss, ScaledTo(like, std::move(values), scale)};
 }
 
 void LmHeadRows(const at::Tensor& normed, const at::Tensor& weight, const at::Tensor& targets, int64_t first, at::Tensor made) {

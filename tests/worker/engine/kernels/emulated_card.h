@@ -70,6 +70,8 @@ T atomicAdd(T* to, T value) {
   return before;
 }
 inline float expf(float value) { return std::exp(value); }
+inline float logf(float value) { return std::log(value); }
+inline float fmaxf(float a, float b) { return std::fmax(a, b); }
 inline float rsqrtf(float value) { return 1 / std::sqrt(value); }
 
 inline uint32_t BitsOf(float value) {

@@ -1,7 +1,7 @@
 // CUDA's driver over host memory, opened by tests as the real one is. A module's code is "fake sm_90"; a function is the kernel
 // of its name as the host compiles it, run at once on an emulated card. It refuses what the real one refuses: a thread without a
-// context, grids and blocks of nothing, functions that a module lacks. MOTLEY_FAKE_CUDA: "capability driver's version", "90
-// 12040".
+// context, grids of nothing, blocks that a kernel is not compiled for, functions that a module lacks. MOTLEY_FAKE_CUDA:
+// "capability driver's version", "90 12040".
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -17,6 +17,8 @@ namespace motley::engine {
 namespace {
 
 constexpr CUdevice kOnlyDevice = 0;
+// Of a block whose kernel takes any number of warps: to change threads costs more here than what they do.
+constexpr unsigned kFewThreads = 64;
 thread_local CUcontext current = nullptr;
 std::atomic<long> launches = 0;
 std::mutex failure_mutex;
@@ -109,12 +111,13 @@ CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, u
     return CUDA_ERROR_NOT_FOUND;
   }
   const auto& kernel = *reinterpret_cast<const kernels::HostKernel*>(function);
+  if (block_x != kernel.threads || block_y * block_z != 1) return CUDA_ERROR_NOT_FOUND;
   const long number = ++launches;
   // As the driver does: the arguments are read when the launch is made, and no byte behind them.
   std::string copy(static_cast<const char*>(arguments[0]), kernel.argument_bytes);
   return Launch(kernel,
                 {.grid = {grid_x, grid_y, grid_z},
-                 .block = {block_x, block_y, block_z},
+                 .block = {kernel.any_threads ? kFewThreads : block_x},
                  .shared_bytes = shared_bytes,
                  .seed = static_cast<uint64_t>(number)},
                 copy.data());

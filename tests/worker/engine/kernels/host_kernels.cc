@@ -5,6 +5,8 @@
 #include "tests/worker/engine/kernels/emulated_card.h"
 #include "worker/engine/kernels/bias_gradient.h"
 #include "worker/engine/kernels/gated.h"
+#include "worker/engine/kernels/head_loss.h"
+#include "worker/engine/kernels/kernel_table.h"
 #include "worker/engine/kernels/norm.h"
 #include "worker/engine/kernels/rotary.h"
 
@@ -16,7 +18,8 @@ using HostKernels = std::map<std::string, HostKernel>;
 template <typename Arguments>
 void AddOne(HostKernels& all, const char* type, void (*kernel)(Arguments)) {
   all[std::string(Arguments::kKernel) + " " + type] = {
-      [kernel](const void* arguments) { kernel(*static_cast<const Arguments*>(arguments)); }, sizeof(Arguments)};
+      [kernel](const void* arguments) { kernel(*static_cast<const Arguments*>(arguments)); }, sizeof(Arguments),
+      BlockThreadsOf<Arguments>(), BlockThreadsOf<Arguments>() != kThreads};
 }
 template <typename Arguments>
 void Add(HostKernels& all, void (*bfloat16)(Arguments), void (*float16)(Arguments), void (*float32)(Arguments)) {
@@ -37,6 +40,7 @@ HostKernels Make() {
   Add(all, NormForward<BFloat16Bits>, NormForward<Float16Bits>, NormForward<float>);
   Add(all, NormBackward<BFloat16Bits>, NormBackward<Float16Bits>, NormBackward<float>);
   Add(all, NormWeightGradients<BFloat16Bits>, NormWeightGradients<Float16Bits>, NormWeightGradients<float>);
+  Add(all, HeadLoss<BFloat16Bits>, HeadLoss<Float16Bits>, HeadLoss<float>);
   return all;
 }
 

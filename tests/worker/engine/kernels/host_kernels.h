@@ -10,6 +10,8 @@ namespace motley::kernels {
 struct HostKernel {
   std::function<void(const void* arguments)> run;  // one thread, on the emulated card
   size_t argument_bytes = 0;
+  unsigned threads = 0;      // of a block, as it is compiled for
+  bool any_threads = false;  // any whole number of warps, at most so many
 };
 // "swiglu_forward bfloat16". Null: there is none.
 const HostKernel* FindHostKernel(const std::string& name);
