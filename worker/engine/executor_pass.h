@@ -125,6 +125,7 @@ class Executor::Pass : public ProgramWork {
     at::Tensor parameter, exp_avg, exp_avg_sq, cast;
     at::Tensor sum;                  // of gradients
     std::vector<LocalPiece> pieces;  // where in the sum the range's elements are
+    bool is_shard = false;           // the sum is the range's own, which reductions add to: zero when it is stepped
   };
   Stepped SteppedBy(const OptimizerStep& op, RangeState& own) const;
   // Of the range's part of a slot that holds its unit's state.

@@ -21,6 +21,7 @@ Executor::Pass::Stepped Executor::Pass::SteppedBy(const OptimizerStep& op, Range
   const HostState& layout = e_.host_tier_.areas().LayoutOf(own.block);
   const DType master = e_.precision_.master;
   Stepped range{own.parameter, own.exp_avg, own.exp_avg_sq, {}, own.gradient, {{0, 0, own.size()}}};
+  range.is_shard = op.grad < 0 && !waits.gradients;
   if (waits.parameters) range.parameter = InSlot(op.slot, own, layout.ParameterAt(), master);
   if (waits.optimizer) {
     range.exp_avg = InSlot(op.slot, own, layout.MomentAt(0), master);
@@ -46,9 +47,13 @@ void Executor::Pass::Step(Stepped& range, const RangeState& own, double clip) {
       const int64_t begin = std::max(run.begin, piece.in_range), end = std::min(run.end, piece.in_range + piece.elements);
       if (begin >= end) continue;
       const auto of = [begin, end](const at::Tensor& all) { return all.narrow(0, begin, end - begin); };
-      at::Tensor gradient = range.sum.narrow(0, piece.in_array + begin - piece.in_range, end - begin);
-      at::Tensor parameter = of(range.parameter), exp_avg = of(range.exp_avg), exp_avg_sq = of(range.exp_avg_sq);
-      AdamWStep(run.decayed ? options : without_decay, input_.lr, update, clip, gradient, parameter, exp_avg, exp_avg_sq);
+      const AdamWRange part = {.gradient = range.sum.narrow(0, piece.in_array + begin - piece.in_range, end - begin),
+                               .parameter = of(range.parameter),
+                               .exp_avg = of(range.exp_avg),
+                               .exp_avg_sq = of(range.exp_avg_sq),
+                               .cast = range.cast.defined() ? of(range.cast) : at::Tensor(),
+                               .zeroes_gradient = range.is_shard};
+      AdamWStep(run.decayed ? options : without_decay, input_.lr, update, clip, part, e_.backend_.kernels());
     }
   }
 }
@@ -60,11 +65,13 @@ absl::Status Executor::Pass::Do(const OptimizerStep& op) {
   const double norm_clip = in_turn ? 1 : ClipCoefficient(outcome_.scalars.norm(), assignment().config.training.max_norm);
   for (RangeState& own : op.first_unit < 0 ? std::span(e_.state_.ranges()) : e_.state_.Of(op.first_unit)) {
     Stepped range = SteppedBy(op, own);
-    if (applies) Step(range, own, norm_clip / input_.loss_scale);
+    if (applies) {
+      Step(range, own, norm_clip / input_.loss_scale);
+      continue;
+    }
     // Of a step that is skipped, too: it goes back to the host, and a slot's last unit has left another's there.
     if (range.cast.defined()) range.cast.copy_(range.parameter);
-    const bool is_shard = op.grad < 0 && !program_.offloads.gradients;
-    if (is_shard) own.gradient.zero_();  // reductions add to it
+    if (range.is_shard) own.gradient.zero_();
   }
   return absl::OkStatus();
 }

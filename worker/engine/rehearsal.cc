@@ -87,7 +87,8 @@ void RehearseCompute(const RankAssignment& assignment, Precision precision, bool
   at::zeros({}, options.dtype(at::kDouble)).add_(sum);
   at::Tensor master = at::zeros({kElements}, options.dtype(ScalarTypeOf(precision.master)));
   at::Tensor moment = at::zeros_like(master), second = at::zeros_like(master), parameter = at::zeros_like(master);
-  AdamWStep(assignment.config.optimizer, /*lr=*/0, /*step=*/1, /*clip=*/1, master, parameter, moment, second);
+  AdamWStep(assignment.config.optimizer, /*lr=*/0, /*step=*/1, /*clip=*/1, {master, parameter, moment, second, {}, true},
+            backend.kernels());
 }
 
 // Casts, sums, the norm, and what numbers come back through.

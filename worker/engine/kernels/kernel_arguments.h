@@ -161,4 +161,25 @@ struct HeadLossArguments {
 };
 static_assert(sizeof(HeadLossArguments) == 56);
 
+// A step of AdamW over a range of float32 masters, which begins anywhere. The kernel's type is the cast's.
+struct AdamWArguments {
+  static constexpr const char* kKernel = "adamw";
+  static constexpr int kTogether = 8;  // elements of a thread; of the first, fewer
+  float* gradient;
+  float* parameter;
+  float* exp_avg;
+  float* exp_avg_sq;
+  void* cast;        // the parameter in the kernel's type; null: it is not asked for
+  int64_t elements;  // of each
+  float clip;        // a factor of the gradient
+  float decay;       // lr * weight_decay
+  float beta1, rest1;
+  float beta2, rest2;  // rest: 1 - beta, of the float64 one
+  float step;          // lr / (1 - beta1^steps)
+  float root2;         // sqrt(1 - beta2^steps)
+  float eps;
+  uint32_t zero;  // 1: the gradient is zero afterwards; 0: it stays
+};
+static_assert(sizeof(AdamWArguments) == 88);
+
 }  // namespace motley::kernels

@@ -40,6 +40,7 @@ inline constexpr KernelRow kKernels[] = {
     Row<NormBackwardArguments>("NormBackward", "norm.h"),
     Row<NormWeightGradientsArguments>("NormWeightGradients", "norm.h"),
     Row<HeadLossArguments>("HeadLoss", "head_loss.h"),
+    Row<AdamWArguments>("AdamW", "adamw.h"),
 };
 
 // The place of the row whose kernel takes them. A kernel without a row does not compile.

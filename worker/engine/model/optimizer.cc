@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <numeric>
 #include <span>
 #include <vector>
@@ -72,14 +73,28 @@ std::vector<DecayRun> DecayRunsOf(const OptimizerSection& options, const UnitSpe
   return runs;
 }
 
-void AdamWStep(const OptimizerSection& options, double lr, int64_t step, double clip, at::Tensor& gradient, at::Tensor& parameter,
-               at::Tensor& exp_avg, at::Tensor& exp_avg_sq) {
+void AdamWStep(const OptimizerSection& options, double lr, int64_t step, double clip, const AdamWRange& range,
+               const KernelLauncher* kernels) {
+  if (AdamWTakenByKernels(kernels, range)) {
+    const auto steps = static_cast<double>(step);
+    const AdamWFactors factors = {.clip = clip,
+                                  .decay = lr * options.weight_decay,
+                                  .beta1 = options.beta1,
+                                  .beta2 = options.beta2,
+                                  .step = lr / (1 - std::pow(options.beta1, steps)),
+                                  .root2 = std::sqrt(1 - std::pow(options.beta2, steps)),
+                                  .eps = options.eps};
+    OwnAdamW(*kernels, factors, range);
+    return;
+  }
   // The operator's own scale of gradients is a float32, which would show in float64.
-  if (clip != 1) gradient.mul_(clip);
-  const at::Tensor steps = at::full({}, static_cast<double>(step), parameter.options().dtype(at::kFloat));
+  if (clip != 1) range.gradient.mul_(clip);
+  const at::Tensor steps = at::full({}, static_cast<double>(step), range.parameter.options().dtype(at::kFloat));
   at::TensorList none;
-  at::_fused_adamw_(parameter, gradient, exp_avg, exp_avg_sq, none, steps, lr, options.beta1, options.beta2, options.weight_decay,
-                    options.eps, /*amsgrad=*/false, /*maximize=*/false);
+  at::_fused_adamw_(range.parameter, range.gradient, range.exp_avg, range.exp_avg_sq, none, steps, lr, options.beta1,
+                    options.beta2, options.weight_decay, options.eps, /*amsgrad=*/false, /*maximize=*/false);
+  if (range.cast.defined()) range.cast.copy_(range.parameter);
+  if (range.zeroes_gradient) range.gradient.zero_();
 }
 
 }  // namespace motley::engine

@@ -9,6 +9,7 @@
 
 #include "common/job/job.h"
 #include "common/model/parameters.h"
+#include "worker/engine/operators/own_adamw.h"
 
 namespace motley::engine {
 
@@ -28,9 +29,10 @@ struct DecayRun {
 // one dimension, which are biases and norms.
 std::vector<DecayRun> DecayRunsOf(const OptimizerSection& options, const UnitSpec& unit, int64_t begin, int64_t end);
 
-// One step, decaying every element. All tensors one-dimensional, contiguous, of equal length and dtype (float32 or float64);
-// length 0 is legal. `step` counts from 1. The gradient is multiplied by `clip`; what is in it afterwards is not defined.
-void AdamWStep(const OptimizerSection& options, double lr, int64_t step, double clip, at::Tensor& gradient, at::Tensor& parameter,
-               at::Tensor& exp_avg, at::Tensor& exp_avg_sq);
+// One step, decaying every element. All tensors one-dimensional, contiguous, of equal length and dtype (float32 or float64; the
+// cast in any); length 0 is legal. `step` counts from 1. The gradient is multiplied by `clip`; what is in it afterwards is not
+// defined where it does not become zero. `kernels`: the device's own, in one pass; null: none.
+void AdamWStep(const OptimizerSection& options, double lr, int64_t step, double clip, const AdamWRange& range,
+               const KernelLauncher* kernels = nullptr);
 
 }  // namespace motley::engine

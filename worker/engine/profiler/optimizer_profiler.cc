@@ -34,11 +34,10 @@ struct OwnedRange {
   }
 
   // As the executor does it.
-  void Step(const OptimizerSection& options, int64_t step) {
+  void Step(const OptimizerSection& options, int64_t step, const KernelLauncher* kernels) {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     const at::Tensor squared_norm = SquaredNorm(gradient);
-    AdamWStep(options, 1e-3, step, kClip, gradient, parameter, exp_avg, exp_avg_sq);
-    gradient.zero_();
+    AdamWStep(options, 1e-3, step, kClip, {gradient, parameter, exp_avg, exp_avg_sq, {}, true}, kernels);
     if (computing.defined()) computing.copy_(parameter);
   }
 };
@@ -66,7 +65,7 @@ OptimizerTimes MeasureOptimizer(const RankAssignment& assignment, const Precisio
   const int warm_ups = WarmUpsOf(timer);
   for (int step = 1; step <= warm_ups + kRepeats; ++step) {
     const LaneTime time = timer.Measure(kOptimizerFlopsPerElement * static_cast<double>(elements), [&, step] {
-      range->Step(assignment.config.optimizer, step);
+      range->Step(assignment.config.optimizer, step, backend.kernels());
       return absl::OkStatus();
     });
     if (step > warm_ups) times.push_back(time);

@@ -78,8 +78,8 @@ TEST_P(CardUnitsTest, AStepOfAModelGivesTheHostsNumbers) {
     ExpectSame(gradients[u], "a unit's gradients");
     ExpectSame({SquaredNorm(gradients[u].host), SquaredNorm(gradients[u].card)}, "their squared norm");
     Sides m = Both(at::zeros_like(parameters[u].host)), v = Both(at::zeros_like(parameters[u].host));
-    AdamWStep(job.config.optimizer, 1e-3, 1, 0.5, gradients[u].host, parameters[u].host, m.host, v.host);
-    AdamWStep(job.config.optimizer, 1e-3, 1, 0.5, gradients[u].card, parameters[u].card, m.card, v.card);
+    AdamWStep(job.config.optimizer, 1e-3, 1, 0.5, {gradients[u].host, parameters[u].host, m.host, v.host});
+    AdamWStep(job.config.optimizer, 1e-3, 1, 0.5, {gradients[u].card, parameters[u].card, m.card, v.card});
     ExpectSame(parameters[u], "stepped parameters");
     ExpectSame(v, "the second moment");
   }

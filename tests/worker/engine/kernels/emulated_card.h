@@ -71,6 +71,7 @@ T atomicAdd(T* to, T value) {
 }
 inline float expf(float value) { return std::exp(value); }
 inline float logf(float value) { return std::log(value); }
+inline float sqrtf(float value) { return std::sqrt(value); }
 inline float fmaxf(float a, float b) { return std::fmax(a, b); }
 inline float rsqrtf(float value) { return 1 / std::sqrt(value); }
 

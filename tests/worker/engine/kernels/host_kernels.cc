@@ -3,6 +3,7 @@
 #include <map>
 
 #include "tests/worker/engine/kernels/emulated_card.h"
+#include "worker/engine/kernels/adamw.h"
 #include "worker/engine/kernels/bias_gradient.h"
 #include "worker/engine/kernels/gated.h"
 #include "worker/engine/kernels/head_loss.h"
@@ -41,6 +42,7 @@ HostKernels Make() {
   Add(all, NormBackward<BFloat16Bits>, NormBackward<Float16Bits>, NormBackward<float>);
   Add(all, NormWeightGradients<BFloat16Bits>, NormWeightGradients<Float16Bits>, NormWeightGradients<float>);
   Add(all, HeadLoss<BFloat16Bits>, HeadLoss<Float16Bits>, HeadLoss<float>);
+  Add(all, AdamW<BFloat16Bits>, AdamW<Float16Bits>, AdamW<float>);
   return all;
 }
 

@@ -22,7 +22,7 @@ TEST_P(OptimizerTest, EqualsTheFormulaOverManySteps) {
     const double lr = options.lr / static_cast<double>(step);
     at::Tensor g = Make({kElements});
     const at::Tensor g64 = g.to(at::kDouble) * kClip;
-    AdamWStep(options, lr, step, kClip, g, p, m, v);
+    AdamWStep(options, lr, step, kClip, {g, p, m, v});
     want = want * (1 - lr * options.weight_decay);
     want_m = options.beta1 * want_m + (1 - options.beta1) * g64;
     want_v = options.beta2 * want_v + (1 - options.beta2) * g64 * g64;
@@ -36,7 +36,7 @@ TEST_P(OptimizerTest, EqualsTheFormulaOverManySteps) {
 
 TEST_P(OptimizerTest, EmptyRangeIsLegal) {
   at::Tensor p = at::empty({0}, dtype()), m = p.clone(), v = p.clone(), g = p.clone();
-  AdamWStep({}, 1e-3, 1, 1.0, g, p, m, v);
+  AdamWStep({}, 1e-3, 1, 1.0, {g, p, m, v});
   EXPECT_EQ(SquaredNorm(p).item<double>(), 0);
 }
 
