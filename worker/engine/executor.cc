@@ -48,7 +48,11 @@ absl::StatusOr<StepOutcome> Executor::Run(const Program& program, const StepInpu
     return OutOfMemory(absl::StrCat(assignment_.devices[assignment_.rank].value(), ": parameter and gradient buffers and slots"),
                        error);
   }
-  if (program.kind != ProgramKind::kTraining) return Pass(*this, program, input).Run();
+  if (program.kind != ProgramKind::kTraining) {
+    cast_in_home_.assign(cast_in_home_.size(), 0);
+    return Pass(*this, program, input).Run();
+  }
+  cast_in_home_.resize(static_cast<size_t>(program.num_units));
   state_.BeginStep();
   absl::StatusOr<StepOutcome> outcome = Pass(*this, program, input).Run();
   if (outcome.ok() && !outcome->is_void) state_.EndStep();

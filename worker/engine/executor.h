@@ -98,6 +98,9 @@ class Executor {
   const bool wants_ranges_;           // for Nsight Systems
   std::vector<UnitArray> parameter_buffers_, gradient_buffers_;
   std::vector<at::Tensor> slots_;  // of bytes: for what comes from host memory
+  // By unit: whether its home has what the rank owns of it as it was stepped last, in the type that computes, where that is
+  // another one: the next step's gather need not cast it. Written by steps' compute lane; an evaluation may fill what is a home.
+  std::vector<char> cast_in_home_;
   std::function<void(int64_t, const Operation&)> progress_;
 };
 

@@ -42,9 +42,10 @@ absl::Status Executor::Pass::Do(const Gather& op) {
   const UnitBuffer& buffer = program_.parameter_buffers[op.buffer];
   const MovedElements moved = e_.arrays_.MovedBy(program_, op);
   const at::Tensor array = e_.parameter_buffers_[op.buffer].flat().narrow(0, moved.within.begin, moved.within.size());
-  // In a home is what the rank owns, unless it must be cast to the compute type; from the host it was brought there.
-  const bool is_own = moved.shard < 0;
-  const bool there = is_own && (program_.offloads.parameters || (buffer.home_of >= 0 && !e_.precision_.mixed()));
+  // In a home is what the rank owns, unless it must be cast to the compute type and the step has not done it; from the host it
+  // was brought there.
+  const bool is_cast = !e_.precision_.mixed() || (training_ && e_.cast_in_home_[static_cast<size_t>(op.unit)] != 0);
+  const bool there = moved.shard < 0 && (program_.offloads.parameters || (buffer.home_of >= 0 && is_cast));
   const auto give = [&](int64_t begin, int64_t end, const at::Tensor& part) {
     for (const LocalPiece& piece : e_.arrays_.In(buffer).PiecesOf(op.unit, begin, end, moved.within)) {
       array.narrow(0, piece.in_array, piece.elements).copy_(part.narrow(0, piece.in_range, piece.elements));

@@ -126,10 +126,13 @@ class Executor::Pass : public ProgramWork {
     at::Tensor sum;                  // of gradients
     std::vector<LocalPiece> pieces;  // where in the sum the range's elements are
     bool is_shard = false;           // the sum is the range's own, which reductions add to: zero when it is stepped
+    bool casts_home = false;         // the cast is in the unit's home
   };
   Stepped SteppedBy(const OptimizerStep& op, RangeState& own) const;
   // Of the range's part of a slot that holds its unit's state.
   at::Tensor InSlot(int32_t slot, const RangeState& own, int64_t part, DType type) const;
+  // The range in its unit's home, in another type that computes; undefined where there is none.
+  at::Tensor InHome(const RangeState& own) const;
   void Step(Stepped& range, const RangeState& own, double clip);
   // In host memory, or in the unit's gradient buffer until it is stepped: no shard of its own that reductions add to.
   bool SumStays(int32_t unit) const { return index_.sum_stays[static_cast<size_t>(unit)]; }

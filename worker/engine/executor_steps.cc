@@ -28,6 +28,11 @@ Executor::Pass::Stepped Executor::Pass::SteppedBy(const OptimizerStep& op, Range
     range.exp_avg_sq = InSlot(op.slot, own, layout.MomentAt(1), master);
   }
   if (layout.cast > 0) range.cast = InSlot(op.slot, own, layout.CastAt(), e_.precision_.compute);
+  // A kernel writes it beside the parameter; without kernels it would be a pass here as it is one in the gather.
+  if (!waits.parameters && e_.backend_.kernels() != nullptr) {
+    range.cast = InHome(own);
+    range.casts_home = range.cast.defined();
+  }
   if (op.grad >= 0) {
     range.sum = e_.gradient_buffers_[static_cast<size_t>(op.grad)].flat();
     range.pieces = e_.arrays_.In(program_.gradient_buffers[static_cast<size_t>(op.grad)]).PiecesOf(own.block, own.begin, own.end);
@@ -35,6 +40,15 @@ Executor::Pass::Stepped Executor::Pass::SteppedBy(const OptimizerStep& op, Range
     range.sum = InSlot(op.slot, own, 0, master);
   }
   return range;
+}
+
+at::Tensor Executor::Pass::InHome(const RangeState& own) const {
+  const std::vector<UnitBuffer>& buffers = program_.parameter_buffers;
+  const auto home = std::find_if(buffers.begin(), buffers.end(), [&own](const UnitBuffer& b) { return b.IsHomeOf(own.block); });
+  if (!e_.precision_.mixed() || home == buffers.end()) return {};
+  const std::vector<LocalPiece> pieces = e_.arrays_.In(*home).PiecesOf(own.block, own.begin, own.end);
+  if (pieces.size() != 1 || pieces[0].elements != own.size()) return {};
+  return e_.parameter_buffers_[static_cast<size_t>(home - buffers.begin())].flat().narrow(0, pieces[0].in_array, own.size());
 }
 
 void Executor::Pass::Step(Stepped& range, const RangeState& own, double clip) {
@@ -63,8 +77,11 @@ absl::Status Executor::Pass::Do(const OptimizerStep& op) {
   const bool in_turn = op.first_unit >= 0 && in_turn_[static_cast<size_t>(op.first_unit)];
   const bool applies = in_turn || (outcome_.overflow.empty() && !outcome_.is_void);
   const double norm_clip = in_turn ? 1 : ClipCoefficient(outcome_.scalars.norm(), assignment().config.training.max_norm);
-  for (RangeState& own : op.first_unit < 0 ? std::span(e_.state_.ranges()) : e_.state_.Of(op.first_unit)) {
+  const std::span<RangeState> ranges = op.first_unit < 0 ? std::span(e_.state_.ranges()) : e_.state_.Of(op.first_unit);
+  for (const RangeState& own : ranges) e_.cast_in_home_[static_cast<size_t>(own.block)] = 1;
+  for (RangeState& own : ranges) {
     Stepped range = SteppedBy(op, own);
+    if (!range.casts_home) e_.cast_in_home_[static_cast<size_t>(own.block)] = 0;
     if (applies) {
       Step(range, own, norm_clip / input_.loss_scale);
       continue;

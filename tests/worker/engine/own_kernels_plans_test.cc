@@ -1,4 +1,7 @@
 // Ranks on cards that have kernels of their own train as ranks on cards without.
+#include <ATen/record_function.h>
+
+#include <atomic>
 #include <memory>
 
 #include "tests/worker/engine/engine_fixture.h"
@@ -7,6 +10,28 @@
 
 namespace motley::engine {
 namespace {
+
+// Copies of flat float32 arrays in another type, as gathers make them, while it lives.
+class CountedCasts {
+ public:
+  CountedCasts() {
+    casts_ = 0;
+    handle_ = at::addGlobalCallback(
+        at::RecordFunctionCallback(&CountedCasts::Note).scopes({at::RecordScope::FUNCTION}).needsInputs(true));
+  }
+  ~CountedCasts() { at::removeCallback(handle_); }
+  int casts() const { return casts_; }
+
+ private:
+  static std::unique_ptr<at::ObserverContext> Note(const at::RecordFunction& function) {
+    if (std::string_view(function.name()) != "aten::copy_") return nullptr;
+    const at::Tensor to = function.inputs()[0].toTensor(), from = function.inputs()[1].toTensor();
+    if (to.dim() == 1 && from.scalar_type() == at::kFloat && to.scalar_type() != at::kFloat) ++casts_;
+    return nullptr;
+  }
+  static inline std::atomic<int> casts_ = 0;
+  at::CallbackHandle handle_ = at::INVALID_CALLBACK_HANDLE;
+};
 
 class OwnKernelsPlansTest : public EngineTest {
  protected:
@@ -18,18 +43,45 @@ class OwnKernelsPlansTest : public EngineTest {
   }
   std::vector<StepResult> Losses(const KernelLauncher* kernels, const std::string& recompute = "none",
                                  const ModelShape& model = Model()) {
+    return Losses(kernels, Assign(model, {{{3, 2}, 0.7, recompute}, {{3}, 0.3, recompute}}));
+  }
+  std::vector<StepResult> Losses(const KernelLauncher* kernels, const std::vector<RankAssignment>& assignments) {
     std::vector<std::unique_ptr<FakeCard>> cards;
     for (unsigned rank = 0; rank < 2; ++rank) {
       cards.push_back(std::make_unique<FakeCard>(rank + 1));
       cards.back()->set_kernels(kernels);
     }
-    const Outcome outcome = Train(Assign(model, {{{3, 2}, 0.7, recompute}, {{3}, 0.3, recompute}}), {}, [&](int rank) {
+    const Outcome outcome = Train(assignments, {}, [&](int rank) {
       EngineOptions options;
       options.backend = cards[rank].get();
       return options;
     });
     for (const auto& end : outcome.ends) EXPECT_TRUE(end.ok()) << end.status();
     return outcome.steps[0];
+  }
+
+  // As the others, with the parameters in homes: gathered once a step.
+  std::vector<RankAssignment> WithHomes() {
+    planner::Plan plan;
+    plan.strategy = "hand";
+    plan.epoch = Epoch(1);
+    plan.global_batch = config_.training.global_batch_size;
+    plan.seq_len = config_.training.seq_len;
+    plan.dtype = PrecisionOf(config_.training)->compute;
+    planner::StagePlan stage;
+    stage.ministages = {{0, Llama().num_layers - 1}};
+    stage.zero_stage = 2;
+    for (const auto& [name, share, microbatches] :
+         {std::tuple{"n0/gpu0", 0.7, std::vector<int64_t>{3, 2}}, {"n1/gpu0", 0.3, {3}}}) {
+      planner::RankPlan rank;
+      rank.device = DeviceId(name);
+      rank.shard_ratio = share;
+      stage.units.push_back({{rank}, microbatches});
+    }
+    plan.pipelines = {{{stage}}};
+    std::vector<RankAssignment> assignments = AssignPlan(Llama(), plan, FourSamples(plan));
+    EXPECT_GE(assignments[0].program.parameter_buffers[0].home_of, 0);
+    return assignments;
   }
 
   const absl::StatusOr<std::unique_ptr<KernelLauncher>> kernels_ = LoadFakeKernels();
@@ -52,6 +104,7 @@ TEST_F(OwnKernelsPlansTest, TrainAsPyTorchsOperatorsDo) {
 
 TEST_F(OwnKernelsPlansTest, WhatIsComputedAgainHasTheForwardsBits) {
   ASSERT_TRUE(kernels_.ok()) << kernels_.status();
+  config_.training.steps = 2;
   config_.training.dtype = "float32";
   config_.training.mixed_precision_param = "bfloat16";
   const std::vector<StepResult> kept = Losses(kernels_->get());
@@ -74,6 +127,7 @@ TEST_F(OwnKernelsPlansTest, TrainGpt2AsPyTorchsOperatorsDo) {
 
 TEST_F(OwnKernelsPlansTest, NormsThatAreComputedAgainHaveTheForwardsBits) {
   ASSERT_TRUE(kernels_.ok()) << kernels_.status();
+  config_.training.steps = 2;
   config_.training.dtype = "float32";
   config_.training.mixed_precision_param = "bfloat16";
   for (const ModelShape& model : {Llama(), Gpt2()}) {
@@ -81,6 +135,25 @@ TEST_F(OwnKernelsPlansTest, NormsThatAreComputedAgainHaveTheForwardsBits) {
     for (const char* recomputed : {"norm1,norm2", "attn_out,residual1", "attn_out,residual1,norm2"}) {
       ExpectSameCurve(Losses(kernels_->get(), recomputed, model), kept, 0);
     }
+  }
+}
+
+// An evaluation may fill a home: the gather behind it casts again.
+TEST_F(OwnKernelsPlansTest, AHomeIsCastWhereItIsStepped) {
+  ASSERT_TRUE(kernels_.ok()) << kernels_.status();
+  config_.training.dtype = "float32";
+  for (const char* const type : {"bfloat16", "float16"}) {
+    config_.training.mixed_precision_param = type;
+    const auto run = [&](const KernelLauncher* kernels) {
+      const CountedCasts counted;
+      std::vector<StepResult> losses = Losses(kernels, WithHomes());
+      return std::pair{losses, counted.casts()};
+    };
+    const auto [got, casts] = run(kernels_->get());
+    const auto [want, casts_without] = run(nullptr);
+    ExpectSameCurve(got, want, type == std::string("float16") ? 4e-3 : 2e-2);
+    EXPECT_GE(casts_without, 12 * 5 * 2) << "12 steps, 5 units, 2 ranks";
+    EXPECT_LE(casts, casts_without / 2);
   }
 }
 
