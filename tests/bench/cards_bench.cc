@@ -26,6 +26,7 @@
 #include "absl/strings/str_split.h"
 #include "common/base/status_macros.h"
 #include "common/model/model_family.h"
+#include "common/model/operators.h"
 #include "tests/bench/bench_report.h"
 #include "tests/worker/engine/equivalence/equivalence.h"
 #include "tests/worker/engine/equivalence/plan_assignments.h"
@@ -33,8 +34,11 @@
 #include "worker/engine/base/scalar_type.h"
 #include "worker/engine/device/device_backend.h"
 #include "worker/engine/engine.h"
+#include "worker/engine/model/optimizer.h"
 #include "worker/engine/operators/activation.h"
 #include "worker/engine/operators/attention.h"
+#include "worker/engine/operators/half.h"
+#include "worker/engine/operators/lm_head_loss.h"
 #include "worker/engine/operators/own_bias_gradient.h"
 #include "worker/engine/operators/own_rotary.h"
 #include "worker/engine/operators/rotary.h"
@@ -161,6 +165,29 @@ void MeasureHeadKernels(const Options& options, DeviceBackend& backend, const Ke
   });
 }
 
+// Of a chunk of GPT-2's head, with logits as its product makes them; what stands in their place afterwards are logits, too.
+void MeasureHeadLoss(const Options& options, DeviceBackend& backend, const KernelLauncher* kernels, const char* whose,
+                     const AddRate& add) {
+  constexpr int64_t kRows = 1024, kWords = 50257;
+  const auto type = at::TensorOptions().dtype(ScalarTypeOf(options.dtype)).device(backend.tensors());
+  const at::Tensor like = at::empty({1, 1}, type);
+  const at::Tensor logits = at::randn({kRows, LogitColumns(kWords)}, MultipliesIntoFloat32(like) ? type.dtype(at::kFloat) : type);
+  const at::Tensor targets = at::randint(kWords, {kRows}, type.dtype(at::kLong));
+  add(absl::StrCat("head loss and gradient", whose), logits.nbytes() + static_cast<size_t>(logits.numel()) * like.element_size(),
+      [&] { LossAndGradientOf(logits, like, targets, kWords, 1, kernels); });
+}
+
+// Clipped, with the gradient zero behind it and the cast, as the end of a step.
+void MeasureAdamW(const Options& options, DeviceBackend& backend, const KernelLauncher* kernels, const char* whose,
+                  const AddRate& add) {
+  constexpr int64_t kElements = int64_t{32} << 20;
+  const auto type = at::TensorOptions().dtype(at::kFloat).device(backend.tensors());
+  const auto zeros = [&] { return at::zeros({kElements}, type); };
+  const AdamWRange range = {zeros(), zeros(), zeros(), zeros(), zeros().to(ScalarTypeOf(options.dtype)), true};
+  add(absl::StrCat("AdamW", whose), 8 * range.parameter.nbytes() + range.cast.nbytes(),
+      [&] { AdamWStep({}, 1e-3, 1, 0.5, range, kernels); });
+}
+
 // Each kernel of our own beside a copy, and PyTorch's operators for the same: bytes that must be read and written, a second.
 void MeasureKernels(const Options& options, DeviceBackend& backend, bench::Report* report) {
   const auto type = at::TensorOptions().dtype(ScalarTypeOf(options.dtype)).device(backend.tensors());
@@ -179,6 +206,8 @@ void MeasureKernels(const Options& options, DeviceBackend& backend, bench::Repor
     add(absl::StrCat("geglu forward", whose), input.nbytes() + grad.nbytes(), [&] { GeGluForward(input, kernels); });
     add(absl::StrCat("geglu backward", whose), 2 * input.nbytes() + grad.nbytes(), [&] { GeGluBackward(grad, input, kernels); });
     MeasureHeadKernels(options, backend, kernels, whose, add);
+    MeasureHeadLoss(options, backend, kernels, whose, add);
+    MeasureAdamW(options, backend, kernels, whose, add);
     if (own == nullptr) break;  // what there is was measured
   }
 }
