@@ -28,20 +28,14 @@
 #include "common/model/model_family.h"
 #include "common/model/operators.h"
 #include "tests/bench/bench_report.h"
+#include "tests/bench/cards_kernels.h"
 #include "tests/worker/engine/equivalence/equivalence.h"
 #include "tests/worker/engine/equivalence/plan_assignments.h"
 #include "tests/worker/engine/fake_host.h"
 #include "worker/engine/base/scalar_type.h"
 #include "worker/engine/device/device_backend.h"
 #include "worker/engine/engine.h"
-#include "worker/engine/model/optimizer.h"
-#include "worker/engine/operators/activation.h"
 #include "worker/engine/operators/attention.h"
-#include "worker/engine/operators/half.h"
-#include "worker/engine/operators/lm_head_loss.h"
-#include "worker/engine/operators/own_bias_gradient.h"
-#include "worker/engine/operators/own_rotary.h"
-#include "worker/engine/operators/rotary.h"
 
 namespace motley::engine {
 namespace {
@@ -133,83 +127,11 @@ void MeasureHead(const Options& options, DeviceBackend& backend, bench::Report* 
   }
 }
 
-using AddRate = std::function<void(const std::string& what, size_t bytes, const std::function<void()>& call)>;
-
-// Of Llama 3 8B's heads, and of the bias of as many columns.
-void MeasureHeadKernels(const Options& options, DeviceBackend& backend, const KernelLauncher* kernels, const std::string& whose,
-                        const AddRate& add) {
-  const auto type = at::TensorOptions().dtype(ScalarTypeOf(options.dtype)).device(backend.tensors());
-  const HeadLayout heads{.heads = 32, .kv_heads = 8, .head_dim = 128};
-  const RotaryTables made = MakeRotaryTables(options.size, heads.head_dim, 5e5, ScalarTypeOf(options.dtype));
-  const RotaryTables tables = {made.cos.to(backend.tensors()), made.sin.to(backend.tensors())};
-  at::Tensor qkv = at::randn({1, options.size, heads.width()}, type);
-  const size_t turned = qkv.nbytes() / 48 * 40;
-  const auto gradients = [&](int64_t count) { return at::randn({1, options.size, count, heads.head_dim}, type).transpose(1, 2); };
-  const AttentionHeads grads = {gradients(heads.heads), gradients(heads.kv_heads), gradients(heads.kv_heads)};
-  at::Tensor sums = at::zeros({heads.width()}, type.dtype(at::kFloat));
-  add(absl::StrCat("rotary", whose), 2 * turned, [&] { RotaryForward(tables, qkv, heads.heads + heads.kv_heads, kernels); });
-  add(absl::StrCat("gradients of heads side by side, turned back", whose), 2 * qkv.nbytes(), [&] {
-    if (kernels != nullptr) {
-      OwnPackHeads(*kernels, grads, tables);
-    } else {
-      at::Tensor all = at::cat({grads.q.transpose(1, 2), grads.k.transpose(1, 2), grads.v.transpose(1, 2)}, 2).flatten(2);
-      RotaryBackward(tables, all, heads.heads + heads.kv_heads);
-    }
-  });
-  add(absl::StrCat("gradient of a bias", whose), qkv.nbytes(), [&] {
-    if (kernels != nullptr) {
-      OwnAddSums(*kernels, qkv[0], sums);
-    } else {
-      sums.add_(qkv[0].sum(at::IntArrayRef{0}, /*keepdim=*/false, at::kFloat));
-    }
-  });
-}
-
-// Of a chunk of GPT-2's head, with logits as its product makes them; what stands in their place afterwards are logits, too.
-void MeasureHeadLoss(const Options& options, DeviceBackend& backend, const KernelLauncher* kernels, const char* whose,
-                     const AddRate& add) {
-  constexpr int64_t kRows = 1024, kWords = 50257;
-  const auto type = at::TensorOptions().dtype(ScalarTypeOf(options.dtype)).device(backend.tensors());
-  const at::Tensor like = at::empty({1, 1}, type);
-  const at::Tensor logits = at::randn({kRows, LogitColumns(kWords)}, MultipliesIntoFloat32(like) ? type.dtype(at::kFloat) : type);
-  const at::Tensor targets = at::randint(kWords, {kRows}, type.dtype(at::kLong));
-  add(absl::StrCat("head loss and gradient", whose), logits.nbytes() + static_cast<size_t>(logits.numel()) * like.element_size(),
-      [&] { LossAndGradientOf(logits, like, targets, kWords, 1, kernels); });
-}
-
-// Clipped, with the gradient zero behind it and the cast, as the end of a step.
-void MeasureAdamW(const Options& options, DeviceBackend& backend, const KernelLauncher* kernels, const char* whose,
-                  const AddRate& add) {
-  constexpr int64_t kElements = int64_t{32} << 20;
-  const auto type = at::TensorOptions().dtype(at::kFloat).device(backend.tensors());
-  const auto zeros = [&] { return at::zeros({kElements}, type); };
-  const AdamWRange range = {zeros(), zeros(), zeros(), zeros(), zeros().to(ScalarTypeOf(options.dtype)), true};
-  add(absl::StrCat("AdamW", whose), 8 * range.parameter.nbytes() + range.cast.nbytes(),
-      [&] { AdamWStep({}, 1e-3, 1, 0.5, range, kernels); });
-}
-
-// Each kernel of our own beside a copy, and PyTorch's operators for the same: bytes that must be read and written, a second.
 void MeasureKernels(const Options& options, DeviceBackend& backend, bench::Report* report) {
-  const auto type = at::TensorOptions().dtype(ScalarTypeOf(options.dtype)).device(backend.tensors());
-  const at::Tensor input = at::randn({options.size, 2 * 14336}, type), grad = at::randn({options.size, 14336}, type);
-  at::Tensor copied = at::empty_like(input);
   const AddRate add = [&](const std::string& what, size_t bytes, const std::function<void()>& call) {
     report->Add(what, static_cast<double>(bytes) / SecondsOf(backend, call) / 1e9, "GB/s");
   };
-  add("copy, read and written", 2 * input.nbytes(), [&] { copied.copy_(input); });
-  const KernelLauncher* const own = backend.kernels();
-  for (const KernelLauncher* const kernels : {own, static_cast<const KernelLauncher*>(nullptr)}) {
-    const char* const whose = kernels != nullptr ? "" : ", by PyTorch's operators";
-    add(absl::StrCat("swiglu forward", whose), input.nbytes() + grad.nbytes(), [&] { SwiGluForward(input, kernels); });
-    add(absl::StrCat("swiglu backward", whose), 2 * input.nbytes() + grad.nbytes(),
-        [&] { SwiGluBackward(grad, input, kernels); });
-    add(absl::StrCat("geglu forward", whose), input.nbytes() + grad.nbytes(), [&] { GeGluForward(input, kernels); });
-    add(absl::StrCat("geglu backward", whose), 2 * input.nbytes() + grad.nbytes(), [&] { GeGluBackward(grad, input, kernels); });
-    MeasureHeadKernels(options, backend, kernels, whose, add);
-    MeasureHeadLoss(options, backend, kernels, whose, add);
-    MeasureAdamW(options, backend, kernels, whose, add);
-    if (own == nullptr) break;  // what there is was measured
-  }
+  KernelsBench(options.dtype, options.size, backend, add).Run();
 }
 
 // What the process holds of the card that no tensor has.
