@@ -85,6 +85,11 @@ FAULTS = [
     ("a gradient that is not clipped", "adamw.h", "adamw_kernel_test", "gradient.of[k] * arguments.clip", "gradient.of[k]"),
     ("a cast of the second moment", "adamw.h", "adamw_kernel_test", "parameter.Write(cast + at, within)", "square.Write(cast + at, within)"),
     ("a gradient that is never zero", "adamw.h", "adamw_kernel_test", "if (arguments.zero != 0)", "if (false)"),
+    ("a pack of the last residual", "residual.h", "residual_kernel_test", "if (at >= arguments.packs) return;", "if (at + 1 >= arguments.packs) return;"),
+    ("residuals at places of 32 bits", "residual.h", "residual_kernel_test", "const int64_t begin = int64_t{at} * Pack<T>::kElements;",
+     "const int64_t begin = static_cast<int>(at * Pack<T>::kElements);"),
+    ("an infinity that is no mark", "residual.h", "residual_kernel_test", "most >= 0x7f800000u", "most > 0x7f800000u"),
+    ("a check of the last element alone", "residual.h", "residual_kernel_test", "most = size > most ? size : most;", "most = size;"),
     ("a sum over half a warp", "kernel_types.h", "emulated_card_test", "int apart = 16;", "int apart = 8;"),
     ("half types that are cut off", "kernel_types.h", "half_types_test", "(bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16", "bits >> 16"),
 ]

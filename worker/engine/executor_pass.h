@@ -168,6 +168,8 @@ class Executor::Pass : public ProgramWork {
   const Documents* DocumentsOf(int32_t microbatch);
   const at::Tensor& TrainedOf(int32_t microbatch) const { return input_.batch.trained[static_cast<size_t>(microbatch)]; }
   // Of a training step alone.
+  // What a layer makes may be marked in passing; then it is not noted.
+  FiniteMark MarkOf(int64_t position, int32_t microbatch) const;
   void NoteFinite(const at::Tensor& made, int64_t position, int32_t microbatch);
   // What another lane made.
   at::Tensor Taken(at::Tensor whole) const {
@@ -196,6 +198,7 @@ class Executor::Pass : public ProgramWork {
   // Compute lane:
   at::Tensor loss_sum_;  // read by ReduceScalars after the last loss: of what trains whole, the head's last backward
   FiniteCheck finite_;   // the same
+  FiniteMark mark_;      // of the pass that runs
   double tokens_ = 0;    // the same
   Documents documents_;
   int32_t documents_of_ = -1;  // microbatch

@@ -56,7 +56,8 @@ at::Tensor Executor::Pass::RunUnit(const Forward& op, const at::Tensor& input) {
   const OpSet recomputed = op.keep == Keep::kBoundary ? OpSet::OfProgram(op.operators) : OpSet::None();
   const ValueSet kept = op.keep == Keep::kNothing ? ValueSet() : e_.model_.KeptFor(recomputed);
   saved.kind = e_.model_.shape().KindOf(op.unit - 1);
-  at::Tensor output = e_.model_.LayerForward(op.segment, parameters, input, saved, kept, DocumentsOf(op.microbatch));
+  mark_ = MarkOf(ForwardPosition(op.unit), op.microbatch);
+  at::Tensor output = e_.model_.LayerForward(op.segment, parameters, input, saved, kept, DocumentsOf(op.microbatch), &mark_);
   if (op.keep == Keep::kNothing && op.segment != UnitSegment::kAttention) saved = {};
   return output;
 }
@@ -141,7 +142,8 @@ absl::Status Executor::Pass::Do(const Backward& op) {
     gradient = at::Tensor();
   } else {
     Carry(op, gradient);
-    gradient = e_.model_.LayerBackward(parameters, saved, gradient, gradients, op.segment, DocumentsOf(op.microbatch));
+    mark_ = MarkOf(BackwardPosition(op.unit, program_.num_units), op.microbatch);
+    gradient = e_.model_.LayerBackward(parameters, saved, gradient, gradients, op.segment, DocumentsOf(op.microbatch), &mark_);
   }
   pass.Keep(gradient, MemoryPurpose::kBoundaries);
   Keep(pass, op.unit, op.microbatch);
@@ -163,7 +165,8 @@ absl::Status Executor::Pass::Do(const BackwardInput& op) {
     saved.gradients = {std::exchange(gradient, at::Tensor())};
   } else {
     Carry(op, gradient);
-    gradient = e_.model_.LayerBackwardInput(parameters, saved, gradient, op.segment, DocumentsOf(op.microbatch));
+    mark_ = MarkOf(BackwardPosition(op.unit, program_.num_units), op.microbatch);
+    gradient = e_.model_.LayerBackwardInput(parameters, saved, gradient, op.segment, DocumentsOf(op.microbatch), &mark_);
     if (op.segment != UnitSegment::kMlp) LeaveSlot(saved);
   }
   pass.Keep(gradient, MemoryPurpose::kBoundaries);
@@ -218,8 +221,13 @@ const Documents* Executor::Pass::DocumentsOf(int32_t microbatch) {
   return &documents_;
 }
 
+FiniteMark Executor::Pass::MarkOf(int64_t position, int32_t microbatch) const {
+  return training_ ? finite_.MarkOf(position, microbatch) : FiniteMark();
+}
+
 void Executor::Pass::NoteFinite(const at::Tensor& made, int64_t position, int32_t microbatch) {
-  if (training_) finite_.Note(made, position, microbatch);
+  const bool marked = std::exchange(mark_, FiniteMark()).taken();
+  if (training_ && !marked) finite_.Note(made, position, microbatch);
 }
 
 }  // namespace motley::engine

@@ -119,25 +119,22 @@ TEST_F(OwnKernelsPlansTest, WhatIsComputedAgainHasTheForwardsBits) {
 // LayerNorm, in the place of RMSNorm.
 TEST_F(OwnKernelsPlansTest, TrainGpt2AsPyTorchsOperatorsDo) {
   ASSERT_TRUE(kernels_.ok()) << kernels_.status();
-  for (const auto& [type, bound] : {std::pair{"float32", 1e-4}, {"bfloat16", 2e-2}}) {
-    config_.training.mixed_precision_param = type;
-    const long before = FakeLaunches();
-    const std::vector<StepResult> with = Losses(kernels_->get(), "none", Gpt2());
-    // By step 3 microbatches, 3 layers of two norms: one launch forward, two backward.
-    EXPECT_GT(FakeLaunches(), before + kSteps * 3 * 3 * 2 * 3) << type;
-    ExpectSameCurve(with, Losses(nullptr, "none", Gpt2()), bound);
-  }
+  config_.training.mixed_precision_param = "bfloat16";
+  const long before = FakeLaunches();
+  const std::vector<StepResult> with = Losses(kernels_->get(), "none", Gpt2());
+  // By step 3 microbatches, 3 layers: of two norms one launch forward and two backward, and the last residual.
+  EXPECT_GT(FakeLaunches(), before + kSteps * 3 * 3 * (2 * 3 + 1));
+  ExpectSameCurve(with, Losses(nullptr, "none", Gpt2()), 2e-2);
 }
 
 TEST_F(OwnKernelsPlansTest, NormsThatAreComputedAgainHaveTheForwardsBits) {
   ASSERT_TRUE(kernels_.ok()) << kernels_.status();
   config_.training.steps = 2;
   config_.training.mixed_precision_param = "bfloat16";
-  for (const ModelShape& model : {Llama(), Gpt2()}) {
-    const std::vector<StepResult> kept = Losses(kernels_->get(), "none", model);
-    for (const char* recomputed : {"norm1,norm2", "attn_out,residual1", "attn_out,residual1,norm2"}) {
-      ExpectSameCurve(Losses(kernels_->get(), recomputed, model), kept, 0);
-    }
+  // Each without the other, and both: a forward runs the residual and the norm behind it as one.
+  const std::vector<StepResult> kept = Losses(kernels_->get(), "none", Gpt2());
+  for (const char* recomputed : {"norm1,norm2", "attn_out,residual1", "attn_out,residual1,norm2"}) {
+    ExpectSameCurve(Losses(kernels_->get(), recomputed, Gpt2()), kept, 0);
   }
 }
 

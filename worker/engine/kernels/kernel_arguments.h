@@ -98,6 +98,17 @@ struct BiasGradientArguments {
 };
 static_assert(sizeof(BiasGradientArguments) == 40);
 
+// The last residual of a layer. One thread a pack.
+struct ResidualForwardArguments {
+  static constexpr const char* kKernel = "residual_forward";
+  void* sum;            // [rows, columns]: what the product made, then the sum
+  const void* carried;  // the same
+  float* not_finite;    // becomes no number where the sum is not finite
+  uint32_t packs;
+  uint32_t padding;
+};
+static_assert(sizeof(ResidualForwardArguments) == 32);
+
 // Norms, over rows. A warp a row.
 struct NormForwardArguments {
   static constexpr const char* kKernel = "norm_forward";
@@ -127,11 +138,12 @@ struct NormBackwardArguments {
   const float* rstd;        // [rows]
   void* grad_input;         // [rows, columns]; may be grad_output
   float* partial;           // [blocks, numbers]
+  float* not_finite;        // becomes no number where grad_input is not finite; null: nobody asks
   int64_t rows;
   uint32_t packs_of_row, warps_of_row, sums_in_shared;
   float weight_plus;
 };
-static_assert(sizeof(NormBackwardArguments) == 88);
+static_assert(sizeof(NormBackwardArguments) == 96);
 
 // Their sums over the blocks. 32 numbers a block of this one.
 struct NormWeightGradientsArguments {

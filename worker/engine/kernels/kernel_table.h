@@ -36,6 +36,7 @@ inline constexpr KernelRow kKernels[] = {
     Row<RotaryArguments>("Rotary", "rotary.h"),
     Row<PackHeadsArguments>("PackHeads", "rotary.h"),
     Row<BiasGradientArguments>("BiasGradient", "bias_gradient.h"),
+    Row<ResidualForwardArguments>("ResidualForward", "residual.h"),
     Row<NormForwardArguments>("NormForward", "norm.h"),
     Row<NormBackwardArguments>("NormBackward", "norm.h"),
     Row<NormWeightGradientsArguments>("NormWeightGradients", "norm.h"),

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "worker/engine/kernels/kernel_types.h"
+#include "worker/engine/kernels/residual.h"
 
 namespace motley::kernels {
 
@@ -33,13 +34,6 @@ __device__ __forceinline__ void ForEachPackOfNorm(const Pack<T> (&held)[kNormHel
   for (uint32_t pack = lane + kNormHeld * kNormLanes; pack < packs; pack += kNormLanes) {
     body(pack, Load(row + int64_t{pack} * Pack<T>::kElements));
   }
-}
-
-template <typename T>
-__device__ __forceinline__ Pack<T> SumOfPacks(const Pack<T>& a, const Pack<T>& b) {
-  Pack<T> sum;
-  for (int k = 0; k < Pack<T>::kElements; ++k) sum.of[k] = Narrow<T>(Wide(a.of[k]) + Wide(b.of[k]));
-  return sum;
 }
 
 // What is carried, to what is held and to the packs beyond it. All are loaded before the first is stored: a store may change what
@@ -236,7 +230,9 @@ __global__ void __launch_bounds__(kThreads) NormBackward(const NormBackwardArgum
     const auto make = [&](uint32_t pack, const Pack<T>& dy_of, const Pack<T>& x_of, const Pack<T>& past_of) {
       const int64_t at = int64_t{pack} * kElements;
       const Pack<T> g = NormGradient<T>(of, dy_of, x_of, Load(weight + at), arguments.weight_plus, pack, packs, centred, sums);
-      Store(made + at, carried == nullptr ? g : SumOfPacks<T>(g, past_of));
+      const Pack<T> sum = carried == nullptr ? g : SumOfPacks<T>(g, past_of);
+      Store(made + at, sum);
+      if (arguments.not_finite != nullptr) MarkIfNotFinite<T>(sum, arguments.not_finite);
     };
     MOTLEY_UNROLL
     for (uint32_t i = 0; i < kNormHeldBackward; ++i) {

@@ -17,6 +17,7 @@
 
 namespace motley::engine {
 
+class FiniteMark;
 class KernelLauncher;
 
 inline at::Tensor AsRows(const at::Tensor& t) { return t.reshape({-1, t.size(-1)}); }
@@ -30,6 +31,7 @@ struct LayerFrame {
   const Borders* borders = nullptr;         // null: each sample is one document
   AttentionForm attention;                  // of its layer
   const KernelLauncher* kernels = nullptr;  // the device's own; null: none
+  FiniteMark* mark = nullptr;               // of what the pass makes; null: nobody asks
   LayerTensors weights, weight_gradients;   // as far as the pass needs them
   // By LayerValue; undefined: not there. Each [samples * seq_len, columns].
   std::vector<at::Tensor> values = std::vector<at::Tensor>(kNumLayerValues);

@@ -5,6 +5,7 @@
 #include "worker/engine/operators/head_norm.h"
 #include "worker/engine/operators/norm.h"
 #include "worker/engine/operators/projection.h"
+#include "worker/engine/operators/residual.h"
 
 namespace motley::engine {
 namespace {
@@ -63,9 +64,9 @@ struct Norm {
     f.Value(kAt.rstd) = stats.rstd;
   }
   static void BackwardInput(LayerFrame& f) {
-    NormGradients made =
-        NormBackward(f.traits.norm, f.Gradient(kAt.output), f.Value(kAt.input), f.weights.*kAt.weight, f.weights.*kAt.bias,
-                     {f.Value(kAt.mean), f.Value(kAt.rstd)}, f.kernels, /*carried=*/f.Gradient(kAt.input));
+    NormGradients made = NormBackward(f.traits.norm, f.Gradient(kAt.output), f.Value(kAt.input), f.weights.*kAt.weight,
+                                      f.weights.*kAt.bias, {f.Value(kAt.mean), f.Value(kAt.rstd)}, f.kernels,
+                                      /*carried=*/f.Gradient(kAt.input), kAt.input == kInput ? f.mark : nullptr);
     f.Gradient(kAt.scale) = made.weight;
     f.Gradient(kAt.shift) = made.bias;
     f.Gradient(kAt.input) = std::move(made.input);
@@ -158,7 +159,7 @@ struct Activation {
 template <LayerValue kCarried, LayerValue kSum>
 struct Residual {
   static void Forward(LayerFrame& f) {
-    if (f.adds_carried) f.Value(kSum).add_(f.Value(kCarried));
+    if (f.adds_carried) AddCarried(f.Value(kSum), f.Value(kCarried), f.kernels, kSum == kOutput ? f.mark : nullptr);
   }
   static void BackwardInput(LayerFrame& f) {
     if (f.adds_carried) f.Gradient(kCarried) = f.Gradient(kSum);

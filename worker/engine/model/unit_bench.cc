@@ -64,8 +64,9 @@ void UnitBench::Forward(UnitSegment segment) {
       break;
     case UnitKind::kLayer: {
       const at::Tensor& input = segment == UnitSegment::kMlp ? output_ : input_;
-      output_ = model_.LayerForward(segment, params_, input, saved_, model_.KeptFor(OpSet::None()), documents());
-      NoteFinite(output_);
+      FiniteMark mark = finite_.MarkOf(0, 0);
+      output_ = model_.LayerForward(segment, params_, input, saved_, model_.KeptFor(OpSet::None()), documents(), &mark);
+      if (!mark.taken()) NoteFinite(output_);
       break;
     }
     case UnitKind::kHead:
@@ -112,8 +113,9 @@ void UnitBench::Backward(UnitSegment segment) {
       break;
     case UnitKind::kLayer: {
       const at::Tensor& grad_output = segment == UnitSegment::kAttention ? grad_input_ : grad_output_;
-      grad_input_ = model_.LayerBackward(params_, saved_, grad_output, grads_, segment, documents());
-      NoteFinite(grad_input_);
+      FiniteMark mark = finite_.MarkOf(0, 0);
+      grad_input_ = model_.LayerBackward(params_, saved_, grad_output, grads_, segment, documents(), &mark);
+      if (!mark.taken()) NoteFinite(grad_input_);
       break;
     }
     case UnitKind::kHead:
@@ -128,10 +130,12 @@ void UnitBench::BackwardInput() {
     case UnitKind::kEmbedding:
       saved_.gradients = {std::exchange(grad_output_, at::Tensor())};
       break;
-    case UnitKind::kLayer:
-      grad_input_ = model_.LayerBackwardInput(params_, saved_, grad_output_, UnitSegment::kWhole, documents());
-      NoteFinite(grad_input_);
+    case UnitKind::kLayer: {
+      FiniteMark mark = finite_.MarkOf(0, 0);
+      grad_input_ = model_.LayerBackwardInput(params_, saved_, grad_output_, UnitSegment::kWhole, documents(), &mark);
+      if (!mark.taken()) NoteFinite(grad_input_);
       break;
+    }
     case UnitKind::kHead:
       head_sum_ = at::zeros_like(grads_.flat());
       if (embedding_grads_.defined()) tied_sum_ = at::zeros_like(embedding_grads_.flat());

@@ -73,9 +73,9 @@ class UnitModel {
                           const Documents* documents = nullptr);
   // One segment of it, or all; `kept`: values that stay. Between the segments `saved` has what the second one needs, and the
   // tensor that the first one returned is the value in it: whoever sums it in place sums the value that stays. The second
-  // segment takes no input.
+  // segment takes no input. `mark`, here and of the backward: taken by who marks in passing what is not finite.
   at::Tensor LayerForward(UnitSegment segment, const UnitArray& params, const at::Tensor& input, Saved& saved, ValueSet kept,
-                          const Documents* documents = nullptr);
+                          const Documents* documents = nullptr, FiniteMark* mark = nullptr);
   // What stays where these operators are recomputed.
   ValueSet KeptFor(OpSet recomputed) const;
   // Makes what a forward of the same `recomputed` did not keep.
@@ -83,10 +83,12 @@ class UnitModel {
   // Frees `saved` as it goes, and leaves it empty. Returns the gradient of the input. Of a segment `grad_output` is that of what
   // the segment makes, and what is returned is a term of that of what it reads.
   at::Tensor LayerBackward(const UnitArray& params, Saved& saved, const at::Tensor& grad_output, const UnitArray& grads,
-                           UnitSegment segment = UnitSegment::kWhole, const Documents* documents = nullptr);
+                           UnitSegment segment = UnitSegment::kWhole, const Documents* documents = nullptr,
+                           FiniteMark* mark = nullptr);
   // Its two halves. The first leaves in `saved` what the second needs, `grad_output` among it.
   at::Tensor LayerBackwardInput(const UnitArray& params, Saved& saved, const at::Tensor& grad_output,
-                                UnitSegment segment = UnitSegment::kWhole, const Documents* documents = nullptr);
+                                UnitSegment segment = UnitSegment::kWhole, const Documents* documents = nullptr,
+                                FiniteMark* mark = nullptr);
   void LayerBackwardWeight(Saved& saved, const UnitArray& grads, UnitSegment segment = UnitSegment::kWhole);
 
   // The kernel's name that layers' attention runs on with so many samples at once (attention.h).

@@ -56,10 +56,11 @@ at::Tensor UnitModel::LayerForward(const UnitArray& params, const at::Tensor& in
 }
 
 at::Tensor UnitModel::LayerForward(UnitSegment segment, const UnitArray& params, const at::Tensor& input, Saved& saved,
-                                   ValueSet kept, const Documents* documents) {
+                                   ValueSet kept, const Documents* documents, FiniteMark* mark) {
   const bool second = segment == UnitSegment::kMlp;
   TORCH_CHECK(!second || saved.tensors.size() == kNumLayerValues, "the second segment of a layer whose first one did not run");
   LayerFrame frame = FrameOf(saved.kind, input.size(0), input.size(1), documents);
+  frame.mark = mark;
   frame.weights = LayerOf(params);
   if (second) {
     frame.values = std::move(saved.tensors);
@@ -102,8 +103,9 @@ LayerFrame UnitModel::BackwardFrame(const UnitArray& params, Saved& saved, const
 }
 
 at::Tensor UnitModel::LayerBackward(const UnitArray& params, Saved& saved, const at::Tensor& grad_output, const UnitArray& grads,
-                                    UnitSegment segment, const Documents* documents) {
+                                    UnitSegment segment, const Documents* documents, FiniteMark* mark) {
   LayerFrame frame = BackwardFrame(params, saved, grad_output, segment, documents);
+  frame.mark = mark;
   frame.weight_gradients = LayerOf(grads);
   WalkOf(saved.kind).Backward(frame, segment);
   if (segment != UnitSegment::kMlp) return frame.Gradient(LayerValue::kInput).view(grad_output.sizes());
@@ -114,8 +116,9 @@ at::Tensor UnitModel::LayerBackward(const UnitArray& params, Saved& saved, const
 }
 
 at::Tensor UnitModel::LayerBackwardInput(const UnitArray& params, Saved& saved, const at::Tensor& grad_output,
-                                         UnitSegment segment, const Documents* documents) {
+                                         UnitSegment segment, const Documents* documents, FiniteMark* mark) {
   LayerFrame frame = BackwardFrame(params, saved, grad_output, segment, documents);
+  frame.mark = mark;
   WalkOf(saved.kind).BackwardInput(frame, segment);
   // What attention makes is waited with, too: its sum in place is that of the gradient which the weights need.
   const at::Tensor grad_input = segment == UnitSegment::kMlp ? frame.Gradient(LayerValue::kResidual)

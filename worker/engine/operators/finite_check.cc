@@ -14,6 +14,10 @@ void FiniteCheck::Note(const at::Tensor& made, int64_t position, int64_t microba
   at::sum_out(sum, made, at::OptionalIntArrayRef(), /*keepdim=*/false, sums_.scalar_type());
 }
 
+FiniteMark FiniteCheck::MarkOf(int64_t position, int64_t microbatch) const {
+  return FiniteMark(sums_.select(0, position).select(0, microbatch));
+}
+
 int64_t FiniteCheck::First() const {
   const at::Tensor sums = sums_.to(at::kCPU, at::kDouble);
   const auto* const values = sums.const_data_ptr<double>();

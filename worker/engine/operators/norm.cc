@@ -113,9 +113,9 @@ at::Tensor NormForward(NormKind kind, const at::Tensor& input, const at::Tensor&
 
 NormGradients NormBackward(NormKind kind, const at::Tensor& grad_output, const at::Tensor& input, const at::Tensor& weight,
                            const at::Tensor& bias, const NormStats& stats, const KernelLauncher* kernels,
-                           const at::Tensor& carried) {
+                           const at::Tensor& carried, FiniteMark* mark) {
   if (TakesNormBackward(kernels, grad_output, input, weight, stats, carried)) {
-    return OwnNormBackward(*kernels, kind, grad_output, input, weight, bias, stats, carried);
+    return OwnNormBackward(*kernels, kind, grad_output, input, weight, bias, stats, carried, mark);
   }
   NormGradients made = BackwardByPyTorch(kind, grad_output, input, weight, bias, stats);
   if (carried.defined()) made.input.add_(carried);

@@ -8,6 +8,7 @@
 
 namespace motley::engine {
 
+class FiniteMark;
 class KernelLauncher;
 
 struct NormStats {
@@ -33,11 +34,12 @@ NormGradients RmsNormBackward(const at::Tensor& grad_output, const at::Tensor& i
 
 // Of either kind; RMSNorm leaves the bias alone. `kernels`: the device's own; null: none. `carried`, where it is defined: what
 // goes past the operator before the norm, which is added to its input, in place; backward the gradient that goes past the norm,
-// which is added to the input's. Both have the bits of an addition of its own.
+// which is added to the input's. Both have the bits of an addition of its own. `mark`: kernels mark it where the input's gradient
+// is not finite.
 at::Tensor NormForward(NormKind kind, const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, double eps,
                        NormStats& stats, const KernelLauncher* kernels = nullptr, const at::Tensor& carried = {});
 NormGradients NormBackward(NormKind kind, const at::Tensor& grad_output, const at::Tensor& input, const at::Tensor& weight,
                            const at::Tensor& bias, const NormStats& stats, const KernelLauncher* kernels = nullptr,
-                           const at::Tensor& carried = {});
+                           const at::Tensor& carried = {}, FiniteMark* mark = nullptr);
 
 }  // namespace motley::engine

@@ -4,6 +4,7 @@
 
 #include "worker/engine/base/torch_pch.h"
 #include "worker/engine/kernels/norm_grid.h"
+#include "worker/engine/operators/finite_check.h"
 #include "worker/engine/operators/own_kernels.h"
 
 namespace motley::engine {
@@ -69,7 +70,7 @@ at::Tensor OwnNormForward(const KernelLauncher& kernels, NormKind kind, const at
 
 NormGradients OwnNormBackward(const KernelLauncher& kernels, NormKind kind, const at::Tensor& grad_output,
                               const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, const NormStats& stats,
-                              const at::Tensor& carried) {
+                              const at::Tensor& carried, FiniteMark* mark) {
   const int64_t columns = input.size(-1), rows = input.numel() / columns;
   const kernels::NormBackwardGrid grid =
       kernels::GridOfNormBackward(rows, columns, static_cast<int64_t>(input.element_size()), IsCentred(kind));
@@ -84,6 +85,7 @@ NormGradients OwnNormBackward(const KernelLauncher& kernels, NormKind kind, cons
                                                   .rstd = NumbersOf(stats.rstd),
                                                   .grad_input = grad_input.mutable_data_ptr(),
                                                   .partial = RoomOf(partial),
+                                                  .not_finite = mark != nullptr && mark->asks() ? mark->Take() : nullptr,
                                                   .rows = rows,
                                                   .packs_of_row = grid.packs_of_row,
                                                   .warps_of_row = grid.warps_of_row,

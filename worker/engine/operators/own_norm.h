@@ -19,6 +19,6 @@ at::Tensor OwnNormForward(const KernelLauncher& kernels, NormKind kind, const at
                           const at::Tensor& bias, double eps, NormStats& stats, const at::Tensor& carried = {});
 NormGradients OwnNormBackward(const KernelLauncher& kernels, NormKind kind, const at::Tensor& grad_output,
                               const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, const NormStats& stats,
-                              const at::Tensor& carried = {});
+                              const at::Tensor& carried = {}, FiniteMark* mark = nullptr);
 
 }  // namespace motley::engine

@@ -38,6 +38,7 @@ HostKernels Make() {
   Add(all, Rotary<BFloat16Bits>, Rotary<Float16Bits>, Rotary<float>);
   Add(all, PackHeads<BFloat16Bits>, PackHeads<Float16Bits>, PackHeads<float>);
   Add(all, BiasGradient<BFloat16Bits>, BiasGradient<Float16Bits>, BiasGradient<float>);
+  Add(all, ResidualForward<BFloat16Bits>, ResidualForward<Float16Bits>, ResidualForward<float>);
   Add(all, NormForward<BFloat16Bits>, NormForward<Float16Bits>, NormForward<float>);
   Add(all, NormBackward<BFloat16Bits>, NormBackward<Float16Bits>, NormBackward<float>);
   Add(all, NormWeightGradients<BFloat16Bits>, NormWeightGradients<Float16Bits>, NormWeightGradients<float>);

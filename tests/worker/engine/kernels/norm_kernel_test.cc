@@ -51,6 +51,7 @@ struct NormArrays {
   NormBackwardGrid grid;
   Array<T> input, carried, sum, weight, bias, output, grad, grad_carried, grad_input;
   Array<float> mean, rstd, partial, gradients;
+  float number = 0;  // of a check for what is not finite
 };
 
 template <typename T>
@@ -79,6 +80,7 @@ NormBackwardArguments NormBackwardOf(NormArrays<T>& a) {
           .rstd = a.rstd.data(),
           .grad_input = a.grad_input.data(),
           .partial = a.partial.data(),
+          .not_finite = &a.number,
           .rows = static_cast<int64_t>(a.rows),
           .packs_of_row = a.grid.packs_of_row,
           .warps_of_row = a.grid.warps_of_row,
@@ -160,6 +162,7 @@ class NormTest : public testing::Test {
       if (!a.centred()) continue;
       ASSERT_LE(Apart(a.gradients[a.columns + column], of_bias[column], bias_size[column]), kSumsBound) << "bias " << column;
     }
+    EXPECT_EQ(a.number, 0) << "all was finite";
     if (sizeof(T) == 2 && values > 1000) {
       EXPECT_LT(static_cast<double>(other_bits), 0.01 * static_cast<double>(values));
     }
@@ -277,6 +280,7 @@ TYPED_TEST(NormTest, WhatIsNotFiniteComesOutAgain) {
           EXPECT_EQ(backward > 0, row == 3) << row << " " << bad;
         }
         EXPECT_FALSE(std::isfinite(arrays.gradients[13]));
+        EXPECT_TRUE(std::isnan(arrays.number));
       }
     }
   }
@@ -361,6 +365,7 @@ TYPED_TEST(NormTest, TheLastRowOfMoreThan2To31Elements) {
                                           .rstd = rstd.data(),
                                           .grad_input = made,
                                           .partial = partial,
+                                          .not_finite = nullptr,
                                           .rows = kRows,
                                           .packs_of_row = grid.packs_of_row,
                                           .warps_of_row = grid.warps_of_row,

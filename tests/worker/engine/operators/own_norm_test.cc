@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "tests/worker/engine/kernels/open_fake_kernels.h"
+#include "worker/engine/operators/finite_check.h"
+#include "worker/engine/operators/residual.h"
 
 namespace motley::engine {
 namespace {
@@ -144,6 +146,46 @@ TEST_F(OwnNormTest, WhatIsCarriedIsAddedWithoutKernelsToo) {
                           alone = NormBackward(kind, given.grad, sum, given.weight, bias, stats_alone);
       EXPECT_TRUE(with.input.equal(alone.input.add(given.carried)));
     }
+  }
+}
+
+// A check's number, marked in passing.
+TEST_F(OwnNormTest, MarkWhatIsNotFinite) {
+  for (const bool bad : {false, true}) {
+    Given given(9, 264, at::kBFloat16);
+    if (bad) given.carried.select(0, 5).select(0, 200).fill_(HUGE_VAL);
+    const FiniteCheck check(3, 2, at::TensorOptions(at::kFloat));
+    NormStats stats;
+    FiniteMark backward = check.MarkOf(2, 0), forward = check.MarkOf(1, 1);
+    NormForward(NormKind::kRmsNorm, given.input, given.weight, at::Tensor(), kEps, stats, kernels());
+    NormBackward(NormKind::kRmsNorm, given.grad, given.input, given.weight, at::Tensor(), stats, kernels(), given.carried,
+                 &backward);
+    EXPECT_TRUE(backward.taken());
+    EXPECT_EQ(check.First(), bad ? 2 : 3);
+    const at::Tensor sum = given.input.clone();
+    const long before = FakeLaunches();
+    AddCarried(sum, given.carried, kernels(), &forward);
+    EXPECT_EQ(FakeLaunches(), before + 1);
+    EXPECT_TRUE(forward.taken());
+    EXPECT_TRUE(sum.equal(given.input.add(given.carried)));
+    EXPECT_EQ(check.First(), bad ? 1 : 3);
+  }
+}
+
+// Where nobody asks, or no kernel takes it: who runs the pass notes what was made.
+TEST_F(OwnNormTest, LeaveTheMarkToOthers) {
+  for (const at::ScalarType type : {at::kBFloat16, at::kDouble}) {
+    const Given given(9, 24, type);
+    const FiniteCheck check(1, 1, at::TensorOptions(type == at::kDouble ? at::kDouble : at::kFloat));
+    FiniteMark mark = check.MarkOf(0, 0), nobody;
+    const at::Tensor sum = given.input.clone();
+    const long before = FakeLaunches();
+    AddCarried(sum, given.carried, type == at::kDouble ? kernels() : nullptr, &mark);
+    AddCarried(sum, given.carried, kernels(), &nobody);
+    AddCarried(sum, given.carried, kernels(), nullptr);
+    EXPECT_EQ(FakeLaunches(), before);
+    EXPECT_FALSE(mark.taken() || nobody.taken());
+    EXPECT_TRUE(sum.equal(given.input.add(given.carried).add_(given.carried).add_(given.carried)));
   }
 }
 
