@@ -2,9 +2,14 @@
 // the host's build of the same kernels against both.
 #include <ATen/ATen.h>
 
+#include <cmath>
+
 #include "tests/worker/engine/device/card.h"
 #include "worker/engine/kernels/kernel_launcher.h"
+#include "worker/engine/model/optimizer.h"
 #include "worker/engine/operators/activation.h"
+#include "worker/engine/operators/lm_head_loss.h"
+#include "worker/engine/operators/norm.h"
 #include "worker/engine/operators/own_bias_gradient.h"
 #include "worker/engine/operators/own_rotary.h"
 
@@ -77,6 +82,66 @@ TEST_P(CardKernelsTest, ABiasGradientIsTheHostsAndTwiceTheSame) {
     OwnAddSums(*card().kernels(), there, again);
     EXPECT_TRUE(sums.equal(again));
     EXPECT_LT((sums.cpu() - grad.to(at::kDouble).sum(0)).abs().max().item<double>(), 1e-6 * static_cast<double>(rows + 1));
+  }
+}
+
+// Of more threads than an emulated card gives it, of logits in both types.
+TEST_P(CardKernelsTest, HeadLossIsTheHosts) {
+  for (const at::ScalarType of_logits : {GetParam(), at::kFloat}) {
+    for (const auto& [rows, words] : {std::pair<int64_t, int64_t>{1, 8}, {37, 203}, {5, 50257}}) {
+      at::Tensor logits = (at::randn({rows, (words + 63) / 64 * 64}) * 3).to(of_logits);
+      logits.narrow(1, words, logits.size(1) - words).fill_(-INFINITY);
+      const at::Tensor like = at::empty({1}, GetParam()), targets = at::randint(words, {rows}, at::kLong);
+      const LossAndGradient here = LossAndGradientOf(logits.clone(), like, targets, words, 8, nullptr);
+      const c10::Device there = card().tensors();
+      const LossAndGradient on_card =
+          LossAndGradientOf(logits.to(there), like.to(there), targets.to(there), words, 8, card().kernels());
+      EXPECT_NEAR(on_card.loss.item<double>(), here.loss.item<double>(), 1e-5 * here.loss.item<double>());
+      ExpectSame(on_card.gradient, here.gradient, "gradient of logits");
+    }
+  }
+}
+
+TEST_P(CardKernelsTest, AdamWIsTheHosts) {
+  constexpr int64_t kCount = 5003;
+  const auto drawn = [](int64_t begin) { return at::rand({begin + kCount}).narrow(0, begin, kCount); };
+  AdamWRange here = {drawn(3), drawn(0), drawn(0), drawn(2), at::zeros({kCount + 1}, GetParam()).narrow(0, 1, kCount), true};
+  AdamWRange there = here;
+  for (at::Tensor AdamWRange::*const tensor :
+       {&AdamWRange::gradient, &AdamWRange::parameter, &AdamWRange::exp_avg, &AdamWRange::exp_avg_sq, &AdamWRange::cast}) {
+    const at::Tensor room = at::zeros({kCount + 3}, (here.*tensor).options().device(card().tensors()));
+    there.*tensor = room.narrow(0, (here.*tensor).storage_offset(), kCount).copy_(here.*tensor);
+  }
+  AdamWStep({}, 1e-3, 3, 0.37, here);
+  AdamWStep({}, 1e-3, 3, 0.37, there, card().kernels());
+  for (at::Tensor AdamWRange::*const tensor : {&AdamWRange::parameter, &AdamWRange::exp_avg, &AdamWRange::exp_avg_sq}) {
+    EXPECT_TRUE(at::allclose((there.*tensor).cpu(), here.*tensor, 1e-5, 1e-7));
+  }
+  ExpectSame(there.cast, here.cast, "cast");
+  EXPECT_TRUE(there.gradient.eq(0).all().item<bool>());
+}
+
+TEST_P(CardKernelsTest, NormsAreTheHosts) {
+  const c10::Device on = card().tensors();
+  for (const NormKind kind : {NormKind::kLayerNorm, NormKind::kRmsNorm, NormKind::kRmsNormPlusOne}) {
+    for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{1, 8}, {300, 1600}, {33, 12288}}) {
+      const auto drawn = [&](at::IntArrayRef sizes) { return at::randn(sizes).to(GetParam()); };
+      const at::Tensor x = drawn({rows, columns}), past = drawn({rows, columns}), dy = drawn({rows, columns}),
+                       w = drawn({columns}), b = kind == NormKind::kLayerNorm ? drawn({columns}) : at::Tensor();
+      const at::Tensor b_there = b.defined() ? b.to(on) : b, x_there = x.to(on), x_here = x.clone();
+      NormStats here, there;
+      const at::Tensor want = NormForward(kind, x_here, w, b, 1e-5, here, nullptr, past),
+                       got = NormForward(kind, x_there, w.to(on), b_there, 1e-5, there, card().kernels(), past.to(on));
+      ExpectSame(x_there, x_here, "sum");
+      ExpectSame(got, want, "norm", 1e-3, 0.97);
+      const NormGradients wants = NormBackward(kind, dy, x_here, w, b, here, nullptr, past),
+                          gets = NormBackward(kind, dy.to(on), x_there, w.to(on), b_there, there, card().kernels(), past.to(on));
+      // One step of a gradient of 8: it may be all that is left where what is carried takes it away.
+      const double step = GetParam() == at::kBFloat16 ? 0.07 : GetParam() == at::kHalf ? 0.01 : 1e-4;
+      EXPECT_LT((gets.input.cpu() - wants.input).abs().max().item<double>(), step);
+      const double most = 1e-4 * static_cast<double>(rows + 1);
+      EXPECT_LT((gets.weight.cpu() - wants.weight).abs().max().item<double>(), most);
+    }
   }
 }
 

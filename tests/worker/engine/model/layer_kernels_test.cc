@@ -93,7 +93,8 @@ TEST_P(LayerKernelsTest, AreAsMany) { Check(SamplesKind::kWhole); }
 TEST_P(LayerKernelsTest, OfRowsTheyAreNoMore) { Check(SamplesKind::kRows); }
 
 // SwiGLU, rotary, biases. Norms: forward two and the first residual are two of our own; backward two of two each, and both
-// additions of what is carried past them, are four. The last residual and the check of its sum are one; that of the gradient none.
+// additions of what is carried past them, are four. The last residual and the check of its sum are one; that of the gradient
+// none.
 TEST_P(LayerKernelsTest, WithOwnOnesTheyAreFewer) {
   const CountedLaunches own;
   Check(SamplesKind::kWhole, own.kernels(), GetParam().forward_left - 5, GetParam().backward_left - 7);
