@@ -88,8 +88,8 @@ FAULTS = [
     ("a pack of the last residual", "residual.h", "residual_kernel_test", "if (at >= arguments.packs) return;", "if (at + 1 >= arguments.packs) return;"),
     ("residuals at places of 32 bits", "residual.h", "residual_kernel_test", "const int64_t begin = int64_t{at} * Pack<T>::kElements;",
      "const int64_t begin = static_cast<int>(at * Pack<T>::kElements);"),
-    ("an infinity that is no mark", "residual.h", "residual_kernel_test", "most >= 0x7f800000u", "most > 0x7f800000u"),
-    ("a check of the last element alone", "residual.h", "residual_kernel_test", "most = size > most ? size : most;", "most = size;"),
+    ("an infinity that is no mark", "residual.h", "residual_kernel_test", "largest >= 0x7f800000u", "largest > 0x7f800000u"),
+    ("a check of the last element alone", "residual.h", "residual_kernel_test", "largest = size > largest ? size : largest;", "largest = size;"),
     ("a sum over half a warp", "kernel_types.h", "emulated_card_test", "int apart = 16;", "int apart = 8;"),
     ("half types that are cut off", "kernel_types.h", "half_types_test", "(bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16", "bits >> 16"),
 ]

@@ -11,8 +11,8 @@
 namespace motley::kernels {
 
 inline constexpr uint32_t kNormLanes = 32;
-// Packs of a row that a lane of the forward holds in registers: 2,048 columns of half types. What is beyond them it reads again.
-inline constexpr uint32_t kNormHeld = 8;
+// Packs of a row that a lane of the forward holds in registers: 4,096 columns of half types. What is beyond them it reads again.
+inline constexpr uint32_t kNormHeld = 16;
 // The same of the backward, where several warps share a row.
 inline constexpr uint32_t kNormHeldBackward = 2;
 
@@ -173,7 +173,7 @@ __global__ void __launch_bounds__(kThreads) NormBackward(const NormBackwardArgum
         Store(sums + PlaceOfNormSum<T>(pack, four, packs), Pack<float>{});
     }
   }
-  uint32_t turn = 0;
+  uint32_t turn = 0, largest = 0;
   for (int64_t first = int64_t{blockIdx.x} * teams; first < arguments.rows; first += int64_t{gridDim.x} * teams) {
     const int64_t row = first + team, begin = row * packs * kElements;
     const bool mine = team < teams && row < arguments.rows;
@@ -232,7 +232,7 @@ __global__ void __launch_bounds__(kThreads) NormBackward(const NormBackwardArgum
       const Pack<T> g = NormGradient<T>(of, dy_of, x_of, Load(weight + at), arguments.weight_plus, pack, packs, centred, sums);
       const Pack<T> sum = carried == nullptr ? g : SumOfPacks<T>(g, past_of);
       Store(made + at, sum);
-      if (arguments.not_finite != nullptr) MarkIfNotFinite<T>(sum, arguments.not_finite);
+      largest = LargestOf<T>(sum, largest);
     };
     MOTLEY_UNROLL
     for (uint32_t i = 0; i < kNormHeldBackward; ++i) {
@@ -243,6 +243,7 @@ __global__ void __launch_bounds__(kThreads) NormBackward(const NormBackwardArgum
       make(pack, Load(grad + at), Load(input + at), carried == nullptr ? Pack<T>{} : Load(carried + at));
     }
   }
+  if (arguments.not_finite != nullptr) MarkIfNotFinite(largest, arguments.not_finite);
   if (arguments.sums_in_shared == 0) return;
   __syncthreads();
   for (uint32_t place = threadIdx.x; place < numbers; place += kThreads) {

@@ -5,15 +5,18 @@
 
 namespace motley::kernels {
 
-// Marks a number as none where the pack is not finite. All threads that write it write the same.
+// The bits of the largest element without its sign, and of `largest`: what is not finite is above what is.
 template <typename T>
-__device__ __forceinline__ void MarkIfNotFinite(const Pack<T>& pack, float* number) {
-  uint32_t most = 0;
+__device__ __forceinline__ uint32_t LargestOf(const Pack<T>& pack, uint32_t largest) {
   for (int k = 0; k < Pack<T>::kElements; ++k) {
     const uint32_t size = BitsOf(Wide(pack.of[k])) & 0x7fffffffu;
-    most = size > most ? size : most;
+    largest = size > largest ? size : largest;
   }
-  if (most >= 0x7f800000u) *number = FloatOf(0x7fc00000u);
+  return largest;
+}
+// Makes the number none where something was not finite. All threads that write it write the same.
+__device__ __forceinline__ void MarkIfNotFinite(uint32_t largest, float* number) {
+  if (largest >= 0x7f800000u) *number = FloatOf(0x7fc00000u);
 }
 
 template <typename T>
@@ -31,7 +34,7 @@ __global__ void __launch_bounds__(kThreads) ResidualForward(const ResidualForwar
   T* const place = static_cast<T*>(arguments.sum) + begin;
   const Pack<T> sum = SumOfPacks<T>(Load(static_cast<const T*>(place)), Load(static_cast<const T*>(arguments.carried) + begin));
   Store(place, sum);
-  MarkIfNotFinite<T>(sum, arguments.not_finite);
+  MarkIfNotFinite(LargestOf<T>(sum, 0), arguments.not_finite);
 }
 
 }  // namespace motley::kernels
