@@ -11,8 +11,8 @@
 namespace motley::kernels {
 
 inline constexpr uint32_t kNormLanes = 32;
-// Packs of a row that a lane of the forward holds in registers: 4,096 columns of half types. What is beyond them it reads again.
-inline constexpr uint32_t kNormHeld = 16;
+// Packs of a row that a lane of the forward holds in registers: 2,048 columns of half types. What is beyond them it reads again.
+inline constexpr uint32_t kNormHeld = 8;
 // The same of the backward, where several warps share a row.
 inline constexpr uint32_t kNormHeldBackward = 2;
 
@@ -58,9 +58,9 @@ __device__ __forceinline__ void AddCarriedToNorm(Pack<T> (&held)[kNormHeld], con
   }
 }
 
-// A warp a row.
+// A warp a row. Two blocks of a multiprocessor: without a number of them some cards' code spills.
 template <typename T>
-__global__ void __launch_bounds__(kThreads) NormForward(const NormForwardArguments arguments) {
+__global__ void __launch_bounds__(kThreads, 2) NormForward(const NormForwardArguments arguments) {
   const int64_t row = int64_t{blockIdx.x} * (kThreads / kNormLanes) + threadIdx.x / kNormLanes;
   if (row >= arguments.rows) return;
   const uint32_t lane = threadIdx.x % kNormLanes, packs = arguments.packs_of_row;
