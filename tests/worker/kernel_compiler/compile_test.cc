@@ -55,14 +55,14 @@ TEST_F(CompileTest, NothingToCompileForIsRefused) {
 }
 
 TEST_F(CompileTest, WhatDoesNotCompileHasTheCompilersWords) {
-  const auto compiled = CompileKernels(Fake(), SourcesOf("broken"), {{60}});
+  const auto compiled = CompileKernels(Fake(), SourcesOf("planted error"), {{60}});
   EXPECT_EQ(compiled.status().code(), absl::StatusCode::kInternal);
   EXPECT_THAT(std::string(compiled.status().message()),
               HasSubstr("sm_60: kernels do not compile (NVRTC_ERROR_COMPILATION): gated.h(1): error"));
 }
 
 TEST_F(CompileTest, AKernelThatSpillsIsAFault) {
-  const auto compiled = CompileKernels(Fake(), SourcesOf("spills"), {{60}});
+  const auto compiled = CompileKernels(Fake(), SourcesOf("planted spills"), {{60}});
   ASSERT_TRUE(compiled.ok()) << compiled.status();
   EXPECT_THAT(compiled->faults, testing::ElementsAre(HasSubstr("has 24 bytes of stack"), HasSubstr("spills 8 bytes")));
 }

@@ -1,6 +1,6 @@
 // NVRTC without a compiler, opened by tests as the real one is. MOTLEY_FAKE_NVRTC: the compute capabilities that it knows, "60
-// 90". Code is the architecture's name; a header with the word `broken` does not compile; one with `spills` makes the last kernel
-// spill.
+// 90". Code is the architecture's name; a header that says `planted error` does not compile; one with `planted spills` makes the
+// last kernel spill.
 #include <cstring>
 #include <sstream>
 #include <string>
@@ -57,12 +57,12 @@ int nvrtcAddNameExpression(Program* program, const char* expression) {
 }
 int nvrtcCompileProgram(Program* program, int, const char* const* options) {
   program->architecture = std::string(options[0]).substr(std::strlen("--gpu-architecture="));
-  if (program->headers.find("broken") != std::string::npos) {
+  if (program->headers.find("planted error") != std::string::npos) {
     program->log = "gated.h(1): error: it is broken";
     return kFailed;
   }
   for (const std::string& symbol : program->symbols) {
-    const bool spills = symbol == program->symbols.back() && program->headers.find("spills") != std::string::npos;
+    const bool spills = symbol == program->symbols.back() && program->headers.find("planted spills") != std::string::npos;
     program->log += "ptxas info    : Compiling entry function '" + symbol + "' for '" + program->architecture +
                     "'\nptxas info    : Function properties for " + symbol + "\n    " + (spills ? "24" : "0") +
                     " bytes stack frame, " + (spills ? "8" : "0") + " bytes spill stores, 0 bytes spill loads\n" +
