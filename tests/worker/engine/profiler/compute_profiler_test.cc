@@ -1,6 +1,3 @@
-#include "worker/engine/profiler/compute_profiler.h"
-
-#include <algorithm>
 #include <functional>
 #include <utility>
 
@@ -9,9 +6,8 @@
 #include "common/model/parameters.h"
 #include "gtest/gtest.h"
 #include "tests/worker/engine/called_operators.h"
-#include "tests/worker/engine/fake_card.h"
-#include "tests/worker/engine/kernels/open_fake_kernels.h"
 #include "tests/worker/engine/lanes/clocked_stream.h"
+#include "tests/worker/engine/profiler/compute_profiler_fixture.h"
 #include "worker/engine/base/memory.h"
 #include "worker/engine/device/host_backend.h"
 #include "worker/engine/model/unit_bench.h"
@@ -20,48 +16,6 @@
 
 namespace motley::engine {
 namespace {
-
-class ComputeProfilerTest : public ::testing::Test {
- protected:
-  ComputeProfilerTest() {
-    assignment_.model = {.family = ModelFamily::kLlama,
-                         .vocab_size = 256,
-                         .hidden_size = 64,
-                         .num_layers = 2,
-                         .num_heads = 4,
-                         .num_kv_heads = 2,
-                         .head_dim = 16,
-                         .intermediate_size = 160,
-                         .max_positions = 64,
-                         .tie_embeddings = true};
-    assignment_.config.training.seq_len = 64;
-    assignment_.config.training.global_batch_size = 4;
-    assignment_.device.id = DeviceId("n1/gpu0");
-    backend_.SetMemoryCap(0, "n1/gpu0");
-  }
-  void TearDown() override { backend_.SetMemoryCap(0, "n1/gpu0"); }
-
-  ComputeProfile Profile() { return Profile(backend_); }
-  ComputeProfile Profile(DeviceBackend& backend) { return Profile(backend, clock_); }
-  ComputeProfile Profile(DeviceBackend& backend, const Clock& clock) {
-    ComputePacer pacer(assignment_.device, clock);
-    ProfileTime time(clock);
-    ComputeProfile profile = ProfileUnits(assignment_, backend, pacer, time);
-    lateness_seconds_ = pacer.lateness_seconds();
-    return profile;
-  }
-  // A device slow enough that the host meets its declared times.
-  void Emulate(double flops_per_second) {
-    assignment_.device.kind = DeviceKind::kEmulated;
-    assignment_.device.flops_per_second = flops_per_second;
-    assignment_.device.launch = absl::Milliseconds(1);
-  }
-
-  RankAssignment assignment_;
-  SystemClock clock_;
-  HostBackend backend_;
-  double lateness_seconds_ = 0;  // of the host, in the whole of the last profile
-};
 
 TEST_F(ComputeProfilerTest, BytesAreThoseOfTheOperatorTable) {
   const ComputeProfile profile = Profile();
@@ -209,53 +163,6 @@ TEST_F(ComputeProfilerTest, OnAStreamOneRunOfAPointIsAwaited) {
   // The whole model's tables and the part's, three units' first calls and the optimizer; of a point three waits for its bytes and
   // one for each series of its times; of a head's four for its bytes.
   EXPECT_EQ(card.stream().looks(), static_cast<int>(6 + 6 * points + profile.head.points.size()));
-}
-
-TEST_F(ComputeProfilerTest, ALateStreamsBytesAreThoseOfTheOperatorTable) {
-  FakeCard card(3);
-  const ComputeProfile profile = Profile(card);
-  for (const auto& [unit, kind] : {std::pair(&profile.embedding, UnitKind::kEmbedding),
-                                   std::pair(&profile.layer, UnitKind::kLayer), std::pair(&profile.head, UnitKind::kHead)}) {
-    ASSERT_GE(unit->points.size(), 2u);
-    for (const ComputePoint& point : unit->points) {
-      EXPECT_EQ(point.saved_bytes, SavedBytes(assignment_.model, kind, point.microbatch, 64, DType::kFloat32));
-      EXPECT_GT(point.forward_seconds, 0);
-      EXPECT_GT(point.backward_seconds, 0);
-    }
-  }
-  EXPECT_EQ(profile.context_bytes, 2 * 64 * 8 * 4);  // the rotary tables
-  EXPECT_EQ(profile.attention, "host flash");
-  EXPECT_GT(profile.optimizer_seconds_per_element, 0);
-}
-
-TEST_F(ComputeProfilerTest, ACardsContextIsWhatNoTensorCanHave) {
-  FakeCard card(3);
-  card.set_beside_allocator_bytes(int64_t{500} << 20);
-  const int64_t context = Profile(card).context_bytes - (int64_t{500} << 20);
-  // The rotary tables, those of the part beside them.
-  EXPECT_GE(context, 2 * 64 * 8 * 4);
-  EXPECT_LE(context, 2 * 2 * 64 * 8 * 4);
-}
-
-// Plans hold what is measured: a kernel of our own makes no tensor between the activation's two gradients.
-TEST_F(ComputeProfilerTest, WhatOwnKernelsDoNotMakeIsNotCounted) {
-  assignment_.model.intermediate_size = 640;  // so that the activation's is the fullest moment
-  FakeCard without(3), with(3);
-  with.set_kernels(&TheFakeKernels());
-  const ComputeProfile operators = Profile(without), kernels = Profile(with);
-  // A slow host measures fewer sizes.
-  for (size_t p = 0; p < std::min(operators.layer.points.size(), kernels.layer.points.size()); ++p) {
-    const ComputePoint &own = kernels.layer.points[p], &other = operators.layer.points[p];
-    ASSERT_EQ(own.microbatch, other.microbatch);
-    EXPECT_EQ(own.saved_bytes, other.saved_bytes);
-    EXPECT_LT(own.workspace_bytes, other.workspace_bytes) << own.microbatch;
-  }
-}
-
-TEST_F(ComputeProfilerTest, AStreamThatHoldsNoModelFailsByTheOperatorsWords) {
-  FakeCard card(3);
-  assignment_.model.head_dim = 0;  // no such model: an operator throws
-  EXPECT_ANY_THROW(Profile(card));
 }
 
 TEST_F(ComputeProfilerTest, EmulatedDeviceIsMeasuredAsDeclared) {
