@@ -107,8 +107,8 @@ TEST_F(OwnHeadLossTest, Float64IsPyTorchsToTheBit) {
   EXPECT_EQ(FakeLaunches(), before);
 }
 
-// Of a unit: one launch a chunk, in an evaluation and in a backward, of some rows alone as of all. Its norm is one forward in both,
-// and two backward.
+// Of a unit: one launch a chunk, in an evaluation and in a backward, of some rows alone as of all. Its norm is one forward in
+// both, and two backward.
 TEST_F(OwnHeadLossTest, AHeadTakesIt) {
   ModelShape shape = *ModelFlavor("gpt2", "debug");
   constexpr int64_t kSeqLen = 9;
