@@ -95,20 +95,36 @@ FAULTS = [
 ]
 
 
-def compiled(out, test, *includes):
-    sources = [f"{ROOT}/{TESTS}/{name}.cc" for name in ("emulated_card", test)]
-    command = [os.environ.get("CXX", "c++"), *FLAGS, *(f"-I{folder}" for folder in (*includes, ROOT)), *sources, "-lgtest_main", "-lgtest",
-               "-lpthread", "-o", out]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    expect(done.returncode == 0, f"{test} does not compile: {done.stderr[:600]}")
-    return out
+CXX = os.environ.get("CXX", "c++")
+# What every test has before its kernels, compiled once, as the emulated card is.
+COMMON = "".join(f"#include {header}\n" for header in
+                 ("<gtest/gtest.h>", "<algorithm>", "<cmath>", "<limits>", "<memory>", "<random>", "<vector>", f'"{TESTS}/emulated_card.h"'))
+
+
+def run_compiler(what, *arguments):
+    done = subprocess.run([CXX, *FLAGS, *arguments], capture_output=True, text=True, check=False)
+    expect(done.returncode == 0, f"{what} does not compile: {done.stderr[:600]}")
+
+
+class Common:
+    def __init__(self, folder):
+        self.header, self.card = f"{folder}/common.h", f"{folder}/emulated_card.o"
+        with open(self.header, "w", encoding="utf-8") as file:
+            file.write(COMMON)
+        run_compiler("what tests have in common", f"-I{ROOT}", "-x", "c++-header", self.header, "-o", f"{self.header}.gch")
+        run_compiler("the emulated card", f"-I{ROOT}", "-c", f"{ROOT}/{TESTS}/emulated_card.cc", "-o", self.card)
+
+    def compiled(self, out, test, *includes):
+        run_compiler(test, *(f"-I{folder}" for folder in (*includes, ROOT)), "-include", self.header, f"{ROOT}/{TESTS}/{test}.cc", self.card,
+                     "-lgtest_main", "-lgtest", "-lpthread", "-o", out)
+        return out
 
 
 def passes(program):
     return subprocess.run([program, "--gtest_brief=1", "--gtest_fail_fast"], capture_output=True, text=True, check=False, timeout=300).returncode == 0
 
 
-def is_found(header, test, there, instead):
+def is_found(common, header, test, there, instead):
     with open(f"{ROOT}/{KERNELS}/{header}", encoding="utf-8") as file:
         text = file.read()
     expect(there in text, f"{header} has no line {there}: this fault wants another one")
@@ -116,20 +132,21 @@ def is_found(header, test, there, instead):
         os.makedirs(f"{folder}/{KERNELS}")
         with open(f"{folder}/{KERNELS}/{header}", "w", encoding="utf-8") as file:
             file.write(text.replace(there, instead))
-        expect(not passes(compiled(f"{folder}/tests", test, folder)), f"with {instead} in {header} all tests of {test} pass")
+        expect(not passes(common.compiled(f"{folder}/tests", test, folder)), f"with {instead} in {header} all tests of {test} pass")
 
 
-def passes_without(test):
+def passes_without(common, test):
     with tempfile.TemporaryDirectory() as folder:
-        expect(passes(compiled(f"{folder}/tests", test)), f"{test} fails without a fault, too")
+        expect(passes(common.compiled(f"{folder}/tests", test)), f"{test} fails without a fault, too")
 
 
 def main():
     results = Results("kernel faults")
     checks = [(f"without a fault {test} passes", passes_without, (test,)) for test in sorted({fault[2] for fault in FAULTS})]
     checks += [(f"{name} ({header})", is_found, (header, *rest)) for name, header, *rest in FAULTS]
-    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
-        begun = [(name, pool.submit(check, *arguments)) for name, check, arguments in checks]
+    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        common = Common(folder)
+        begun = [(name, pool.submit(check, common, *arguments)) for name, check, arguments in checks]
         for name, running in begun:
             results.run(name, running.result)
     results.exit()
