@@ -1,10 +1,10 @@
 // What one device reaches: the rates of matrix product, attention and copy by themselves, and whole steps of the engine beside
 // them.
-//   cards_bench --device cuda|cpu [--only ceilings|copies|kernels|steps|head|memory|soak] [--model gpt2:124M] [--layers N]
-//               [--seq-len 1024] [--samples N] [--microbatches N] [--steps N] [--dtype float32|bfloat16|float16] [--size N]
-//               [--seconds N] [--json F]
+//   cards_bench --device cuda|cpu [--only ceilings|attention|copies|kernels|steps|head|memory|soak] [--model gpt2:124M]
+//               [--layers N] [--seq-len 1024] [--samples N] [--microbatches N] [--steps N] [--dtype float32|bfloat16|float16]
+//               [--size N] [--seconds N] [--without-cudnn yes] [--recorded yes] [--json F]
 //     --samples of a step, in --microbatches; --layers: fewer than the flavor's, where memory asks; --size: of the matrices, and
-//     a copy has the bytes of one; --seconds: of the load
+//     a copy has the bytes of one; --seconds: of the load; --recorded: of steps, each kernel's time in them
 // `./run bench gpu` runs it with rows of its own, beside PyTorch.
 #include <ATen/ATen.h>
 #include <unistd.h>
@@ -16,6 +16,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -29,6 +30,7 @@
 #include "common/model/operators.h"
 #include "tests/bench/bench_report.h"
 #include "tests/bench/cards_kernels.h"
+#include "tests/bench/cards_recorded.h"
 #include "tests/worker/engine/equivalence/equivalence.h"
 #include "tests/worker/engine/equivalence/plan_assignments.h"
 #include "tests/worker/engine/fake_host.h"
@@ -44,6 +46,7 @@ struct Options {
   DeviceKind kind = DeviceKind::kCuda;
   std::string only, model = "gpt2:124M";
   DType dtype = DType::kFloat32;
+  bool without_cudnn = false, recorded = false;
   int64_t layers = 0, seq_len = 1024, samples = 8, microbatches = 1, steps = 10, size = 8192, seconds = 60;
 };
 
@@ -51,6 +54,8 @@ absl::StatusOr<Options> ReadOptions(int argc, char** argv) {
   Options options;
   const auto flag = [&](const char* name) { return bench::Report::Flag(argc, argv, name); };
   if (flag("--device") == "cpu") options.kind = DeviceKind::kCpu;
+  options.without_cudnn = flag("--without-cudnn") == "yes";
+  options.recorded = flag("--recorded") == "yes";
   options.only = flag("--only");
   if (const std::string model = flag("--model"); !model.empty()) options.model = model;
   if (const std::string dtype = flag("--dtype"); !dtype.empty()) {
@@ -72,19 +77,51 @@ absl::StatusOr<Options> ReadOptions(int argc, char** argv) {
   return options;
 }
 
-// Of the fastest of several calls: others disturb, nothing speeds up.
+// Of a call in the fastest of several rows of calls: others disturb, nothing speeds up. A row is long beside the wait at its end.
 double SecondsOf(DeviceBackend& backend, const std::function<void()>& call) {
-  constexpr int kCalls = 10;
-  call();
-  double best = 1e9;
-  for (int i = 0; i < kCalls; ++i) {
+  constexpr int kRows = 5, kMostCalls = 100;
+  constexpr double kRowSeconds = 3e-3;
+  const auto seconds_of = [&](int calls) {
     backend.Synchronize();
     const auto begin = std::chrono::steady_clock::now();
-    call();
+    for (int i = 0; i < calls; ++i) call();
     backend.Synchronize();
-    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
-  }
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / calls;
+  };
+  (void)seconds_of(1);
+  const int calls = static_cast<int>(std::clamp(kRowSeconds / seconds_of(1), 1.0, static_cast<double>(kMostCalls)));
+  double best = 1e9;
+  for (int i = 0; i < kRows; ++i) best = std::min(best, seconds_of(calls));
   return best;
+}
+
+// Causal: two products of seq_len x seq_len, half of it masked, forward; five backward.
+void MeasureAttention(const Options& options, const HeadLayout& heads, int64_t samples, int64_t seq_len, DeviceBackend& backend,
+                      bench::Report* report) {
+  const auto type = at::TensorOptions().dtype(ScalarTypeOf(options.dtype)).device(backend.tensors());
+  const at::Tensor qkv = at::randn({samples, seq_len, heads.width()}, type);
+  const at::Tensor grad = at::randn({samples, seq_len, heads.heads * heads.head_dim}, type);
+  const double pairs = 0.5 * static_cast<double>(samples * heads.heads * seq_len * seq_len);
+  const double flops = 2 * 2 * pairs * static_cast<double>(heads.head_dim);
+  const AttentionOutput saved = AttentionForward(qkv, heads);
+  const std::string what = absl::StrCat(" by ", NameOfAttention(qkv, heads), ", ", samples, " x ", seq_len, ", ", heads.heads,
+                                        " heads of ", heads.head_dim, " over ", heads.kv_heads);
+  report->Add("attention forward" + what, flops / SecondsOf(backend, [&] { AttentionForward(qkv, heads); }) / 1e12, "TFLOP/s");
+  report->Add("attention backward" + what,
+              2.5 * flops / SecondsOf(backend, [&] { AttentionBackward(grad, qkv, saved, heads); }) / 1e12, "TFLOP/s");
+}
+
+// Of the models whose steps are measured, of as many tokens as a microbatch of theirs has.
+void MeasureAttentions(const Options& options, DeviceBackend& backend, bench::Report* report) {
+  const int64_t tokens = options.kind == DeviceKind::kCpu ? 1024 : 16384;
+  const HeadLayout layouts[] = {{.heads = 12, .kv_heads = 12, .head_dim = 64},
+                                {.heads = 25, .kv_heads = 25, .head_dim = 64},
+                                {.heads = 32, .kv_heads = 8, .head_dim = 128}};
+  for (const HeadLayout& heads : layouts) {
+    for (const int64_t seq_len : {tokens / 16, tokens / 2}) {
+      MeasureAttention(options, heads, tokens / seq_len, seq_len, backend, report);
+    }
+  }
 }
 
 void MeasureCeilings(const Options& options, DeviceBackend& backend, bench::Report* report) {
@@ -96,17 +133,7 @@ void MeasureCeilings(const Options& options, DeviceBackend& backend, bench::Repo
   const double bytes = 2 * static_cast<double>(a.nbytes());
   report->Add("copy on the device, read and written", bytes / SecondsOf(backend, [&] { c.copy_(a); }) / 1e9, "GB/s");
 
-  const HeadLayout heads{.heads = 16, .kv_heads = 16, .head_dim = 64};
-  const at::Tensor qkv = at::randn({options.samples, options.seq_len, heads.width()}, type);
-  const at::Tensor grad = at::randn({options.samples, options.seq_len, heads.heads * heads.head_dim}, type);
-  // Two products of seq_len x seq_len, half of it masked, forward; five backward.
-  const double pairs = 0.5 * static_cast<double>(options.samples * heads.heads * options.seq_len * options.seq_len);
-  const double flops = 2 * 2 * pairs * static_cast<double>(heads.head_dim);
-  const AttentionOutput saved = AttentionForward(qkv, heads);
-  report->Add("attention forward, causal count", flops / SecondsOf(backend, [&] { AttentionForward(qkv, heads); }) / 1e12,
-              "TFLOP/s");
-  report->Add("attention backward, causal count",
-              2.5 * flops / SecondsOf(backend, [&] { AttentionBackward(grad, qkv, saved, heads); }) / 1e12, "TFLOP/s");
+  MeasureAttention(options, {.heads = 16, .kv_heads = 16, .head_dim = 64}, options.samples, options.seq_len, backend, report);
 }
 
 // The products of a GPT-2's head of as many columns as it has words, and as the next multiple of 64 has.
@@ -253,9 +280,19 @@ absl::Status MeasureSteps(const Options& options, const std::filesystem::path& f
   plan.pipelines[0].stages[0].units[0].microbatches.assign(options.microbatches, options.samples / options.microbatches);
   MOTLEY_ASSIGN_OR_RETURN(std::vector<RankAssignment> assignments, AssignmentsOf(job.model, job.config, plan, {{}}));
   assignments[0].device.kind = options.kind;
+  // As a plan gives it that has room.
+  const int64_t tokens = options.samples / options.microbatches * options.seq_len;
+  if (options.kind == DeviceKind::kCuda && tokens > kHeadChunkTokens) {
+    assignments[0].program.head_rows = HeadRowsOfCards(job.model.vocab_size);
+  }
   assignments[0].device.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   FakeKv kv;
   FakeHost host(kv);
+  std::optional<RecordedKernels> recorded;
+  if (options.recorded) {
+    MOTLEY_RETURN_IF_ERROR(OpenBackend(assignments[0].device, "127.0.0.1").status());  // what is recorded must be loaded
+    recorded.emplace(options.kind == DeviceKind::kCuda);
+  }
   MOTLEY_RETURN_IF_ERROR(CreateEngine(host, {})->Run(assignments[0]).status());
   std::vector<double> seconds;
   for (size_t i = host.steps.size() / 3; i < host.steps.size(); ++i) seconds.push_back(host.steps[i].step_seconds);
@@ -270,6 +307,7 @@ absl::Status MeasureSteps(const Options& options, const std::filesystem::path& f
   report->Add("peak memory, predicted", static_cast<double>(predicted) / (1 << 20), "MiB");
   report->Add("peak memory, measured over predicted", peak / static_cast<double>(predicted), "1");
   report->Add("loss of the last step", host.steps.back().loss, "1");
+  if (recorded) recorded->Report(options.steps, report);
   return absl::OkStatus();
 }
 
@@ -278,11 +316,10 @@ absl::Status Measure(int argc, char** argv, const std::filesystem::path& folder,
   DeviceDescription device;
   device.kind = options.kind;
   using Measurement = void (*)(const Options&, DeviceBackend&, bench::Report*);
-  const std::map<std::string, Measurement> measurements = {{"ceilings", MeasureCeilings},
-                                                           {"head", MeasureHead},
-                                                           {"kernels", MeasureKernels},
-                                                           {"memory", MeasureMemory},
-                                                           {"soak", MeasureSoak}};
+  const std::map<std::string, Measurement> measurements = {{"ceilings", MeasureCeilings}, {"attention", MeasureAttentions},
+                                                           {"head", MeasureHead},         {"kernels", MeasureKernels},
+                                                           {"memory", MeasureMemory},     {"soak", MeasureSoak}};
+  if (options.without_cudnn) at::globalContext().setSDPUseCuDNN(false);
   const auto only = measurements.find(options.only);
   if (options.only != "steps") {
     MOTLEY_ASSIGN_OR_RETURN(const std::unique_ptr<DeviceBackend> backend, OpenBackend(device, "127.0.0.1"));

@@ -103,8 +103,8 @@ class KernelsBench {
   }
 
   void Bias() const {
-    const at::Tensor grad = at::randn({rows_, kHidden}, type_);
-    at::Tensor sums = at::zeros({kHidden}, type_.dtype(at::kFloat));
+    const at::Tensor grad = at::randn({rows_, kIntermediate}, type_);
+    at::Tensor sums = at::zeros({kIntermediate}, type_.dtype(at::kFloat));
     Add("gradient of a bias", grad.nbytes(), [&] {
       if (kernels_ != nullptr) {
         OwnAddSums(*kernels_, grad, sums);

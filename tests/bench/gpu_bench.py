@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """What can only be shown on a machine with an NVIDIA card: tests that need one, the card's ceilings, and steps beside PyTorch's.
 
-usage: gpu_bench.py --bin FOLDER [--first-day] [--libtorch FOLDER] [--state FILE] [--json FILE] [--only SECTION ...] [--kernels] [--python PYTHON]
+usage: gpu_bench.py --bin FOLDER [--first-day | --speed] [--libtorch FOLDER] [--state FILE] [--json FILE] [--only SECTION ...] [--kernels] [--python PYTHON]
        gpu_bench.py --bin FOLDER --pack FOLDER
 
 --first-day: what a machine with cards should be asked first (gpu_first_day.py), each part with what it needs, before the steps.
+--speed: how fast a card is (gpu_speed.py), alone.
 
 Sections take less than eight minutes each. Each one's result goes to --state when it ends: run again, the script goes on with what
 is left. On a machine with no network and no build, --pack's folder and a PyTorch of the version that it was built with are all that
@@ -19,9 +20,10 @@ import sys
 import time
 
 from gpu_first_day import BY_HAND, FirstDay
+from gpu_speed import Speed
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-SECTION_SECONDS = 480
+SECTION_SECONDS, SPEED_SECONDS = 480, 150
 MOST_LEFT_MIB = 8  # the driver rounds
 PROGRAMS = ("engine_tests", "cards_bench")
 GPT2 = {"family": "gpt2", "vocab_size": 50257}
@@ -70,7 +72,8 @@ class Bench:
         return {**os.environ, "LD_LIBRARY_PATH": ":".join(paths + [os.environ.get("LD_LIBRARY_PATH", "")])}
 
     def run(self, command):
-        return subprocess.run(command, env=self.environment(), capture_output=True, text=True, timeout=SECTION_SECONDS, check=False)
+        return subprocess.run(command, env=self.environment(), capture_output=True, text=True, check=False,
+                              timeout=SPEED_SECONDS if self.args.speed else SECTION_SECONDS)
 
     def checked(self, command):
         done = self.run(command)
@@ -91,7 +94,7 @@ class Bench:
     # ---- sections ----
 
     def tests(self):
-        out = self.program("engine_tests", "--gtest_filter=*Card*Test.*", "--gtest_brief=1")
+        out = self.program("engine_tests", "--gtest_filter=*Card*Test.*-FakeCard*", "--gtest_brief=1")
         return {"tests": out.strip().splitlines()[-1]}
 
     def used_mib(self):
@@ -139,19 +142,22 @@ class Bench:
     def dtype(self):
         return "bfloat16" if self.args.device == "cuda" else "float32"
 
-    def motley_without_kernels(self, name):
+    def motley_without_kernels(self, name, *options):
         os.environ["MOTLEY_KERNELS"] = "off"
         try:
-            return self.motley(name)
+            return self.motley(name, *options)
         finally:
             del os.environ["MOTLEY_KERNELS"]
 
-    def motley(self, name):
+    def motley(self, name, *options):
         flavor, _, length, samples, microbatches, layers = self.args.steps[name]
         return self.rows("--only", "steps", "--model", flavor, "--seq-len", str(length), "--samples", str(samples), "--microbatches",
-                         str(microbatches), "--layers", str(layers), "--steps", "9", "--dtype", self.dtype())
+                         str(microbatches), "--layers", str(layers), "--steps", "9", "--dtype", self.dtype(), *options)
 
     def sections(self):
+        if self.args.speed:
+            yield from Speed(self).parts()
+            return
         if self.args.first_day:
             day = FirstDay(self)
             for part in day.parts():
@@ -207,7 +213,7 @@ def pack(args):
             shutil.copy(library, args.pack)
     if os.path.exists(os.path.join(args.bin, "motley-kernels")):
         shutil.copy(os.path.join(args.bin, "motley-kernels"), args.pack)
-    for script in ("gpu_bench.py", "gpu_first_day.py", "gpu_job.py", "gpu_baseline.py"):
+    for script in ("gpu_bench.py", "gpu_first_day.py", "gpu_speed.py", "gpu_job.py", "gpu_baseline.py"):
         shutil.copy(os.path.join(HERE, script), args.pack)
     size = sum(os.path.getsize(os.path.join(args.pack, name)) for name in os.listdir(args.pack))
     print(f"packed {size / 1e6:.0f} MB into {args.pack}: take it to the machine with the card, then run\n"
@@ -229,6 +235,7 @@ def main():
     parser.add_argument("--pack")
     parser.add_argument("--kernels", dest="only", action="append_const", const="kernels", help="each kernel of our own beside a copy, alone")
     parser.add_argument("--first-day", action="store_true")
+    parser.add_argument("--speed", action="store_true")
     parser.add_argument("--trial", action="store_true", help="on the CPU, a tiny model: whether this script works")
     parser.add_argument("--work", default=".")
     parser.add_argument("--cache", help=argparse.SUPPRESS)

@@ -34,12 +34,31 @@ def check_verdict():
     check("names the kernels that a copy leaves behind", slow == ["two, bfloat16", "one, float32"], str(slow))
 
 
+def check_speed(work, pack, trial):
+    """Its parts on a CPU, and what it makes of a recorded step."""
+    sys.path.insert(0, os.path.join(ROOT, "tests", "bench"))
+    import gpu_speed
+    found = gpu_speed.by_class({"step, median": 1, "kernel 2 x nvjet_sm90_tst": 3, "kernel 1 x void motley::kernels::AdamW<float>": 2,
+                                "kernel 24.1 x cudnn_sdpa_flash": 5, "kernel 1e+02 x other": 1.5})
+    check("sorts recorded kernels", found == {"ms and launches a step": {"products": [3, 2], "kernels of our own": [2, 1],
+                                              "attention": [5, 24.1], "others": [1.5, 100]}, "others": [[1.5, "other"]]}, str(found))
+    result = os.path.join(work, "speed.json")
+    done = run(pack, *[argument for argument in trial if not argument.endswith(("state.json", "result.json"))
+                       and argument not in ("--state", "--json")], "--speed", "--json", result)
+    check("measures how fast a card is", done.returncode == 0, (done.stdout + done.stderr)[-900:])
+    with open(result, encoding="utf-8") as file:
+        sections = json.load(file)["sections"]
+    check("measures attention without cuDNN", any(row.startswith("attention backward by") for row in sections["attention without cuDNN"]),
+          str(sections.get("attention without cuDNN")))
+    check("records a step", sections["gpt2-debug recorded"]["ms and launches a step"]["others"][1] > 0, str(sections["gpt2-debug recorded"]))
+
+
 def check_first_day(work, pack, libtorch, binaries):
     """The parts that a CPU can run, and what they make of what they read."""
     sys.path.insert(0, os.path.join(ROOT, "tests", "bench"))
     import gpu_bench
     import gpu_first_day
-    arguments = argparse.Namespace(bin=pack, libtorch=libtorch, state=None, work=work, device="cpu", steps={}, only=None, first_day=True)
+    arguments = argparse.Namespace(bin=pack, libtorch=libtorch, state=None, work=work, device="cpu", steps={}, only=None, first_day=True, speed=False)
     day = gpu_first_day.FirstDay(gpu_bench.Bench(arguments))
     check("measures the head's columns", day.head()["logits of 50304 columns"] > 0)
     check("measures a load", day.soak()["last over first"] > 0)
@@ -100,6 +119,7 @@ def main():
         check("names what a part of the first day needs", done.returncode == 0 and os.path.isdir("/proc/driver/nvidia/gpus") or
               "columns of the head: not run, needs a card" in done.stdout and "pull the data network's cable" in done.stdout,
               done.stdout + done.stderr)
+        check_speed(work, pack, trial)
         check_first_day(work, pack, libtorch, binaries)
         check_verdict()
         check("says what stays unmeasured", len(found["unmeasured"]) > 0)
