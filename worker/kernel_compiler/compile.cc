@@ -137,6 +137,7 @@ absl::Status CompileFor(const NvrtcLibrary& nvrtc, const Headers& headers, const
     compiled.faults.push_back(
         absl::StrCat(name, ": the log is of ", uses.size(), " kernels and not of ", compiled.file.kernels.size()));
   }
+  for (const KernelUse& use : uses) compiled.uses.push_back(absl::StrCat(name, ": ", use.symbol, " ", use.registers));
   for (const std::string& fault : Faults(uses)) compiled.faults.push_back(absl::StrCat(name, ": ", fault));
   return absl::OkStatus();
 }

@@ -24,6 +24,7 @@ struct Compiled {
   engine::KernelFile file;
   std::vector<std::string> left_out;  // a target, and why
   std::vector<std::string> faults;    // of what was compiled: AssemblerLog's
+  std::vector<std::string> uses;      // a target, a kernel and its registers
 };
 
 // `root`: of Motley's sources. A target that this NVRTC does not know is left out. FAILED_PRECONDITION: it knows none, or the

@@ -12,7 +12,7 @@ using namespace motley::kernel_compiler;
 
 struct Options {
   std::string nvrtc, sources = ".", out, targets;
-  bool strict = false;
+  bool strict = false, registers = false;
 };
 
 int Refuse(const absl::Status& status) {
@@ -43,6 +43,9 @@ int Run(const Options& options) {
   for (const auto& image : compiled->file.images) {
     std::cout << motley::engine::ImageName(image) << ": " << image.code.size() << " bytes\n";
   }
+  for (const std::string& use : compiled->uses) {
+    if (options.registers) std::cout << "registers: " << use << "\n";
+  }
   for (const std::string& target : compiled->left_out) std::cout << "left out: " << target << "\n";
   for (const std::string& fault : compiled->faults) std::cout << "fault: " << fault << "\n";
   std::cout << options.out << ": " << compiled->file.kernels.size() << " kernels by " << compiled->file.compiler << ", "
@@ -60,6 +63,8 @@ int main(int argc, char** argv) {
   app.add_option("--out", options.out, "The file to write")->required();
   app.add_option("--targets", options.targets, "Compute capabilities, 90,120+ (with a plus: PTX for later cards); all");
   app.add_flag("--strict", options.strict, "Fail where a target is left out, or a kernel spills registers or has a stack");
+  app.add_flag("--registers", options.registers,
+               "Say how many registers a thread of each kernel has: what bounds blocks side by side");
   CLI11_PARSE(app, argc, argv);
   return Run(options);
 }

@@ -1,6 +1,7 @@
 // Cross entropy of each row of logits, and its gradient by them: a row is read twice and the gradient written once. One block a
 // row. The first read keeps each thread's greatest logit so far, and the sum of exponentials over it; the second goes back from
-// the row's end, which the card's cache has longest.
+// the row's end, which the card's cache has longest. A thread loads several packs before it uses the first: a block has the
+// multiprocessor alone, and nobody else's loads fill the wait.
 //
 // What PyTorch's operators round: nothing between the logits and the gradient, whatever the type.
 #pragma once
@@ -25,31 +26,46 @@ __device__ __forceinline__ Exponentials OfWarp(const Exponentials& mine) {
   return {greatest, WarpSum(SumOver(mine, greatest))};
 }
 
-// As many logits as a pack of the gradient has, as float32.
+// As many logits as a pack of the gradient has, as they are stored.
 template <typename Logit, typename T>
 struct Logits {
-  static constexpr int kElements = Pack<T>::kElements;
-  float of[kElements];
+  static constexpr int kElements = Pack<T>::kElements, kPacks = kElements / Pack<Logit>::kElements;
+  Pack<Logit> packs[kPacks];
 
-  __device__ __forceinline__ explicit Logits(const Logit* from) {
-    for (int part = 0; part < kElements; part += Pack<Logit>::kElements) {
-      const Pack<Logit> pack = Load(from + part);
-      for (int k = 0; k < Pack<Logit>::kElements; ++k) of[part + k] = Wide(pack.of[k]);
-    }
+  __device__ __forceinline__ void LoadFrom(const Logit* from) {
+    for (int i = 0; i < kPacks; ++i) packs[i] = Load(from + i * Pack<Logit>::kElements);
+  }
+  __device__ __forceinline__ float At(int k) const {
+    return Wide(packs[k / Pack<Logit>::kElements].of[k % Pack<Logit>::kElements]);
   }
 };
+// Of which a thread loads so many before it uses the first.
+inline constexpr int kLogitsAhead = 3;
 
 template <typename Logit, typename T>
 __device__ __forceinline__ Exponentials ExponentialsOf(const Logit* row, int64_t columns) {
   using Some = Logits<Logit, T>;
   Exponentials mine;
-  for (int64_t at = int64_t{threadIdx.x} * Some::kElements; at < columns; at += int64_t{blockDim.x} * Some::kElements) {
-    const Some some(row + at);
+  const int64_t apart = int64_t{blockDim.x} * Some::kElements;
+  for (int64_t at = int64_t{threadIdx.x} * Some::kElements; at < columns; at += kLogitsAhead * apart) {
+    Some some[kLogitsAhead];
+    MOTLEY_UNROLL
+    for (int i = 0; i < kLogitsAhead; ++i) {
+      if (at + i * apart < columns) some[i].LoadFrom(row + at + i * apart);
+    }
     float greatest = mine.greatest;
-    for (int k = 0; k < Some::kElements; ++k) greatest = fmaxf(greatest, some.of[k]);
+    MOTLEY_UNROLL
+    for (int i = 0; i < kLogitsAhead; ++i) {
+      if (at + i * apart >= columns) continue;
+      for (int k = 0; k < Some::kElements; ++k) greatest = fmaxf(greatest, some[i].At(k));
+    }
     const float base = Base(greatest);
     float sum = SumOver(mine, greatest);
-    for (int k = 0; k < Some::kElements; ++k) sum += expf(some.of[k] - base);
+    MOTLEY_UNROLL
+    for (int i = 0; i < kLogitsAhead; ++i) {
+      if (at + i * apart >= columns) continue;
+      for (int k = 0; k < Some::kElements; ++k) sum += expf(some[i].At(k) - base);
+    }
     mine = {greatest, sum};
   }
   return mine;
@@ -80,14 +96,25 @@ __device__ __forceinline__ void LossOfRow(const HeadLossArguments& arguments) {
   const float divisor = 1 / all.sum;
   const int64_t mine = int64_t{threadIdx.x} * Some::kElements, apart = int64_t{blockDim.x} * Some::kElements;
   if (mine >= arguments.columns) return;
-  for (int64_t at = mine + (arguments.columns - 1 - mine) / apart * apart; at >= 0; at -= apart) {
-    const Some some(row + at);
-    Pack<T> made;
-    for (int k = 0; k < Some::kElements; ++k) {
-      const float softmax = expf(some.of[k] - all.greatest) * divisor;
-      made.of[k] = Narrow<T>(arguments.scale * (at + k == target ? softmax - 1 : softmax));
+  for (int64_t at = mine + (arguments.columns - 1 - mine) / apart * apart; at >= 0; at -= kLogitsAhead * apart) {
+    Some some[kLogitsAhead];
+    MOTLEY_UNROLL
+    for (int i = 0; i < kLogitsAhead; ++i) {
+      if (at - i * apart >= 0) some[i].LoadFrom(row + at - i * apart);
     }
-    Store(gradient + at, made);
+    MOTLEY_UNROLL
+    for (int i = 0; i < kLogitsAhead; ++i) {
+      const int64_t begin = at - i * apart;
+      if (begin < 0) continue;
+      // Its place in the pack, or none.
+      const int of_word = target >= begin && target < begin + Some::kElements ? static_cast<int>(target - begin) : -1;
+      Pack<T> made;
+      for (int k = 0; k < Some::kElements; ++k) {
+        const float softmax = expf(some[i].At(k) - all.greatest) * divisor;
+        made.of[k] = Narrow<T>(arguments.scale * (k == of_word ? softmax - 1 : softmax));
+      }
+      Store(gradient + begin, made);
+    }
   }
 }
 

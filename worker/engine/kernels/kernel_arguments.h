@@ -109,7 +109,7 @@ struct ResidualForwardArguments {
 };
 static_assert(sizeof(ResidualForwardArguments) == 32);
 
-// Norms, over rows. A warp a row.
+// Norms, over rows (norm_grid.h).
 struct NormForwardArguments {
   static constexpr const char* kKernel = "norm_forward";
   const void* input;    // [rows, columns]
@@ -123,7 +123,7 @@ struct NormForwardArguments {
   int64_t rows;
   uint32_t packs_of_row;
   float eps, weight_plus;  // the latter is added to the weight
-  uint32_t padding;
+  uint32_t warps_of_row;
 };
 static_assert(sizeof(NormForwardArguments) == 88);
 
@@ -176,7 +176,7 @@ static_assert(sizeof(HeadLossArguments) == 56);
 // A step of AdamW over a range of float32 masters, which begins anywhere. The kernel's type is the cast's.
 struct AdamWArguments {
   static constexpr const char* kKernel = "adamw";
-  static constexpr int kTogether = 8;  // elements of a thread; of the first, fewer
+  static constexpr int kTogether = 4;  // elements of a thread, 16 bytes of float32; of the first, fewer
   float* gradient;
   float* parameter;
   float* exp_avg;

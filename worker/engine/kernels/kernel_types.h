@@ -9,6 +9,12 @@
 
 #include "worker/engine/kernels/kernel_arguments.h"
 
+#if defined(__CUDACC_RTC__)
+#define MOTLEY_UNROLL _Pragma("unroll")
+#else
+#define MOTLEY_UNROLL
+#endif
+
 namespace motley::kernels {
 
 struct BFloat16Bits {

@@ -10,28 +10,51 @@
 
 namespace motley::kernels {
 
-inline constexpr uint32_t kNormLanes = 32;
-// Packs of a row that a lane of the forward holds in registers: 2,048 columns of half types. What is beyond them it reads again.
-inline constexpr uint32_t kNormHeld = 8;
-// The same of the backward, where several warps share a row.
-inline constexpr uint32_t kNormHeldBackward = 2;
-
-#if defined(__CUDACC_RTC__)
-#define MOTLEY_UNROLL _Pragma("unroll")
+inline constexpr uint32_t kNormLanes = 32, kNormWarps = kThreads / kNormLanes;
+// Packs of a row that a thread of the forward holds in registers. What is beyond them it reads again.
+inline constexpr uint32_t kNormHeld = 4;
+// The same of the backward, beside two more for each.
+inline constexpr uint32_t kNormHeldBackward = 1;
+// Blocks of a multiprocessor: rows wait for memory, and others run meanwhile. As many as the card's code does not spill for.
+#if defined(__CUDA_ARCH__) && (__CUDA_ARCH__ < 860 || __CUDA_ARCH__ >= 1000)
+inline constexpr int kNormBlocks = 3;
 #else
-#define MOTLEY_UNROLL
+inline constexpr int kNormBlocks = 4;
 #endif
 
-// body(pack, what it holds) for each pack of a row that the caller's lane has.
+// Threads that share a row: some warps of a block.
+struct NormTeam {
+  uint32_t warps, threads, team, lane;
+
+  __device__ __forceinline__ explicit NormTeam(uint32_t warps_of_row)
+      : warps(warps_of_row),
+        threads(warps_of_row * kNormLanes),
+        team(threadIdx.x / (warps_of_row * kNormLanes)),
+        lane(threadIdx.x - threadIdx.x / (warps_of_row * kNormLanes) * (warps_of_row * kNormLanes)) {}
+  __device__ __forceinline__ uint32_t teams() const { return kNormWarps / warps; }
+
+  // Of the team, with the same bits in each of its threads. All threads of the block call it; `given`: room for a number a warp.
+  __device__ __forceinline__ float Sum(float value, float* given) const {
+    const float of_warp = WarpSum(value);
+    if (warps == 1) return of_warp;
+    if (threadIdx.x % kNormLanes == 0) given[threadIdx.x / kNormLanes] = of_warp;
+    __syncthreads();
+    if (team >= teams()) return 0;
+    float sum = 0;
+    for (uint32_t one = team * warps; one < (team + 1) * warps; ++one) sum += given[one];
+    return sum;
+  }
+};
+
+// body(pack, what it holds) for each pack of a row that the caller has.
 template <typename T, typename Body>
-__device__ __forceinline__ void ForEachPackOfNorm(const Pack<T> (&held)[kNormHeld], const T* row, uint32_t packs,
-                                                  const Body& body) {
-  const uint32_t lane = threadIdx.x % kNormLanes;
+__device__ __forceinline__ void ForEachPackOfNorm(const NormTeam& of, const Pack<T> (&held)[kNormHeld], const T* row,
+                                                  uint32_t packs, const Body& body) {
   MOTLEY_UNROLL
   for (uint32_t i = 0; i < kNormHeld; ++i) {
-    if (lane + i * kNormLanes < packs) body(lane + i * kNormLanes, held[i]);
+    if (of.lane + i * of.threads < packs) body(of.lane + i * of.threads, held[i]);
   }
-  for (uint32_t pack = lane + kNormHeld * kNormLanes; pack < packs; pack += kNormLanes) {
+  for (uint32_t pack = of.lane + kNormHeld * of.threads; pack < packs; pack += of.threads) {
     body(pack, Load(row + int64_t{pack} * Pack<T>::kElements));
   }
 }
@@ -39,62 +62,64 @@ __device__ __forceinline__ void ForEachPackOfNorm(const Pack<T> (&held)[kNormHel
 // What is carried, to what is held and to the packs beyond it. All are loaded before the first is stored: a store may change what
 // a later load reads, for all that the compiler knows.
 template <typename T>
-__device__ __forceinline__ void AddCarriedToNorm(Pack<T> (&held)[kNormHeld], const T* input, const T* carried, T* sum,
-                                                 uint32_t packs) {
-  const uint32_t lane = threadIdx.x % kNormLanes;
+__device__ __forceinline__ void AddCarriedToNorm(const NormTeam& of, Pack<T> (&held)[kNormHeld], const T* input, const T* carried,
+                                                 T* sum, uint32_t packs) {
   MOTLEY_UNROLL
   for (uint32_t i = 0; i < kNormHeld; ++i) {
-    const uint32_t pack = lane + i * kNormLanes;
+    const uint32_t pack = of.lane + i * of.threads;
     if (pack < packs) held[i] = SumOfPacks<T>(held[i], Load(carried + int64_t{pack} * Pack<T>::kElements));
   }
   MOTLEY_UNROLL
   for (uint32_t i = 0; i < kNormHeld; ++i) {
-    const uint32_t pack = lane + i * kNormLanes;
+    const uint32_t pack = of.lane + i * of.threads;
     if (pack < packs) Store(sum + int64_t{pack} * Pack<T>::kElements, held[i]);
   }
-  for (uint32_t pack = lane + kNormHeld * kNormLanes; pack < packs; pack += kNormLanes) {
+  for (uint32_t pack = of.lane + kNormHeld * of.threads; pack < packs; pack += of.threads) {
     const int64_t at = int64_t{pack} * Pack<T>::kElements;
     Store(sum + at, SumOfPacks<T>(Load(input + at), Load(carried + at)));
   }
 }
 
-// A warp a row. Two blocks of a multiprocessor: without a number of them some cards' code spills.
+// A row has so many warps that each thread can hold its packs, if eight are enough for it.
 template <typename T>
-__global__ void __launch_bounds__(kThreads, 2) NormForward(const NormForwardArguments arguments) {
-  const int64_t row = int64_t{blockIdx.x} * (kThreads / kNormLanes) + threadIdx.x / kNormLanes;
-  if (row >= arguments.rows) return;
-  const uint32_t lane = threadIdx.x % kNormLanes, packs = arguments.packs_of_row;
-  const int64_t begin = row * packs * Pack<T>::kElements;
+__global__ void __launch_bounds__(kThreads, kNormBlocks) NormForward(const NormForwardArguments arguments) {
+  if (arguments.rows == 0) return;
+  const NormTeam of(arguments.warps_of_row);
+  float* const given = SharedMemory<float>();  // [2][kNormWarps]
+  const int64_t row = int64_t{blockIdx.x} * of.teams() + of.team;
+  const bool mine = of.team < of.teams() && row < arguments.rows;
+  const uint32_t packs = mine ? arguments.packs_of_row : 0;  // of no row: nothing but the sums' barriers
+  const int64_t begin = mine ? row * packs * Pack<T>::kElements : 0;
   const T* input = static_cast<const T*>(arguments.input) + begin;
   Pack<T> held[kNormHeld];
   MOTLEY_UNROLL
   for (uint32_t i = 0; i < kNormHeld; ++i) {
-    if (lane + i * kNormLanes < packs) held[i] = Load(input + int64_t{lane + i * kNormLanes} * Pack<T>::kElements);
+    if (of.lane + i * of.threads < packs) held[i] = Load(input + int64_t{of.lane + i * of.threads} * Pack<T>::kElements);
   }
   if (arguments.carried != nullptr) {
     T* const sum = static_cast<T*>(arguments.sum) + begin;
-    AddCarriedToNorm<T>(held, input, static_cast<const T*>(arguments.carried) + begin, sum, packs);
+    AddCarriedToNorm<T>(of, held, input, static_cast<const T*>(arguments.carried) + begin, sum, packs);
     input = sum;
   }
-  const float columns = static_cast<float>(packs * Pack<T>::kElements);
+  const float columns = static_cast<float>(arguments.packs_of_row * Pack<T>::kElements);
   float mean = 0;
   if (arguments.mean != nullptr) {
     float total = 0;
-    ForEachPackOfNorm<T>(held, input, packs, [&](uint32_t, const Pack<T>& x) {
+    ForEachPackOfNorm<T>(of, held, input, packs, [&](uint32_t, const Pack<T>& x) {
       for (int k = 0; k < Pack<T>::kElements; ++k) total += Wide(x.of[k]);
     });
-    mean = WarpSum(total) / columns;
-    if (lane == 0) arguments.mean[row] = mean;
+    mean = of.Sum(total, given) / columns;
+    if (mine && of.lane == 0) arguments.mean[row] = mean;
   }
   float squares = 0;
-  ForEachPackOfNorm<T>(held, input, packs, [&](uint32_t, const Pack<T>& x) {
+  ForEachPackOfNorm<T>(of, held, input, packs, [&](uint32_t, const Pack<T>& x) {
     for (int k = 0; k < Pack<T>::kElements; ++k) squares += (Wide(x.of[k]) - mean) * (Wide(x.of[k]) - mean);
   });
-  const float rstd = rsqrtf(WarpSum(squares) / columns + arguments.eps);
-  if (lane == 0) arguments.rstd[row] = rstd;
+  const float rstd = rsqrtf(of.Sum(squares, given + kNormWarps) / columns + arguments.eps);
+  if (mine && of.lane == 0) arguments.rstd[row] = rstd;
   const T *weight = static_cast<const T*>(arguments.weight), *bias = static_cast<const T*>(arguments.bias);
   T* output = static_cast<T*>(arguments.output) + begin;
-  ForEachPackOfNorm<T>(held, input, packs, [&](uint32_t pack, const Pack<T>& x) {
+  ForEachPackOfNorm<T>(of, held, input, packs, [&](uint32_t pack, const Pack<T>& x) {
     const int64_t at = int64_t{pack} * Pack<T>::kElements;
     const Pack<T> w = Load(weight + at);
     Pack<T> y, b;
@@ -153,7 +178,7 @@ __device__ __forceinline__ Pack<T> NormGradient(const NormRow& row, const Pack<T
 // A block walks over rows. A row has a team of warps, each of whose threads has the same columns of every row and so adds them up
 // alone, in one order; the teams' sums are added when the block ends, in theirs.
 template <typename T>
-__global__ void __launch_bounds__(kThreads) NormBackward(const NormBackwardArguments arguments) {
+__global__ void __launch_bounds__(kThreads, kNormBlocks) NormBackward(const NormBackwardArguments arguments) {
   if (arguments.rows == 0) return;
   constexpr uint32_t kElements = Pack<T>::kElements, kWarps = kThreads / kNormLanes;
   const uint32_t packs = arguments.packs_of_row, warps = arguments.warps_of_row, teams = kWarps / warps,

@@ -9,8 +9,23 @@
 
 namespace motley::kernels {
 
-// A warp a row.
-inline unsigned BlocksOfNormForward(int64_t rows) { return static_cast<unsigned>((rows + kThreads / 32 - 1) / (kThreads / 32)); }
+struct NormForwardGrid {
+  uint32_t packs_of_row, warps_of_row;
+  unsigned blocks;
+  static constexpr unsigned kSharedBytes = 2 * kThreads / 32 * sizeof(float);
+};
+
+// A warp for every 128 packs of a row, that a thread holds four of them in registers; a whole number of rows a block.
+inline NormForwardGrid GridOfNormForward(int64_t rows, int64_t columns, int64_t element_bytes) {
+  constexpr int64_t kWarps = kThreads / 32, kPacksOfWarp = 4 * 32;
+  const int64_t packs = columns * element_bytes / kPackBytes;
+  int64_t warps = 1;
+  while (warps < kWarps && warps * kPacksOfWarp < packs) warps *= 2;
+  const int64_t rows_of_block = kWarps / warps;
+  return {.packs_of_row = static_cast<uint32_t>(packs),
+          .warps_of_row = static_cast<uint32_t>(warps),
+          .blocks = static_cast<unsigned>((rows + rows_of_block - 1) / rows_of_block)};
+}
 
 struct NormBackwardGrid {
   uint32_t packs_of_row, warps_of_row;
@@ -25,9 +40,9 @@ struct NormBackwardGrid {
 
 // `element_bytes`: of the tensors. `centred`: LayerNorm. Columns: a multiple of a pack's elements.
 inline NormBackwardGrid GridOfNormBackward(int64_t rows, int64_t columns, int64_t element_bytes, bool centred) {
-  // Two blocks for each of an H200's multiprocessors walk over the rows, each over 8 at least: the sums that they leave are few
+  // Four blocks for each of an H200's multiprocessors walk over the rows, each over 8 at least: the sums that they leave are few
   // beside what they read.
-  constexpr int64_t kMostBlocks = 256, kLeastRows = 8;
+  constexpr int64_t kMostBlocks = 528, kLeastRows = 8;
   constexpr int64_t kWarps = kThreads / 32, kSharedBytes = 48 << 10;
   const int64_t packs = columns * element_bytes / kPackBytes, numbers = columns * (centred ? 2 : 1);
   const int64_t warps = std::min(kWarps, (packs + 31) / 32);

@@ -51,6 +51,8 @@ at::Tensor OwnNormForward(const KernelLauncher& kernels, NormKind kind, const at
   const int64_t rows = input.numel() / input.size(-1);
   at::Tensor output = at::empty_like(input, at::MemoryFormat::Contiguous);
   stats = {IsCentred(kind) ? RoomForRows(input) : at::Tensor(), RoomForRows(input)};
+  const kernels::NormForwardGrid grid =
+      kernels::GridOfNormForward(rows, input.size(-1), static_cast<int64_t>(input.element_size()));
   const kernels::NormForwardArguments arguments = {.input = input.const_data_ptr(),
                                                    .carried = DataOf(carried),
                                                    .sum = carried.defined() ? input.mutable_data_ptr() : nullptr,
@@ -60,11 +62,11 @@ at::Tensor OwnNormForward(const KernelLauncher& kernels, NormKind kind, const at
                                                    .mean = RoomOf(stats.mean),
                                                    .rstd = RoomOf(stats.rstd),
                                                    .rows = rows,
-                                                   .packs_of_row = PacksOf(input).of_row,
+                                                   .packs_of_row = grid.packs_of_row,
                                                    .eps = static_cast<float>(eps),
                                                    .weight_plus = WeightPlus(kind),
-                                                   .padding = 0};
-  LaunchOwn(kernels, input, kernels::BlocksOfNormForward(rows), arguments);
+                                                   .warps_of_row = grid.warps_of_row};
+  LaunchOwn(kernels, input, grid.blocks, arguments, kernels::NormForwardGrid::kSharedBytes);
   return output;
 }
 

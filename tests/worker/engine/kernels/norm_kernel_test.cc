@@ -41,6 +41,12 @@ struct NormArrays {
     for (Array<T>* array : {&input, &carried, &weight, &bias, &grad, &grad_carried}) array->Draw(draw, 1.5);
     for (size_t at = 0; at < input.size(); ++at) input.Set(at, input[at] + offset);
   }
+  NormForwardGrid forward_grid() const {
+    return GridOfNormForward(static_cast<int64_t>(rows), static_cast<int64_t>(columns), sizeof(T));
+  }
+  emulated::Launch forward_launch(uint64_t seed = 0) const {
+    return {.grid = {forward_grid().blocks}, .block = {kThreads}, .shared_bytes = NormForwardGrid::kSharedBytes, .seed = seed};
+  }
   bool centred() const { return kind == WhichNorm::kLayerNorm; }
   float weight_plus() const { return kind == WhichNorm::kRmsNormPlusOne ? 1 : 0; }
   Array<T>& normed() { return carries ? sum : input; }
@@ -68,7 +74,7 @@ NormForwardArguments NormForwardOf(NormArrays<T>& a) {
           .packs_of_row = a.grid.packs_of_row,
           .eps = kNormEps,
           .weight_plus = a.weight_plus(),
-          .padding = 0};
+          .warps_of_row = a.forward_grid().warps_of_row};
 }
 template <typename T>
 NormBackwardArguments NormBackwardOf(NormArrays<T>& a) {
@@ -92,10 +98,8 @@ template <typename T>
 class NormTest : public testing::Test {
  protected:
   static void Run(NormArrays<T>& a, uint64_t seed) {
-    const emulated::Launch forward = {
-        .grid = {BlocksOfNormForward(static_cast<int64_t>(a.rows))}, .block = {kThreads}, .seed = seed};
     const NormForwardArguments of_forward = NormForwardOf(a);
-    ASSERT_EQ(emulated::RunGrid(forward, [&] { NormForward<T>(of_forward); }), "");
+    ASSERT_EQ(emulated::RunGrid(a.forward_launch(seed), [&] { NormForward<T>(of_forward); }), "");
     const emulated::Launch backward = {
         .grid = {a.grid.blocks}, .block = {kThreads}, .shared_bytes = a.grid.shared_bytes, .seed = seed};
     const NormBackwardArguments of_backward = NormBackwardOf(a);
@@ -246,7 +250,7 @@ TYPED_TEST(NormTest, MayWriteWhereItReads) {
   TestFixture::Run(apart, 1);
   NormForwardArguments forward = NormForwardOf(in_place);
   forward.sum = in_place.input.data();
-  EXPECT_EQ(emulated::RunGrid({.grid = {2}, .block = {kThreads}}, [&] { NormForward<TypeParam>(forward); }), "");
+  EXPECT_EQ(emulated::RunGrid(in_place.forward_launch(), [&] { NormForward<TypeParam>(forward); }), "");
   NormBackwardArguments backward = NormBackwardOf(in_place);
   backward.input = in_place.input.data();
   backward.grad_input = in_place.grad.data();
@@ -296,7 +300,7 @@ TYPED_TEST(NormTest, ATensorThatDoesNotBeginAt16BytesIsSaid) {
   NormArrays<TypeParam> arrays(WhichNorm::kRmsNorm, 1, 16, false);
   NormForwardArguments forward = NormForwardOf(arrays);
   forward.input = arrays.input.data() + 1;
-  EXPECT_EQ(emulated::RunGrid({.grid = {1}, .block = {kThreads}}, [&] { NormForward<TypeParam>(forward); }),
+  EXPECT_EQ(emulated::RunGrid(arrays.forward_launch(), [&] { NormForward<TypeParam>(forward); }),
             "a 16-byte access that is not aligned");
 }
 
@@ -307,14 +311,14 @@ TEST(NormGridTest, FitsEveryCard) {
       for (int64_t columns = 8; columns <= 16384; columns += 8) {
         const NormBackwardGrid grid = GridOfNormBackward(100'000, columns, bytes, centred);
         ASSERT_LE(grid.shared_bytes, 48u << 10) << columns;
-        ASSERT_LE(grid.blocks, 256u);
+        ASSERT_LE(grid.blocks, 528u);
         ASSERT_TRUE(grid.warps_of_row >= 1 && grid.warps_of_row <= 8) << columns;
         ASSERT_TRUE(grid.sums_in_shared || grid.warps_of_row == 8) << columns << ": two teams add to the same numbers";
       }
     }
   }
   EXPECT_EQ(GridOfNormBackward(1, 4096, 2, true).blocks, 1u);
-  EXPECT_EQ(GridOfNormBackward(1'000'000, 4096, 2, true).blocks, 256u);
+  EXPECT_EQ(GridOfNormBackward(1'000'000, 4096, 2, true).blocks, 528u);
   EXPECT_EQ(GridOfNormBackward(17, 4096, 2, true).blocks, 3u);
 }
 
@@ -336,6 +340,7 @@ TYPED_TEST(NormTest, TheLastRowOfMoreThan2To31Elements) {
   std::vector<float> rstd(kRows);
   for (size_t column = 0; column < kColumns; ++column) input[kAt + column] = Narrow<TypeParam>(column % 2 == 0 ? 2 : -2);
   const NormBackwardGrid grid = GridOfNormBackward(kRows, kColumns, sizeof(TypeParam), false);
+  const NormForwardGrid forward_grid = GridOfNormForward(kRows, kColumns, sizeof(TypeParam));
   const NormForwardArguments forward = {.input = input,
                                         .carried = nullptr,
                                         .sum = nullptr,
@@ -348,11 +353,12 @@ TYPED_TEST(NormTest, TheLastRowOfMoreThan2To31Elements) {
                                         .packs_of_row = grid.packs_of_row,
                                         .eps = 0,
                                         .weight_plus = 0,
-                                        .padding = 0};
-  const unsigned last = BlocksOfNormForward(kRows) - 1;
-  EXPECT_EQ(
-      emulated::RunGrid({.grid = {last + 1}, .block = {kThreads}, .first_block = last}, [&] { NormForward<TypeParam>(forward); }),
-      "");
+                                        .warps_of_row = forward_grid.warps_of_row};
+  const emulated::Launch of_last_row = {.grid = {forward_grid.blocks},
+                                        .block = {kThreads},
+                                        .shared_bytes = NormForwardGrid::kSharedBytes,
+                                        .first_block = forward_grid.blocks - 1};
+  EXPECT_EQ(emulated::RunGrid(of_last_row, [&] { NormForward<TypeParam>(forward); }), "");
   EXPECT_EQ(Wide(made[kCount - 1]), -1);
   EXPECT_EQ(rstd.back(), 0.5f);
   // Of a grid of as many blocks as rows, so that the last one's place in the scratch has no 32 bits either. dy = 1: dx = g rstd.
