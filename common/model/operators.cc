@@ -302,6 +302,13 @@ int64_t ValueBytes(const ModelShape& shape, LayerValue value, int64_t samples, i
   return UnitTable(shape, samples, seq_len, dtype).BytesOf(value);
 }
 
+int64_t HeadRowsOfCards(int64_t vocab_size) {
+  constexpr int64_t kMostBytes = int64_t{1} << 30;
+  int64_t rows = kMostHeadRows;
+  while (rows > kHeadChunkTokens && rows * LogitColumns(vocab_size) * SizeOfBytes(DType::kFloat32) > kMostBytes) rows /= 2;
+  return rows;
+}
+
 int64_t BoundaryBytes(const ModelShape& shape, int64_t samples, int64_t seq_len, DType dtype) {
   return samples * seq_len * shape.hidden_size * SizeOfBytes(dtype);
 }

@@ -53,7 +53,10 @@ int64_t ValueBytes(const ModelShape& shape, LayerValue value, int64_t samples, i
 // The unit's input activation (samples x seq_len x hidden): all that full recomputation keeps.
 int64_t BoundaryBytes(const ModelShape& shape, int64_t samples, int64_t seq_len, DType dtype);
 // Rows of logits that the LM head computes at once; bounds the head's workspace.
-inline constexpr int64_t kHeadChunkTokens = 1024;
+inline constexpr int64_t kHeadChunkTokens = 1024, kMostHeadRows = 4096;
+// Of cards that have room: up to kMostHeadRows, as many as have float32 logits of a GiB at most; a power of two. The fewer
+// chunks, the fewer times the weights' gradient is read and written.
+int64_t HeadRowsOfCards(int64_t vocab_size);
 // What the loss must know of a row that ranks divide: the logsumexp of each one's part, and the target's logit.
 inline constexpr int64_t kNumbersOfALogitsRow = 2;
 // Columns of the room of their logits: rows begin at multiples of 64, since a card's products read and write rows of another

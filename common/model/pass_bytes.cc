@@ -70,8 +70,8 @@ class Temporaries {
   }
 
   // A part's gradients of the rows stand beside what the norm made, the whole's in its place.
-  int64_t OfHead(bool is_part) const {
-    const int64_t chunk = std::min(tokens_, kHeadChunkTokens), vocabulary = shape_.vocab_size, columns = shape_.hidden_size;
+  int64_t OfHead(bool is_part, int64_t rows) const {
+    const int64_t chunk = std::min(tokens_, rows), vocabulary = shape_.vocab_size, columns = shape_.hidden_size;
     const int64_t elements = chunk * LogitColumns(vocabulary);  // of logits or their gradients
     const int64_t logits = elements * (wide_ + (is_half() ? size_ : 0));
     // The weights' gradient is made in two parts, of a multiple of 64 words and of the rest.
@@ -142,8 +142,8 @@ int64_t LayerBackwardWeightBytes(const ModelShape& shape, int64_t samples, int64
   return MostBytes(PassesOf(TraitsOf(shape.family)).backward_weight, shape, samples, seq_len, dtype);
 }
 
-int64_t HeadBackwardBytes(const ModelShape& shape, int64_t samples, int64_t seq_len, DType dtype, bool part) {
-  return Temporaries(shape, samples, seq_len, dtype).OfHead(part);
+int64_t HeadBackwardBytes(const ModelShape& shape, int64_t samples, int64_t seq_len, DType dtype, bool part, int64_t rows) {
+  return Temporaries(shape, samples, seq_len, dtype).OfHead(part, rows);
 }
 
 }  // namespace motley

@@ -6,6 +6,7 @@
 
 #include "common/base/dtype.h"
 #include "common/model/model.h"
+#include "common/model/operators.h"
 
 namespace motley {
 
@@ -15,7 +16,9 @@ int64_t LayerBackwardBytes(const ModelShape& shape, int64_t samples, int64_t seq
 // Of the half that makes the gradient of the input, and of the other: it adds to the gradients that are there.
 int64_t LayerBackwardInputBytes(const ModelShape& shape, int64_t samples, int64_t seq_len, DType dtype);
 int64_t LayerBackwardWeightBytes(const ModelShape& shape, int64_t samples, int64_t seq_len, DType dtype);
-// Of a head, which has no halves. A `part` of one has kept what its norm made, and the whole makes it first.
-int64_t HeadBackwardBytes(const ModelShape& shape, int64_t samples, int64_t seq_len, DType dtype, bool part);
+// Of a head, which has no halves. A `part` of one has kept what its norm made, and the whole makes it first. `rows`: of a chunk
+// of logits.
+int64_t HeadBackwardBytes(const ModelShape& shape, int64_t samples, int64_t seq_len, DType dtype, bool part,
+                          int64_t rows = kHeadChunkTokens);
 
 }  // namespace motley

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/model/operators.h"
 #include "common/program/offload_kinds.h"
 #include "common/program/operation.h"
 
@@ -47,7 +48,7 @@ struct UnitBuffer {
   friend bool operator==(const UnitBuffer&, const UnitBuffer&) = default;
 };
 
-inline constexpr int32_t kProgramVersion = 5;
+inline constexpr int32_t kProgramVersion = 6;
 
 struct Program {
   int32_t version = kProgramVersion;
@@ -58,6 +59,7 @@ struct Program {
   std::vector<int32_t> units;                // that this rank computes or keeps a part of; ascending
   std::vector<std::vector<int32_t>> groups;  // of all ranks' programs: members in ring order; collectives name one by its index
   std::vector<Microbatch> microbatches;      // may be empty
+  int64_t head_rows = kHeadChunkTokens;      // of logits that a whole head's backward makes at once
   std::vector<UnitBuffer> parameter_buffers, gradient_buffers;
   OffloadKinds offloads;       // what of the rank waits in host memory
   std::vector<int64_t> slots;  // bytes on the device, each for what comes back from there
@@ -65,7 +67,7 @@ struct Program {
 };
 
 // Text form, one instruction a line; round-trips exactly (docs/inside/program.md has the grammar):
-//   program 5 training rank 0 of 5 units 8 microbatches 4@0,4@4,3@8
+//   program 6 training rank 0 of 5 units 8 microbatches 4@0,4@4,3@8
 //   holds 0,1,2
 //   groups 0,1 2,3,4
 //   parameters 65536,65536:1

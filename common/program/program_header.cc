@@ -49,6 +49,9 @@ absl::Status CheckHeader(const Program& p) {
   if (p.num_units < 2 || p.num_units > kMaxUnits) {
     return error(absl::StrCat("units must be 2 (embedding and head) to ", kMaxUnits, ", got ", p.num_units));
   }
+  if (p.head_rows < kHeadChunkTokens || p.head_rows > kMostHeadRows) {
+    return error(absl::StrCat("head_rows must be ", kHeadChunkTokens, " to ", kMostHeadRows, ", got ", p.head_rows));
+  }
   int32_t previous = -1;
   for (const int32_t unit : p.units) {
     if (unit <= previous || unit >= p.num_units) {

@@ -224,6 +224,10 @@ absl::Status ParseHeader(Line& line, Program& program) {
   MOTLEY_RETURN_IF_ERROR(line.Number("units", program.num_units));
   MOTLEY_RETURN_IF_ERROR(line.Expect("microbatches"));
   MOTLEY_RETURN_IF_ERROR(line.List("microbatches", program.microbatches));
+  if (!line.AtEnd()) {
+    MOTLEY_RETURN_IF_ERROR(line.Expect("head_rows"));
+    MOTLEY_RETURN_IF_ERROR(line.Number("head_rows", program.head_rows));
+  }
   return line.End();
 }
 
@@ -283,7 +287,8 @@ absl::Status ParseHeaderLine(int number, Line& line, Program& program) {
 std::string ToText(const Program& program) {
   std::string out =
       absl::StrCat("program ", program.version, " ", NameOf(kKinds, program.kind), " rank ", program.rank, " of ", program.world,
-                   " units ", program.num_units, " microbatches ", ListToText(program.microbatches), "\nholds ",
+                   " units ", program.num_units, " microbatches ", ListToText(program.microbatches),
+                   program.head_rows == kHeadChunkTokens ? "" : absl::StrCat(" head_rows ", program.head_rows), "\nholds ",
                    ListToText(program.units), "\ngroups ", ListToText(program.groups, " "), "\nparameters ",
                    ListToText(program.parameter_buffers), "\ngradients ", ListToText(program.gradient_buffers), "\noffloads ",
                    OffloadsToText(program.offloads), "\nslots ", ListToText(program.slots), "\n");

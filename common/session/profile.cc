@@ -15,7 +15,7 @@ namespace motley {
 namespace {
 
 // Raised when what is measured, or how, changes within a version: stored profiles are then measured anew.
-constexpr int kProfileMethod = 4;
+constexpr int kProfileMethod = 5;
 
 // The same for collectives and links alone.
 constexpr int kCollectiveMethod = 2;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "common/model/operators.h"
+#include "common/model/pass_bytes.h"
 #include "planner/memory/program_memory.h"
 
 namespace motley::planner {
@@ -52,7 +54,17 @@ int64_t ProgramBytes::OfUnit(Known BytesOfUnit::*known, CountOfUnit count, int32
 }
 
 int64_t ProgramBytes::Workspace(int32_t unit, int32_t microbatch) {
-  return OfUnit(&BytesOfUnit::workspace, &RankBytes::Workspace, unit, microbatch);
+  return OfUnit(&BytesOfUnit::workspace, &RankBytes::Workspace, unit, microbatch) + OfMoreHeadRows(unit, microbatch);
+}
+
+int64_t ProgramBytes::OfMoreHeadRows(int32_t unit, int32_t microbatch) {
+  if (program_.head_rows == kHeadChunkTokens || UnitKindOf(program_, unit) != UnitKind::kHead) return 0;
+  const Workload& workload = costs_.workload();
+  const auto of = [&](int64_t rows) {
+    return HeadBackwardBytes(workload.model, program_.microbatches[microbatch].samples, workload.seq_len, workload.dtype,
+                             /*part=*/false, rows);
+  };
+  return of(program_.head_rows) - of(kHeadChunkTokens);
 }
 
 int64_t ProgramBytes::Waiting(int32_t unit, int32_t microbatch) {
@@ -60,7 +72,8 @@ int64_t ProgramBytes::Waiting(int32_t unit, int32_t microbatch) {
 }
 
 int64_t ProgramBytes::BackwardInputWorkspace(int32_t unit, int32_t microbatch) {
-  return OfUnit(&BytesOfUnit::backward_input, &RankBytes::BackwardInputWorkspace, unit, microbatch);
+  return OfUnit(&BytesOfUnit::backward_input, &RankBytes::BackwardInputWorkspace, unit, microbatch) +
+         OfMoreHeadRows(unit, microbatch);
 }
 
 int64_t ProgramBytes::BackwardWeightWorkspace(int32_t unit, int32_t microbatch) {

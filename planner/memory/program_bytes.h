@@ -49,6 +49,8 @@ class ProgramBytes {
   };
   using CountOfUnit = int64_t (RankBytes::*)(UnitKind, double) const;
   int64_t OfUnit(Known BytesOfUnit::*known, CountOfUnit count, int32_t unit, int32_t microbatch);
+  // Of a whole head, whose profile is of the fewest rows at once.
+  int64_t OfMoreHeadRows(int32_t unit, int32_t microbatch);
   BytesOfSize& OfSize(int32_t microbatch) { return sizes_[size_of_[microbatch]]; }
 
   const Costs& costs_;

@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/in_parallel.h"
 #include "common/base/status_macros.h"
+#include "common/model/operators.h"
 #include "planner/costs/engine_memory.h"
 #include "planner/lowering/program_communicators.h"
 #include "planner/memory/program_memory.h"
@@ -193,6 +194,16 @@ class RankLedger {
   std::vector<int> devices_;
 };
 
+// Of ranks on cards that hold the head whole, in microbatches of more tokens than every head makes logits of at once.
+bool MayHaveMoreHeadRows(const Setting& setting, const RankView& rank, const ModelSlice& slice, const Program& program) {
+  const Costs& costs = setting.costs;
+  const bool has_head = !program.units.empty() && program.units.back() == program.num_units - 1;
+  return has_head && slice.whole() && costs.LaunchesAhead(rank.kind) && IsEngines(costs) &&
+         std::any_of(program.microbatches.begin(), program.microbatches.end(), [&](const Microbatch& microbatch) {
+           return microbatch.samples * costs.workload().seq_len > kHeadChunkTokens;
+         });
+}
+
 // Leaves in `priced` what is priced of the plan, with owners.
 absl::StatusOr<KeptPlan> Begin(const Setting& setting, Plan plan, Plan* priced) {
   MOTLEY_RETURN_IF_ERROR(Validate(plan, setting.workload.model));
@@ -212,7 +223,18 @@ absl::StatusOr<Evaluation> Price(const Setting& setting, Plan plan) {
   MOTLEY_ASSIGN_OR_RETURN(const ResolvedPlan resolved, Resolve(setting, result.plan));
   MOTLEY_ASSIGN_OR_RETURN(SimulatedPrograms simulated, SimulatePrograms(setting, resolved));
   const RankLedger ledger(setting, resolved, simulated.written, kept.view());
-  const auto bytes_of = [&ledger](size_t r, RankPrediction* predicted) { ledger.AddBytes(r, predicted); };
+  // The search counts the fewest rows of logits at once: what fits, fits. Where there is room for more, a step is shorter.
+  const auto bytes_of = [&](size_t r, RankPrediction* predicted) {
+    const RankView& rank = resolved.view.ranks[r];
+    Program& program = simulated.written.programs[r];
+    if (MayHaveMoreHeadRows(setting, rank, resolved.slices[r], program)) {
+      program.head_rows = HeadRowsOfCards(setting.workload.model.vocab_size);
+    }
+    ledger.AddBytes(r, predicted);
+    if (program.head_rows == kHeadChunkTokens || predicted->memory.total() <= setting.UsableBytes(rank.device)) return;
+    program.head_rows = kHeadChunkTokens;
+    ledger.AddBytes(r, predicted);
+  };
   result.task_of = std::move(simulated.priced.task_of);
   Predict(setting, resolved.view, std::move(simulated.priced.graph), std::move(simulated.timeline), bytes_of, &result);
   result.plan.predicted.as_run = true;

@@ -107,9 +107,9 @@ absl::Status Executor::Pass::Do(const Recompute& op) {
 
 template <typename Op>
 at::Tensor Executor::Pass::BackwardOfHead(const Op& op, const UnitArray& sum, const UnitArray& tied_sum) {
-  HeadGradient made =
-      e_.model_.HeadBackward(e_.parameter_buffers_[op.buffer], Tied(op.tied_buffer), saved_[op.unit][op.microbatch],
-                             input_.batch.targets[op.microbatch], LossWeight(), sum, tied_sum, TrainedOf(op.microbatch));
+  HeadGradient made = e_.model_.HeadBackward(e_.parameter_buffers_[op.buffer], Tied(op.tied_buffer),
+                                             saved_[op.unit][op.microbatch], input_.batch.targets[op.microbatch], LossWeight(),
+                                             sum, tied_sum, TrainedOf(op.microbatch), program_.head_rows);
   if (made.loss.defined()) CountLoss(op.microbatch, made.loss);
   return std::move(made.input);
 }

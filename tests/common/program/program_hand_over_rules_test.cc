@@ -157,7 +157,7 @@ INSTANTIATE_TEST_SUITE_P(
                "the input of 2 samples of microbatch 0 was not received"},
         Broken{"ActivationPartlyReceived",
                kMiddleStage,
-               {{"program", "5 training rank 2 of 5 units 3 microbatches 4@0"}},
+               {{"program", "6 training rank 2 of 5 units 3 microbatches 4@0"}},
                "",
                "instruction 3 (forward): the input of 1 samples of microbatch 0 was not received"},
         Broken{"GradientNotReceived",

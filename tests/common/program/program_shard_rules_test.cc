@@ -10,7 +10,7 @@ namespace {
 
 // Ranks 0 and 1 share out both units; rank 2 is another pipeline, which has what rank 0 keeps.
 constexpr char kSharded[] =
-    "program 5 training rank 0 of 3 units 2 microbatches 1@0\n"
+    "program 6 training rank 0 of 3 units 2 microbatches 1@0\n"
     "holds 0,1\n"
     "groups 0,1 0,2\n"
     "parameters 50/0/0,30/1/0,100,60\n"
@@ -44,7 +44,7 @@ TEST(ShardTest, AProgramWithShardsIsValidAndComesBackFromItsText) {
 // Of the embedding the rank keeps nothing, so no other pipeline comes to it. Its stage gathers and sums it all the same.
 TEST(ShardTest, ARankMayKeepNothing) {
   const auto program = ParseProgram(
-      "program 5 training rank 0 of 3 units 2 microbatches 1@0\n"
+      "program 6 training rank 0 of 3 units 2 microbatches 1@0\n"
       "holds 0,1\n"
       "groups 0,1 0,2\n"
       "parameters 0/0/0,30/1/0,100,60\n"

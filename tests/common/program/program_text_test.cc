@@ -22,7 +22,7 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr char kHeader[] =
-    "program 5 training rank 0 of 5 units 8 microbatches 4@0,4@4,3@8\n"
+    "program 6 training rank 0 of 5 units 8 microbatches 4@0,4@4,3@8\n"
     "holds 0,1,7\n"
     "groups 0,1 4,2,3\n"
     "parameters 65536,65536:1\n"
@@ -161,7 +161,7 @@ TEST(ProgramTextTest, ThePageHasTheGrammarAndTheMeaningOfEveryOperation) {
 
 TEST(ProgramTextTest, CommentsBlanksAndEmptyListsAreRead) {
   const auto program = ParseProgram(
-      "# a rank that only stores\n\n  program 5 evaluation rank 1 of 2 units 3 microbatches -  # none\r\n"
+      "# a rank that only stores\n\n  program 6 evaluation rank 1 of 2 units 3 microbatches -  # none\r\n"
       "holds -\ngroups   0  1 # one each\nparameters 10\ngradients -\noffloads -\nslots -\n\n0   reduce_scalars   # the end\n");
   ASSERT_TRUE(program.ok()) << program.status();
   EXPECT_EQ(program->kind, ProgramKind::kEvaluation);
@@ -172,6 +172,15 @@ TEST(ProgramTextTest, CommentsBlanksAndEmptyListsAreRead) {
   EXPECT_EQ(program->instructions.size(), 1u);
 }
 
+TEST(ProgramTextTest, RowsOfTheHeadAreSaidWhereTheyAreMore) {
+  Program program = *ParseProgram(absl::StrCat(kHeader, ""));
+  EXPECT_EQ(program.head_rows, kHeadChunkTokens);
+  EXPECT_THAT(ToText(program), testing::Not(HasSubstr("head_rows")));
+  program.head_rows = 2048;
+  EXPECT_THAT(ToText(program), HasSubstr(" head_rows 2048\nholds "));
+  EXPECT_EQ(ParseProgram(ToText(program))->head_rows, 2048);
+}
+
 struct BadText {
   const char* what;
   std::string text;
@@ -180,23 +189,26 @@ struct BadText {
 
 TEST(ProgramTextTest, ErrorsNameTheLine) {
   const std::string h = kHeader;
-  const std::string p = "program 5 training rank 0 of 1 units 3 microbatches -\n";
+  const std::string p = "program 6 training rank 0 of 1 units 3 microbatches -\n";
   const BadText cases[] = {
       {"empty", "", "line 1: it ends before its seven header lines"},
-      {"header cut", "program 5 training rank 0 of 5 units 8 microbatches 1@0\nholds -\ngroups -\nparameters 1\n", "ends before"},
+      {"header cut", "program 6 training rank 0 of 5 units 8 microbatches 1@0\nholds -\ngroups -\nparameters 1\n", "ends before"},
       {"other text", "plan 1\n", "line 1: expected 'program', got 'plan'"},
       {"older version", "program 2 training rank 0 of 1 units 3 microbatches -\n",
-       "line 1: version 2 is not known, this build reads 5; the program comes from an older coordinator: update the coordinator"},
-      {"newer version", "program 6 training rank 0 of 1 units 3 microbatches -\n", "from a newer coordinator: update this node"},
-      {"kind", "program 5 dreaming rank 0 of 1 units 3 microbatches -\n", "got 'dreaming'"},
-      {"header's rest", "program 5 training rank 0 of 1 units 3 microbatches - x\n", "line 1: unexpected 'x'"},
-      {"number", "program 5 training rank zero of 1 units 3 microbatches -\n", "rank must be an integer, got 'zero'"},
-      {"overflow", "program 5 training rank 99999999999 of 1 units 3 microbatches -\n", "must be an integer"},
-      {"list", "program 5 training rank 0 of 1 units 3 microbatches 1@0,,2@1\n", "microbatches must be 'samples@first', got ''"},
-      {"first sample missing", "program 5 training rank 0 of 1 units 3 microbatches 4\n", "must be 'samples@first', got '4'"},
-      {"first sample empty", "program 5 training rank 0 of 1 units 3 microbatches 4@\n",
+       "line 1: version 2 is not known, this build reads 6; the program comes from an older coordinator: update the coordinator"},
+      {"newer version", "program 7 training rank 0 of 1 units 3 microbatches -\n", "from a newer coordinator: update this node"},
+      {"kind", "program 6 dreaming rank 0 of 1 units 3 microbatches -\n", "got 'dreaming'"},
+      {"header's rest", "program 6 training rank 0 of 1 units 3 microbatches - x\n", "line 1: expected 'head_rows', got 'x'"},
+      {"header's end", "program 6 training rank 0 of 1 units 3 microbatches - head_rows 2048 x\n", "line 1: unexpected 'x'"},
+      {"rows", "program 6 training rank 0 of 1 units 3 microbatches - head_rows many\n",
+       "head_rows must be an integer, got 'many'"},
+      {"number", "program 6 training rank zero of 1 units 3 microbatches -\n", "rank must be an integer, got 'zero'"},
+      {"overflow", "program 6 training rank 99999999999 of 1 units 3 microbatches -\n", "must be an integer"},
+      {"list", "program 6 training rank 0 of 1 units 3 microbatches 1@0,,2@1\n", "microbatches must be 'samples@first', got ''"},
+      {"first sample missing", "program 6 training rank 0 of 1 units 3 microbatches 4\n", "must be 'samples@first', got '4'"},
+      {"first sample empty", "program 6 training rank 0 of 1 units 3 microbatches 4@\n",
        "microbatches must be an integer, got ''"},
-      {"first sample twice", "program 5 training rank 0 of 1 units 3 microbatches 4@0@1\n", "'samples@first', got '4@0@1'"},
+      {"first sample twice", "program 6 training rank 0 of 1 units 3 microbatches 4@0@1\n", "'samples@first', got '4@0@1'"},
       {"holds", p + "parameters 1\n", "line 2: expected 'holds', got 'parameters'"},
       {"holds' rest", p + "holds 0 1\n", "line 2: unexpected '1'"},
       {"groups", p + "holds 0\nparameters 1\n", "line 3: expected 'groups', got 'parameters'"},

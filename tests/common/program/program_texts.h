@@ -13,7 +13,7 @@ namespace motley {
 
 // One layer, recomputed; one microbatch. The first example of docs/inside/program.md.
 inline constexpr char kTraining[] =
-    "program 5 training rank 0 of 2 units 3 microbatches 2@0\n"
+    "program 6 training rank 0 of 2 units 3 microbatches 2@0\n"
     "holds 0,1,2\n"
     "groups 0,1\n"
     "parameters 16448,49280\n"
@@ -45,7 +45,7 @@ inline constexpr char kTraining[] =
 
 // A tied head whose embedding stays in parameter buffer 0 and gradient buffer 1 throughout.
 inline constexpr char kTied[] =
-    "program 5 training rank 0 of 2 units 2 microbatches 2@0\n"
+    "program 6 training rank 0 of 2 units 2 microbatches 2@0\n"
     "holds 0,1\n"
     "groups 0,1\n"
     "parameters 16384,64\n"
@@ -65,7 +65,7 @@ inline constexpr char kTied[] =
 
 // A rank without samples.
 inline constexpr char kIdle[] =
-    "program 5 training rank 1 of 2 units 2 microbatches -\n"
+    "program 6 training rank 1 of 2 units 2 microbatches -\n"
     "holds 0,1\n"
     "groups 0,1\n"
     "parameters 16384\n"
@@ -83,7 +83,7 @@ inline constexpr char kIdle[] =
     "8 optimizer_step after=7\n";
 
 inline constexpr char kEvaluation[] =
-    "program 5 evaluation rank 0 of 2 units 2 microbatches 2@0\n"
+    "program 6 evaluation rank 0 of 2 units 2 microbatches 2@0\n"
     "holds 0,1\n"
     "groups 0,1\n"
     "parameters 16384,64\n"
@@ -100,7 +100,7 @@ inline constexpr char kEvaluation[] =
 // The first of two stages: the embedding and a layer, resident in their homes, on a single rank. GPipe with two microbatches.
 // The second example of docs/inside/program.md.
 inline constexpr char kFirstStage[] =
-    "program 5 training rank 0 of 2 units 4 microbatches 2@0,2@2\n"
+    "program 6 training rank 0 of 2 units 4 microbatches 2@0,2@2\n"
     "holds 0,1\n"
     "groups 0 1\n"
     "parameters 16448:0,49280:1\n"
@@ -128,7 +128,7 @@ inline constexpr char kFirstStage[] =
 
 // The last stage of the same step: the other layer and the head.
 inline constexpr char kLastStage[] =
-    "program 5 training rank 1 of 2 units 4 microbatches 2@0,2@2\n"
+    "program 6 training rank 1 of 2 units 4 microbatches 2@0,2@2\n"
     "holds 2,3\n"
     "groups 0 1\n"
     "parameters 49280:2,16448:3\n"
@@ -157,7 +157,7 @@ inline constexpr char kLastStage[] =
 // One of the two ranks of a middle stage, with 3 of 4 samples; the stage before has two ranks with 2 samples each. Its layer is
 // recomputed, and gathered and reduced with the other rank.
 inline constexpr char kMiddleStage[] =
-    "program 5 training rank 2 of 5 units 3 microbatches 3@0\n"
+    "program 6 training rank 2 of 5 units 3 microbatches 3@0\n"
     "holds 1\n"
     "groups 0,1 2,3 4\n"
     "parameters 49280\n"
@@ -184,7 +184,7 @@ inline constexpr char kMiddleStage[] =
 // The last of two stages with a tied head: a copy of the embedding, which the rank does not hold, comes from the first stage's
 // rank, and the copy's gradients go back to it.
 inline constexpr char kTiedLastStage[] =
-    "program 5 training rank 1 of 2 units 2 microbatches 2@0\n"
+    "program 6 training rank 1 of 2 units 2 microbatches 2@0\n"
     "holds 1\n"
     "groups 1 0,1\n"
     "parameters 64:1,16384\n"
@@ -204,7 +204,7 @@ inline constexpr char kTiedLastStage[] =
 
 // The first of two stages in an evaluation.
 inline constexpr char kEvaluationStage[] =
-    "program 5 evaluation rank 0 of 2 units 2 microbatches 2@0\n"
+    "program 6 evaluation rank 0 of 2 units 2 microbatches 2@0\n"
     "holds 0\n"
     "groups 0 1\n"
     "parameters 16384:0\n"

@@ -55,8 +55,8 @@ TEST(ProgramValidateTest, TheDocumentedExampleIsThisOne) {
   bool inside = false;
   while (std::getline(page, line)) {
     const std::string text = line.starts_with("    ") ? line.substr(4) : "";
-    if (text.starts_with("program 5 ")) examples.emplace_back();
-    inside = !text.empty() && (inside || text.starts_with("program 5 "));
+    if (text.starts_with("program 6 ")) examples.emplace_back();
+    inside = !text.empty() && (inside || text.starts_with("program 6 "));
     if (inside) absl::StrAppend(&examples.back(), text, "\n");
   }
   EXPECT_THAT(examples, ElementsAre(kTraining, kFirstStage));
@@ -77,6 +77,14 @@ TEST(ProgramValidateTest, VersionIsChecked) {
   Program program = BuildProgram();
   program.version = 1;
   EXPECT_THAT(std::string(Validate(program).message()), HasSubstr("header: version 1 is not known"));
+}
+
+TEST(ProgramValidateTest, RowsOfTheHeadAreBounded) {
+  for (const int64_t rows : {int64_t{0}, kHeadChunkTokens - 1, kMostHeadRows + 1}) {
+    Program program = BuildProgram();
+    program.head_rows = rows;
+    EXPECT_THAT(std::string(Validate(program).message()), HasSubstr("header: head_rows must be 1024 to 4096"));
+  }
 }
 
 // Those in which every instruction is needed, releases apart: the last one of a buffer frees it for nobody.

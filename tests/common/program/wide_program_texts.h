@@ -6,7 +6,7 @@ namespace motley {
 // Instructions of ranges: three layers in one buffer, recomputed by operator, two microbatches at once; the head's array in two
 // ranges of elements; gradients that every rank owns; steps by name, the layers' before the scalars.
 inline constexpr char kWide[] =
-    "program 5 training rank 0 of 2 units 5 microbatches 2@0,2@2\n"
+    "program 6 training rank 0 of 2 units 5 microbatches 2@0,2@2\n"
     "holds 0,1,2,3,4\n"
     "groups 0,1\n"
     "parameters 16448,147840x3\n"
@@ -40,7 +40,7 @@ inline constexpr char kWide[] =
 
 // The two parts of the backward apart, the layer and the head in one home.
 inline constexpr char kSplitBackward[] =
-    "program 5 training rank 0 of 1 units 3 microbatches 2@0,2@2\n"
+    "program 6 training rank 0 of 1 units 3 microbatches 2@0,2@2\n"
     "holds 0,1,2\n"
     "groups 0\n"
     "parameters 16448:0,98560:1-2\n"
@@ -67,7 +67,7 @@ inline constexpr char kSplitBackward[] =
 // A middle stage of two layers on a tensor-parallel group: the first layer's sums inside its instructions, the second's between
 // its segments. This rank leads the group, kFollower is the other one.
 inline constexpr char kLeader[] =
-    "program 5 training rank 1 of 4 units 4 microbatches 2@0\n"
+    "program 6 training rank 1 of 4 units 4 microbatches 2@0\n"
     "holds 1,2\n"
     "groups 0 1 2 3 1,2\n"
     "parameters 49280:1,49280:2\n"
@@ -98,7 +98,7 @@ inline constexpr char kLeader[] =
     "21 optimizer_step after=20\n";
 
 inline constexpr char kFollower[] =
-    "program 5 training rank 2 of 4 units 4 microbatches 2@0\n"
+    "program 6 training rank 2 of 4 units 4 microbatches 2@0\n"
     "holds 1,2\n"
     "groups 0 1 2 3 1,2\n"
     "parameters 49280:1,49280:2\n"
@@ -126,7 +126,7 @@ inline constexpr char kFollower[] =
 
 // The ranks before and behind the group of kLeader and kFollower: the embedding and the head.
 inline constexpr char kBeforeTheGroup[] =
-    "program 5 training rank 0 of 4 units 4 microbatches 2@0\n"
+    "program 6 training rank 0 of 4 units 4 microbatches 2@0\n"
     "holds 0\n"
     "groups 0 1 2 3 1,2\n"
     "parameters 16448:0\n"
@@ -143,7 +143,7 @@ inline constexpr char kBeforeTheGroup[] =
     "7 optimizer_step after=6\n";
 
 inline constexpr char kBehindTheGroup[] =
-    "program 5 training rank 3 of 4 units 4 microbatches 2@0\n"
+    "program 6 training rank 3 of 4 units 4 microbatches 2@0\n"
     "holds 3\n"
     "groups 0 1 2 3 1,2\n"
     "parameters 16448:3\n"
@@ -162,7 +162,7 @@ inline constexpr char kBehindTheGroup[] =
 // The validation pass of a tensor-parallel group of the whole model, with a vocabulary-parallel embedding and head. The
 // embedding's array comes from the group's other rank.
 inline constexpr char kRows[] =
-    "program 5 evaluation rank 0 of 2 units 2 microbatches 2@0\n"
+    "program 6 evaluation rank 0 of 2 units 2 microbatches 2@0\n"
     "holds 0,1\n"
     "groups 0,1 0\n"
     "parameters 16384,64\n"
@@ -180,7 +180,7 @@ inline constexpr char kRows[] =
 
 // Parameters and moments in host memory, and a layer's input while it is not needed; steps by name.
 inline constexpr char kCopies[] =
-    "program 5 training rank 0 of 1 units 3 microbatches 2@0\n"
+    "program 6 training rank 0 of 1 units 3 microbatches 2@0\n"
     "holds 0,1,2\n"
     "groups 0\n"
     "parameters 49280,49280\n"
@@ -219,7 +219,7 @@ inline constexpr char kCopies[] =
 
 // All state in host memory: sums leave their buffers, and wait for the step.
 inline constexpr char kOnHost[] =
-    "program 5 training rank 0 of 1 units 3 microbatches 2@0\n"
+    "program 6 training rank 0 of 1 units 3 microbatches 2@0\n"
     "holds 0,1,2\n"
     "groups 0\n"
     "parameters 49280,49280\n"
@@ -258,7 +258,7 @@ inline constexpr char kOnHost[] =
 
 // Units are stepped in turn, straight from the buffer in which they were summed.
 inline constexpr char kInTurn[] =
-    "program 5 training rank 0 of 1 units 2 microbatches 2@0\n"
+    "program 6 training rank 0 of 1 units 2 microbatches 2@0\n"
     "holds 0,1\n"
     "groups 0\n"
     "parameters 10:0,10:1\n"
@@ -279,7 +279,7 @@ inline constexpr char kInTurn[] =
 
 // Two layers' inputs, which come back into one slot.
 inline constexpr char kSlots[] =
-    "program 5 training rank 0 of 1 units 4 microbatches 2@0,2@2\n"
+    "program 6 training rank 0 of 1 units 4 microbatches 2@0,2@2\n"
     "holds 0,1,2,3\n"
     "groups 0\n"
     "parameters 10:0,20:1,20:2,10:3\n"

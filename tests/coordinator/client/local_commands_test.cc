@@ -81,16 +81,16 @@ TEST(PlanCommandTest, TextExplanationProgramsTraceAndJson) {
   fake.plan.set_explanation("because\n");
   fake.plan.set_plan_json("{\"strategy\":\"cephalo\"}");
   fake.plan.set_trace_json("{\"traceEvents\":[]}");
-  fake.plan.add_programs("program 5\n");
+  fake.plan.add_programs("program 6\n");
   EXPECT_EQ(Motley(fake, {"plan", "j"}).out, "the plan\n");
-  EXPECT_EQ(Motley(fake, {"plan", "j", "--explain", "--programs"}).out, "because\n\nprogram 5\n");
+  EXPECT_EQ(Motley(fake, {"plan", "j", "--explain", "--programs"}).out, "because\n\nprogram 6\n");
   const std::string trace = folder / "trace.json";
   EXPECT_EQ(Motley(fake, {"plan", "j", "--trace", trace}).code, 0);
   EXPECT_EQ(TempFolder::Read(trace), "{\"traceEvents\":[]}");
   EXPECT_EQ(Motley(fake, {"plan", "j", "--trace", folder / "no/such/folder"}).code, 73);
   const json parsed = json::parse(Motley(fake, {"-o", "json", "plan", "j"}).out);
   EXPECT_EQ(parsed["plan"]["strategy"], "cephalo");
-  EXPECT_EQ(parsed["programs"][0], "program 5\n");
+  EXPECT_EQ(parsed["programs"][0], "program 6\n");
 }
 
 TEST(PlanCommandTest, TheScheduleInForce) {

@@ -54,10 +54,10 @@ TEST(TransportsTest, APlanSaysThoseThatItForesees) {
   fake.plan.set_plan_text("the plan\n");
   fake.plan.set_explanation("because\n");
   fake.plan.set_plan_json("{}");
-  fake.plan.add_programs("program 5\n");
+  fake.plan.add_programs("program 6\n");
   *fake.plan.add_transports() = Use(v1::TRANSPORT_NCCL, {"n1/gpu0", "n2/gpu0"});
   EXPECT_EQ(Motley(fake, {"plan", "j"}).out, "the plan\nplanned transport nccl\n");
-  EXPECT_EQ(Motley(fake, {"plan", "j", "--explain", "--programs"}).out, "because\nplanned transport nccl\n\nprogram 5\n");
+  EXPECT_EQ(Motley(fake, {"plan", "j", "--explain", "--programs"}).out, "because\nplanned transport nccl\n\nprogram 6\n");
   v1::TransportUse mixed = Use(v1::TRANSPORT_TCP, {"n1/gpu0", "n3/cpu0"});
   mixed.set_group(0);
   mixed.set_why_not_nccl("n3/cpu0 has no NCCL");

@@ -65,7 +65,7 @@ class ClassesTest : public testing::Test {
     for (size_t c = 0; c < texts.size(); ++c) {
       const auto& [microbatches, holds, instructions] = texts[c];
       auto program = ParseProgram(absl::StrCat(
-          "program 5 training rank ", c, " of ", texts.size(), " units 4 microbatches ", microbatches, "\nholds ", holds,
+          "program 6 training rank ", c, " of ", texts.size(), " units 4 microbatches ", microbatches, "\nholds ", holds,
           "\ngroups 0 1", groups, "\nparameters 1,1\ngradients 1,1\noffloads parameters,optimizer\nslots -\n", instructions));
       ASSERT_TRUE(program.ok()) << program.status();
       classes_.programs.push_back(*std::move(program));

@@ -42,7 +42,7 @@ TEST(ProgramWideWalkTest, AGroupMustMeanTheSame) {
   const auto broken = [](const Edits& edits) { return std::string(CheckOrder(AroundAGroup(edits)).message()); };
   EXPECT_THAT(broken({{"2", "broadcast_activation block=1 mb=0 of=activation group=4 root=2"}}),
               HasSubstr("do not match: rank 1 is at"));
-  EXPECT_THAT(broken({{"program", "5 training rank 2 of 4 units 4 microbatches 2@2"}}), HasSubstr("collectives do not match"));
+  EXPECT_THAT(broken({{"program", "6 training rank 2 of 4 units 4 microbatches 2@2"}}), HasSubstr("collectives do not match"));
   EXPECT_THAT(broken({{"5", "all_reduce_activation block=2 mb=0 segment=attention of=gradient group=4 after=4"}}),
               HasSubstr("collectives do not match: rank 1 is at instruction 6 (all_reduce_activation unit 2)"));
   // Without the group the leader computes its share for ever.

@@ -152,7 +152,7 @@ TEST(TensorParallelProgramsTest, StepGraphsNameTheUnitsOfTheirRanks) {
 // The second unit's rank of three heads, in two microbatches; the ranks that have its slice are group 3.
 TEST(TensorParallelProgramsTest, SlicesInHomes) {
   EXPECT_EQ(ToText(TwoUnits(1)[2]),
-            "program 5 training rank 2 of 4 units 3 microbatches 1@0,1@3\n"
+            "program 6 training rank 2 of 4 units 3 microbatches 1@0,1@3\n"
             "holds 0,1,2\n"
             "groups 0,1,2,3 0,1 2,3 0,2 1,3\n"
             "parameters 28672:0,37584:1,128:2\n"
@@ -209,7 +209,7 @@ TEST(TensorParallelProgramsTest, SlicesInHomes) {
 // microbatch.
 TEST(TensorParallelProgramsTest, SlicesInTurn) {
   EXPECT_EQ(ToText(TwoUnits(3)[1]),
-            "program 5 training rank 1 of 4 units 3 microbatches 2@1\n"
+            "program 6 training rank 1 of 4 units 3 microbatches 2@1\n"
             "holds 0,1,2\n"
             "groups 0,1,2,3 0,1 2,3 0,2 1,3\n"
             "parameters 20480,12784,128\n"

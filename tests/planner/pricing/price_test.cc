@@ -1,6 +1,7 @@
 // Plans whose order must be mended keep more in flight than their family does: what is chosen fits as it runs.
 #include "planner/pricing/price.h"
 
+#include "common/model/operators.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/planner/lowering/lowering_fixture.h"
@@ -127,6 +128,41 @@ TEST_F(MendedPriceTest, ABookDoesNotTakeAFinishedPlanForItsLayout) {
 }
 
 // The closed form knows the larger ministage alone and takes it to be the head's; here it is the other one.
+// A search counts the fewest rows; a card with room for more logits at once makes more, and its peak says so.
+TEST(PriceTest, ACardsHeadMakesAsManyLogitsAtOnceAsItHasRoomFor) {
+  const auto priced = [](int64_t memory_bytes, bool is_card) {
+    Cluster cluster = Nodes({{"T4"}});
+    cluster.kinds[0].launches_ahead = is_card;
+    if (memory_bytes > 0) cluster.kinds[0].memory_bytes = memory_bytes;
+    PlanRequest request;
+    request.runnable = true;
+    request.memory_reserve = 0;
+    ModelShape model = MediumModel(2, false);
+    model.vocab_size = 32000;
+    model.max_positions = 1024;
+    auto work = WorkOf(model, 8);
+    work.seq_len = 1024;
+    const auto setting = Setting::Create(std::move(cluster), work, request, nullptr);
+    EXPECT_TRUE(setting.ok()) << setting.status();
+    const Plan plan = PlanOf(**setting, ScheduleFamily::kLayered, {{{StageOf(**setting, 0, {{8}}, {{0, 1}}, 0)}}});
+    auto result = Price(**setting, plan);
+    EXPECT_TRUE(result.ok()) << result.status();
+    return *std::move(result);
+  };
+  const Evaluation roomy = priced(0, true), few = priced(0, false);
+  EXPECT_EQ(roomy.programs[0].head_rows, 4096);
+  EXPECT_EQ(few.programs[0].head_rows, kHeadChunkTokens);
+  const int64_t most = FirstPeakBytes(roomy), least = FirstPeakBytes(few);
+  EXPECT_GT(most, least);
+  EXPECT_LE(most, least + (4096 - kHeadChunkTokens) * LogitColumns(32000) * (4 + 4));
+  for (const int64_t memory : {least, most - 1, most}) {
+    const Evaluation tight = priced(memory, true);
+    EXPECT_TRUE(tight.does_not_fit.empty());
+    EXPECT_EQ(tight.programs[0].head_rows, memory == most ? 4096 : kHeadChunkTokens);
+    EXPECT_EQ(FirstPeakBytes(tight), memory == most ? most : least);
+  }
+}
+
 TEST(PriceTest, BuffersAreTheProgramsOwn) {
   PlanRequest request;
   request.runnable = true;

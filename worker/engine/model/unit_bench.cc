@@ -99,7 +99,8 @@ void UnitBench::Evaluate() {
 }
 
 void UnitBench::BackwardOfHead(const UnitArray& sum, const UnitArray& tied_sum) {
-  const HeadGradient made = model_.HeadBackward(params_, embedding_params_, saved_, targets_, 1.0, sum, tied_sum, trained_);
+  const HeadGradient made =
+      model_.HeadBackward(params_, embedding_params_, saved_, targets_, 1.0, sum, tied_sum, trained_, rows_at_once_);
   if (made.loss.defined()) NoteFinite(made.loss);
   grad_input_ = made.input;
   NoteFinite(grad_input_);

@@ -27,6 +27,8 @@ class UnitBench {
 
   // Makes the inputs for `samples` sequences; of a layer that is such a one.
   void Prepare(int64_t samples, SamplesKind kind = SamplesKind::kWhole, LayerKind layer = LayerKind());
+  // Of a whole head's backward; kHeadChunkTokens if it was not said.
+  void set_head_rows(int64_t rows) { rows_at_once_ = rows; }
   // Segments in the order of a program's; a head has none backward.
   void Forward(UnitSegment segment = UnitSegment::kWhole);
   // A whole head's forward that makes the loss: a step's leaves it to the backward.
@@ -59,9 +61,10 @@ class UnitBench {
   at::Tensor tokens_, targets_, trained_, input_, output_, grad_output_, grad_input_;
   std::optional<Borders> borders_;      // of rows
   std::optional<Documents> documents_;  // of a layer
-  at::Tensor head_rows_;                // between a head's segments
-  UnitArray head_sum_, tied_sum_;       // between its halves
-  FiniteCheck finite_;                  // nobody reads it
+  int64_t rows_at_once_ = kHeadChunkTokens;
+  at::Tensor head_rows_;           // between a head's segments
+  UnitArray head_sum_, tied_sum_;  // between its halves
+  FiniteCheck finite_;             // nobody reads it
   Saved saved_;
 };
 

@@ -17,6 +17,7 @@
 #include "common/model/model.h"
 #include "common/model/model_slice.h"
 #include "common/model/op_set.h"
+#include "common/model/operators.h"
 #include "common/model/parameters.h"
 #include "common/program/operation_traits.h"
 #include "worker/engine/model/layer_frame.h"
@@ -110,10 +111,10 @@ class UnitModel {
   at::Tensor HeadLoss(const at::Tensor& rows, Keep keep, Saved& saved, const at::Tensor& trained = {});
   // What HeadLogits with Keep::kBoundary did not keep.
   void HeadRecompute(const UnitArray& params, const UnitArray& embedding_params, Saved& saved);
-  // Adds to `grads`, and to `embedding_grads` when tied.
+  // Adds to `grads`, and to `embedding_grads` when tied. `rows_at_once`: of logits, of a whole head.
   HeadGradient HeadBackward(const UnitArray& params, const UnitArray& embedding_params, Saved& saved, const at::Tensor& targets,
                             double scale, const UnitArray& grads, const UnitArray& embedding_grads,
-                            const at::Tensor& trained = {});
+                            const at::Tensor& trained = {}, int64_t rows_at_once = kHeadChunkTokens);
 
  private:
   // Their tensors, without those that another rank adds.

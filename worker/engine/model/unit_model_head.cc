@@ -19,8 +19,8 @@ enum SavedOfHead { kHeadInput, kHeadMean, kHeadRstd, kHeadNormed, kHeadLogsumexp
 
 // Calls body(first row, rows) for each chunk.
 template <typename Body>
-void ForEachChunk(int64_t rows, const Body& body) {
-  for (int64_t begin = 0; begin < rows; begin += kHeadChunkTokens) body(begin, std::min(kHeadChunkTokens, rows - begin));
+void ForEachChunk(int64_t rows, const Body& body, int64_t chunk = kHeadChunkTokens) {
+  for (int64_t begin = 0; begin < rows; begin += chunk) body(begin, std::min(chunk, rows - begin));
 }
 
 // The rows that are trained, chunk by chunk: of all rows views, of some copies, one chunk's at a time.
@@ -132,7 +132,7 @@ void UnitModel::HeadRecompute(const UnitArray& params, const UnitArray& embeddin
 
 HeadGradient UnitModel::HeadBackward(const UnitArray& params, const UnitArray& embedding_params, Saved& saved,
                                      const at::Tensor& targets, double scale, const UnitArray& grads,
-                                     const UnitArray& embedding_grads, const at::Tensor& trained) {
+                                     const UnitArray& embedding_grads, const at::Tensor& trained, int64_t rows_at_once) {
   TORCH_CHECK(saved.tensors.size() == kNumSavedOfHead, "backward of a head whose forward kept nothing");
   const HeadTensors w = HeadOf(params, embedding_params);
   HeadTensors g = HeadOf(grads, embedding_grads);
@@ -158,12 +158,13 @@ HeadGradient UnitModel::HeadBackward(const UnitArray& params, const UnitArray& e
     grad = normed;
     some.KeepAlone(grad);
     made.loss = at::zeros({}, normed.options().dtype(at::kDouble));
-    ForEachChunk(some.size(), [&](int64_t begin, int64_t rows) {
+    const auto make = [&](int64_t begin, int64_t rows) {
       const LmHeadGradient of_chunk = LmHeadLossBackward(some.In(normed, 0, begin, rows), w.projection,
                                                          some.In(labels, 0, begin, rows), scale, g.projection, kernels_);
       made.loss.add_(of_chunk.loss);
       some.Write(of_chunk.normed, 0, begin, grad);
-    });
+    };
+    ForEachChunk(some.size(), make, rows_at_once);
   }
   const NormGradients of_norm = NormBackward(traits_->norm, grad, input, w.norm, w.norm_bias, stats, kernels_);
   g.norm.add_(of_norm.weight);

@@ -154,7 +154,11 @@ const char* NameOf(UnitKind kind) {
 class UnitProfiler {
  public:
   UnitProfiler(const ProfiledRank& rank, absl::Duration end)
-      : rank_(rank), seq_len_(rank.assignment.config.training.seq_len), time_(rank.time, end) {}
+      : rank_(rank),
+        seq_len_(rank.assignment.config.training.seq_len),
+        head_rows_(rank.assignment.device.kind == DeviceKind::kCuda ? HeadRowsOfCards(rank.assignment.model.vocab_size)
+                                                                    : kHeadChunkTokens),
+        time_(rank.time, end) {}
 
   UnitProfile Measure(UnitKind kind, double budget_seconds) {
     MakeBenches(kind);
@@ -238,8 +242,10 @@ class UnitProfiler {
       return MeasurePoint(samples);
     } catch (const c10::OutOfMemoryError&) {
       for (const Series& series : series_) series.bench->Clear();
-      return std::nullopt;
     }
+    if (head_rows_ == kHeadChunkTokens) return std::nullopt;
+    head_rows_ = kHeadChunkTokens;  // a plan of so full a card gives it no more
+    return TryPoint(samples);
   }
 
   ComputePoint MeasurePoint(int64_t samples) {
@@ -292,6 +298,8 @@ class UnitProfiler {
   std::vector<LaneTime> RunOnce(const Series& series, const InstructionFlops& flops, int64_t samples, LaneTimer& timer,
                                 ByteCount* bytes) {
     UnitBench& bench = *series.bench;
+    // Bytes are those of what every plan has room for; a plan that has more room adds the difference.
+    bench.set_head_rows(bytes != nullptr ? kHeadChunkTokens : head_rows_);
     timer.Run(Done([&bench, samples] { bench.Prepare(samples); }));
     if (bytes != nullptr) {
       Check(timer.Await());
@@ -344,6 +352,7 @@ class UnitProfiler {
 
   const ProfiledRank& rank_;
   const int64_t seq_len_;
+  int64_t head_rows_;  // of logits at once, where time is measured
   std::optional<UnitBench> whole_, part_;
   std::vector<Series> series_;  // the whole unit's passes first
   int64_t peak_bytes_ = 0;      // of all points

@@ -140,7 +140,7 @@ class ProgramWriter {
     }
     for (const std::vector<int32_t>& group : layout.groups) groups.push_back(absl::StrJoin(group, ","));
     const std::string list = absl::StrJoin(buffers, ",");
-    text_ = absl::StrCat("program 5 ", training_ ? "training" : "evaluation", " rank ", rank_, " of ", layout.places.size(),
+    text_ = absl::StrCat("program 6 ", training_ ? "training" : "evaluation", " rank ", rank_, " of ", layout.places.size(),
                          " units ", units_.size(), " microbatches ", absl::StrJoin(mbs, ","), "\nholds ",
                          absl::StrJoin(holds, ","), "\ngroups ", absl::StrJoin(groups, " "), "\nparameters ", list,
                          "\ngradients ", training_ ? list : "-", "\noffloads -\nslots -\n");

@@ -102,6 +102,27 @@ TEST_P(UnitHeadTest, KeepsItsInputAlone) {
   EXPECT_EQ(saved.Bytes(), SavedBytes(shape_, UnitKind::kHead, kHeadSamples, kHeadTokens, precision_.compute));
 }
 
+// Sums are of other rows, and so have other roundings.
+TEST_P(UnitHeadTest, AsManyRowsAtOnceAsThereIsRoomFor) {
+  std::map<int64_t, std::pair<HeadGradient, at::Tensor>> by_rows;
+  for (const int64_t rows_at_once : {int64_t{5}, kHeadChunkTokens}) {
+    Saved saved;
+    UnitModel::HeadKeep(input_, saved);
+    std::vector<at::Tensor> grads = Zeros();
+    CallsOfOperators backward;
+    const HeadGradient made = model_.HeadBackward(params_.back(), TableOf(params_), saved, targets_, 0.25, grads.back(),
+                                                  TableOf(grads), {}, rows_at_once);
+    EXPECT_EQ(backward.products(), rows_at_once == 5 ? 3 * 5 : 3);  // of 24 rows
+    by_rows[rows_at_once] = {made, shape_.tie_embeddings ? grads.front() : grads.back()};
+  }
+  const auto& [few, of_few] = by_rows[5];
+  const auto& [all, of_all] = by_rows[kHeadChunkTokens];
+  const double rounding = motley::IsHalf(precision_.compute) ? 2e-2 : precision_.compute == DType::kFloat32 ? 1e-5 : 1e-12;
+  EXPECT_NEAR(few.loss.item<double>(), all.loss.item<double>(), 1e-6 * all.loss.item<double>());
+  EXPECT_TRUE(at::allclose(few.input, all.input, rounding, rounding));
+  EXPECT_TRUE(at::allclose(of_few, of_all, rounding, rounding));
+}
+
 // Of all tokens, of some, and of none; what is not trained has no gradient.
 TEST_P(UnitHeadTest, ItsBackwardMakesTheEvaluationsLossToTheBit) {
   const at::Tensor some = at::arange(1, kHeadSamples * kHeadTokens, 3, at::kLong);
