@@ -29,8 +29,8 @@ struct NormTeam {
   __device__ __forceinline__ explicit NormTeam(uint32_t warps_of_row)
       : warps(warps_of_row),
         threads(warps_of_row * kNormLanes),
-        team(threadIdx.x / (warps_of_row * kNormLanes)),
-        lane(threadIdx.x - threadIdx.x / (warps_of_row * kNormLanes) * (warps_of_row * kNormLanes)) {}
+        team(threadIdx.x / threads),
+        lane(threadIdx.x - team * threads) {}
   __device__ __forceinline__ uint32_t teams() const { return kNormWarps / warps; }
 
   // Of the team, with the same bits in each of its threads. All threads of the block call it; `given`: room for a number a warp.

@@ -28,7 +28,7 @@ class UnitBench {
   // Makes the inputs for `samples` sequences; of a layer that is such a one.
   void Prepare(int64_t samples, SamplesKind kind = SamplesKind::kWhole, LayerKind layer = LayerKind());
   // Of a whole head's backward; kHeadChunkTokens if it was not said.
-  void set_head_rows(int64_t rows) { rows_at_once_ = rows; }
+  void set_rows_at_once(int64_t rows) { rows_at_once_ = rows; }
   // Segments in the order of a program's; a head has none backward.
   void Forward(UnitSegment segment = UnitSegment::kWhole);
   // A whole head's forward that makes the loss: a step's leaves it to the backward.
@@ -59,12 +59,12 @@ class UnitBench {
   const at::TensorOptions options_;
   UnitArray params_, grads_, embedding_params_, embedding_grads_;
   at::Tensor tokens_, targets_, trained_, input_, output_, grad_output_, grad_input_;
-  std::optional<Borders> borders_;      // of rows
-  std::optional<Documents> documents_;  // of a layer
-  int64_t rows_at_once_ = kHeadChunkTokens;
-  at::Tensor head_rows_;           // between a head's segments
-  UnitArray head_sum_, tied_sum_;  // between its halves
-  FiniteCheck finite_;             // nobody reads it
+  std::optional<Borders> borders_;           // of rows
+  std::optional<Documents> documents_;       // of a layer
+  int64_t rows_at_once_ = kHeadChunkTokens;  // of logits
+  at::Tensor head_rows_;                     // between a head's segments
+  UnitArray head_sum_, tied_sum_;            // between its halves
+  FiniteCheck finite_;                       // nobody reads it
   Saved saved_;
 };
 

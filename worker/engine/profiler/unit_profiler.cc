@@ -299,7 +299,7 @@ class UnitProfiler {
                                 ByteCount* bytes) {
     UnitBench& bench = *series.bench;
     // Bytes are those of what every plan has room for; a plan that has more room adds the difference.
-    bench.set_head_rows(bytes != nullptr ? kHeadChunkTokens : head_rows_);
+    bench.set_rows_at_once(bytes != nullptr ? kHeadChunkTokens : head_rows_);
     timer.Run(Done([&bench, samples] { bench.Prepare(samples); }));
     if (bytes != nullptr) {
       Check(timer.Await());
