@@ -31,7 +31,10 @@ inline constexpr int kNumStateTensors = 3;
 inline constexpr int64_t kCheckpointBlockBytes = int64_t{4} << 20;
 
 // Since 3 arrays are in the order of common/model/parameters.h; before, in HuggingFace's (common/checkpoint/old_order.h).
-inline constexpr int kNewestCheckpointFormat = 3, kFirstFormatInStorageOrder = 3;
+inline constexpr int kNewestCheckpointFormat = 4, kFirstFormatInStorageOrder = 3;
+// Those of one folder that all nodes share are written as 3, which builds from before checkpoint.storage read. Of a checkpoint
+// whose files lie on the nodes' disks such a build says that it is newer, and deletes nothing.
+inline constexpr int kSharedCheckpointFormat = 3, kLocalCheckpointFormat = 4;
 
 // One contiguous piece of one unit's state in one file: elements [begin, end) of the unit's flat array.
 struct CheckpointPiece {
@@ -42,13 +45,14 @@ struct CheckpointPiece {
 };
 struct CheckpointFile {
   std::string name;
+  std::string node;  // of a local checkpoint: whose rank wrote it, on its own disk
   int64_t bytes = 0;
   std::string digest;               // format 1: SHA-256 of the file
   std::vector<std::string> blocks;  // since format 2: SHA-256 of each kCheckpointBlockBytes of it; the last may be shorter
   std::vector<CheckpointPiece> pieces;
 };
 struct CheckpointManifest {
-  int format_version = kNewestCheckpointFormat;  // older ones are read, and not written any more
+  int format_version = kSharedCheckpointFormat;  // older ones are read, and not written any more
   std::string job;
   JobUid job_uid;  // empty: ranks of a build from before uids wrote it
   int64_t epoch = 0;
@@ -62,6 +66,8 @@ struct CheckpointManifest {
   int64_t steps_at_loss_scale = 0;  // since it changed
   std::string base;                 // name of a folder beside (common/weights/base_model.h); empty: there is none
   std::vector<CheckpointFile> files;
+  // Its files lie on the nodes' disks, each on that of the node that it names. docs/inside/local-storage.md
+  bool is_local() const { return format_version == kLocalCheckpointFormat; }
 };
 
 // Writes one rank's file into `folder` (created if missing; what it lies in is not): header-free arrays in the order given,

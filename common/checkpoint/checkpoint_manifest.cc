@@ -4,6 +4,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/clean_text.h"
 #include "common/base/job_uid.h"
+#include "common/base/names.h"
 #include "common/base/parse_json.h"
 #include "common/base/sha256.h"
 #include "common/base/status_macros.h"
@@ -17,9 +18,13 @@ using Json = nlohmann::json;
 constexpr size_t kDigestDigits = 64;  // of SHA-256
 // Six values of a piece take 60 bytes at least, however they are written; what stands beside files and pieces is less than this.
 constexpr size_t kLeastBytesOfValue = 8, kFewValues = 1000;
+constexpr char kDigestKey[] = "manifest_sha256";
 constexpr const char* kTensorNames[kNumStateTensors] = {"parameter", "exp_avg", "exp_avg_sq"};
 
-Json FileToJson(const CheckpointFile& file) {
+// Formats before kLocalCheckpointFormat have none.
+enum class Nodes { kWritten, kLeftOut };
+
+Json FileToJson(const CheckpointFile& file, Nodes nodes) {
   Json pieces = Json::array();
   for (const CheckpointPiece& piece : file.pieces) {
     pieces.push_back({{"unit", piece.unit},
@@ -29,6 +34,7 @@ Json FileToJson(const CheckpointFile& file) {
                       {"offset", piece.file_offset}});
   }
   Json json = {{"name", file.name}, {"bytes", file.bytes}, {"pieces", std::move(pieces)}};
+  if (nodes == Nodes::kWritten && !file.node.empty()) json["node"] = file.node;
   if (file.digest.empty()) {
     json["blocks_sha256"] = absl::StrJoin(file.blocks, "");
   } else {
@@ -40,6 +46,11 @@ Json FileToJson(const CheckpointFile& file) {
 // Throws Json::exception on a missing key or a wrong type; the callers turn that into a Status.
 CheckpointFile FileFromJson(const Json& json) {
   CheckpointFile file{.name = json.at("name").get<std::string>(), .bytes = json.at("bytes").get<int64_t>()};
+  if (json.contains("node")) {
+    file.node = json.at("node").get<std::string>();
+    const absl::Status named = CheckName("node", file.node);
+    if (!named.ok()) throw Json::other_error::create(501, std::string(named.message()), &json);
+  }
   if (json.contains("sha256")) {
     file.digest = json.at("sha256").get<std::string>();
     if (file.digest.empty()) throw Json::other_error::create(501, "an empty digest", &json);
@@ -69,13 +80,17 @@ CheckpointFile FileFromJson(const Json& json) {
 
 // The digest first, which every format has in this form: an altered version is damage and not a newer format.
 absl::Status CheckDigestAndVersion(Json& json, const std::string& path) {
-  const auto digest = json.at("manifest_sha256").get<std::string>();
-  json.erase("manifest_sha256");
+  const auto digest = json.at(kDigestKey).get<std::string>();
+  json.erase(kDigestKey);
   if (Sha256Hex(json.dump()) != digest) return absl::DataLossError(absl::StrCat(path, " was altered: its digest does not match"));
   const int version = json.at("format_version").get<int>();
   if (version >= 1 && version <= kNewestCheckpointFormat) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat(path, " has format version ", version, "; this program reads versions up to ", kNewestCheckpointFormat));
+}
+
+absl::StatusOr<Json> ParseManifest(const std::string& text, const std::string& path) {
+  return ParseJson(text, path, kFewValues + text.size() / kLeastBytesOfValue);
 }
 
 absl::StatusOr<CheckpointManifest> FromJson(Json json, const std::string& path) {
@@ -105,6 +120,9 @@ absl::StatusOr<CheckpointManifest> FromJson(Json json, const std::string& path) 
     if (file.digest.empty() == (manifest.format_version == 1)) {
       return absl::DataLossError(absl::StrCat(path, ": ", file.name, " has no digest of its format"));
     }
+    if (manifest.is_local() && file.node.empty()) {
+      return absl::DataLossError(absl::StrCat(path, ": ", file.name, " has no node"));
+    }
   }
   return manifest;
 }
@@ -112,8 +130,9 @@ absl::StatusOr<CheckpointManifest> FromJson(Json json, const std::string& path) 
 }  // namespace
 
 std::string ManifestToJson(const CheckpointManifest& manifest) {
+  const Nodes nodes = manifest.is_local() ? Nodes::kWritten : Nodes::kLeftOut;
   Json files = Json::array();
-  for (const CheckpointFile& file : manifest.files) files.push_back(FileToJson(file));
+  for (const CheckpointFile& file : manifest.files) files.push_back(FileToJson(file, nodes));
   Json json = {{"format_version", manifest.format_version},
                {"job", manifest.job},
                {"epoch", manifest.epoch},
@@ -131,12 +150,12 @@ std::string ManifestToJson(const CheckpointManifest& manifest) {
     json["steps_at_loss_scale"] = manifest.steps_at_loss_scale;
   }
   // Keys of a json object are sorted, so the compact dump is canonical; the digest is of the dump without itself.
-  json["manifest_sha256"] = Sha256Hex(json.dump());
+  json[kDigestKey] = Sha256Hex(json.dump());
   return json.dump(1) + "\n";
 }
 
 absl::StatusOr<CheckpointManifest> ManifestFromJson(const std::string& text, const std::string& path) {
-  absl::StatusOr<Json> json = ParseJson(text, path, kFewValues + text.size() / kLeastBytesOfValue);
+  absl::StatusOr<Json> json = ParseManifest(text, path);
   if (!json.ok()) return absl::DataLossError(json.status().message());
   try {
     return FromJson(*std::move(json), path);
@@ -145,7 +164,14 @@ absl::StatusOr<CheckpointManifest> ManifestFromJson(const std::string& text, con
   }
 }
 
-std::string FileEntryToJson(const CheckpointFile& file) { return FileToJson(file).dump(); }
+std::string ManifestDigest(const std::string& text) {
+  const absl::StatusOr<Json> json = ParseManifest(text, kManifestName);
+  if (!json.ok() || !json->is_object()) return "";
+  const auto digest = json->find(kDigestKey);
+  return digest != json->end() && digest->is_string() ? digest->get<std::string>() : "";
+}
+
+std::string FileEntryToJson(const CheckpointFile& file) { return FileToJson(file, Nodes::kWritten).dump(); }
 
 absl::StatusOr<CheckpointFile> FileEntryFromJson(const std::string& json) {
   MOTLEY_ASSIGN_OR_RETURN(const Json parsed, ParseJson(json, "checkpoint file entry"));

@@ -17,6 +17,7 @@
 #include "common/checkpoint/checkpoint_blocks.h"
 #include "common/checkpoint/checkpoint_manifest.h"
 #include "common/checkpoint/checkpoint_owner.h"
+#include "common/checkpoint/mark_file.h"
 #include "common/checkpoint/other_weights.h"
 #include "common/model/parameters.h"
 
@@ -29,7 +30,9 @@ constexpr int64_t kSmallManifestBytes = int64_t{4} << 20;
 std::string PathOf(const std::string& folder, const CheckpointFile& file) { return absl::StrCat(folder, "/", file.name); }
 
 // A manifest says where the pieces of the files beside it are, and what digests their blocks have: that is less than the files.
+// Files of a local one may lie on other nodes.
 int64_t MostManifestBytes(const std::string& folder) {
+  if (FileBytes(absl::StrCat(folder, "/", kMarkName)).ok()) return kLargestManifestBytes;
   int64_t bytes = kSmallManifestBytes;
   std::error_code error;
   std::filesystem::directory_iterator entry(folder, error);
@@ -154,17 +157,21 @@ absl::StatusOr<CheckpointManifest> ReadManifest(const std::string& folder) {
   return ReadManifest(at, folder);
 }
 
-absl::StatusOr<CheckpointManifest> ReadManifest(const FileDescriptor& at, const std::string& folder) {
+absl::StatusOr<std::string> ReadManifestText(const FileDescriptor& at, const std::string& folder) {
   const std::string path = ManifestPath(folder);
   const absl::StatusOr<FileDescriptor> file = OpenForReadIn(at, kManifestName, path);
   const absl::StatusOr<int64_t> bytes = FileBytesIn(at, kManifestName, path);
   const bool small = !bytes.ok() || *bytes <= kSmallManifestBytes;
   const int64_t most_bytes = small ? kSmallManifestBytes : MostManifestBytes(folder);
-  const absl::StatusOr<std::string> text = file.ok() ? ReadSmallFile(*file, path, most_bytes) : file.status();
+  absl::StatusOr<std::string> text = file.ok() ? ReadSmallFile(*file, path, most_bytes) : file.status();
   // Too large, or no file at all: no writer of ours left it so.
   if (absl::IsInvalidArgument(text.status())) return absl::DataLossError(text.status().message());
-  MOTLEY_RETURN_IF_ERROR(text.status());
-  return ManifestFromJson(*text, path);
+  return text;
+}
+
+absl::StatusOr<CheckpointManifest> ReadManifest(const FileDescriptor& at, const std::string& folder) {
+  MOTLEY_ASSIGN_OR_RETURN(const std::string text, ReadManifestText(at, folder));
+  return ManifestFromJson(text, ManifestPath(folder));
 }
 
 absl::Status VerifyStructure(const std::string& folder, const CheckpointManifest& manifest) {

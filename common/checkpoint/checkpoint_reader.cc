@@ -17,7 +17,7 @@ namespace {
 // What the coordinator saw there is not seen here: a mount that is gone, or a folder that has been replaced.
 absl::Status NotSeen(const absl::Status& status, const std::string& folder) {
   if (!absl::IsNotFound(status)) return WithDamagedCheckpoint(status, folder);
-  return WithFault(absl::UnavailableError(absl::StrCat(status.message(), "; is checkpoint.folder mounted here?")),
+  return WithFault(absl::UnavailableError(absl::StrCat(status.message(), "; is the disk or share that it lies on mounted here?")),
                    Fault::kStorage);
 }
 

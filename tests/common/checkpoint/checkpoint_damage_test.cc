@@ -79,7 +79,7 @@ void NothingIsReadAsSomethingElse(int format, int times) {
   ASSERT_TRUE(WriteTestCheckpoint(root.path(), 10, model, 0.5).ok());
   ASSERT_TRUE(WriteTestCheckpoint(root.path(), 20, model, 0.3).ok());
   const fs::path folder = fs::path(root.path()) / NameOf(20);
-  if (format < kNewestCheckpointFormat) ToOldFormat(folder.string(), format);
+  if (format < kSharedCheckpointFormat) ToOldFormat(folder.string(), format);
   const std::vector<std::string> names = {"manifest.json", "rank-0.bin", "rank-1.bin"};
   const char* seed_text = getenv("MOTLEY_SEED");
   const unsigned seed = seed_text == nullptr ? 20261122 : static_cast<unsigned>(atoi(seed_text));

@@ -69,9 +69,8 @@ inline std::string OldNameOf(int64_t step) {
   return name.substr(0, name.rfind("-gen-"));
 }
 
-// Writes rank-0.bin and rank-1.bin, every unit's arrays cut at `share` of it (0 and 1 give empty pieces), and publishes.
-inline absl::StatusOr<CheckpointManifest> WriteTestCheckpoint(const std::string& root, int64_t step, const ModelShape& model,
-                                                              double share, const CheckpointFence& fence = NewestEpoch()) {
+// Of step `step`, without files.
+inline CheckpointManifest TestManifest(int64_t step, const ModelShape& model, const CheckpointFence& fence) {
   CheckpointManifest manifest;
   manifest.job = fence.owner.job.value();
   manifest.job_uid = fence.owner.uid;
@@ -80,23 +79,35 @@ inline absl::StatusOr<CheckpointManifest> WriteTestCheckpoint(const std::string&
   manifest.model = model;
   manifest.seed = 42;
   manifest.data_digest = "0123abcd";
+  return manifest;
+}
+
+// rank-0.bin or rank-1.bin, every unit's arrays cut at `share` of it (0 and 1 give empty pieces).
+inline absl::StatusOr<CheckpointFile> WriteTestFile(const std::string& folder, int rank, const ModelShape& model, double share) {
+  const std::vector<UnitSpec> units = ParameterLayout(model);
+  std::deque<std::vector<float>> arrays;
+  std::vector<PieceData> pieces;
+  for (int unit = 0; unit < static_cast<int>(units.size()); ++unit) {
+    const auto cut = static_cast<int64_t>(share * static_cast<double>(units[unit].num_elements));
+    const int64_t begin = rank == 0 ? 0 : cut, end = rank == 0 ? cut : units[unit].num_elements;
+    for (int t = 0; t < kNumStateTensors; ++t) {
+      const auto tensor = static_cast<StateTensor>(t);
+      std::vector<float>& values = arrays.emplace_back();
+      for (int64_t i = begin; i < end; ++i) values.push_back(ExpectedValue(unit, tensor, i));
+      pieces.push_back({unit, tensor, begin, end, [&values] { return values.data(); }});
+    }
+  }
+  return WriteCheckpointFile(folder, "rank-" + std::to_string(rank) + ".bin", DType::kFloat32, pieces);
+}
+
+// Writes both files and publishes.
+inline absl::StatusOr<CheckpointManifest> WriteTestCheckpoint(const std::string& root, int64_t step, const ModelShape& model,
+                                                              double share, const CheckpointFence& fence = NewestEpoch()) {
+  CheckpointManifest manifest = TestManifest(step, model, fence);
   std::filesystem::create_directories(root);
   const std::string temporary = root + "/" + TemporaryCheckpointFolderName(step, manifest.epoch, manifest.job_uid);
-  const std::vector<UnitSpec> units = ParameterLayout(model);
   for (int rank = 0; rank < 2; ++rank) {
-    std::deque<std::vector<float>> arrays;
-    std::vector<PieceData> pieces;
-    for (int unit = 0; unit < static_cast<int>(units.size()); ++unit) {
-      const auto cut = static_cast<int64_t>(share * static_cast<double>(units[unit].num_elements));
-      const int64_t begin = rank == 0 ? 0 : cut, end = rank == 0 ? cut : units[unit].num_elements;
-      for (int t = 0; t < kNumStateTensors; ++t) {
-        const auto tensor = static_cast<StateTensor>(t);
-        std::vector<float>& values = arrays.emplace_back();
-        for (int64_t i = begin; i < end; ++i) values.push_back(ExpectedValue(unit, tensor, i));
-        pieces.push_back({unit, tensor, begin, end, [&values] { return values.data(); }});
-      }
-    }
-    auto file = WriteCheckpointFile(temporary, "rank-" + std::to_string(rank) + ".bin", DType::kFloat32, pieces);
+    auto file = WriteTestFile(temporary, rank, model, share);
     if (!file.ok()) return file.status();
     manifest.files.push_back(*file);
   }

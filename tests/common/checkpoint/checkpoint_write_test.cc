@@ -210,7 +210,8 @@ TEST(CheckpointWriteTest, SavingAStepAgainReplacesIt) {
 }
 
 TEST(CheckpointWriteTest, EntriesTravelAsJson) {
-  const CheckpointFile file{"rank-3.bin", 24, "", {Sha256Hex("abc")}, {{2, StateTensor::kExpAvgSq, 5, 8, 12}}};
+  const CheckpointFile file{
+      .name = "rank-3.bin", .bytes = 24, .blocks = {Sha256Hex("abc")}, .pieces = {{2, StateTensor::kExpAvgSq, 5, 8, 12}}};
   auto back = FileEntryFromJson(FileEntryToJson(file));
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(FileEntryToJson(*back), FileEntryToJson(file));

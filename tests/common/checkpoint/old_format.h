@@ -49,7 +49,7 @@ inline void ToOldFormat(const std::string& folder, int format) {
   auto reader = CheckpointReader::Open(folder);
   ASSERT_TRUE(reader.ok()) << reader.status();
   CheckpointManifest manifest = reader->manifest();
-  ASSERT_EQ(manifest.format_version, kNewestCheckpointFormat);
+  ASSERT_EQ(manifest.format_version, kSharedCheckpointFormat);
   const auto size = static_cast<size_t>(SizeOfBytes(manifest.dtype));
   const std::vector<UnitSpec> units = ParameterLayout(manifest.model);
   std::vector<std::string> arrays;  // of each unit three

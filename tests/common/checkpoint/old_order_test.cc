@@ -22,7 +22,7 @@ const ModelShape kModels[] = {TinyModel(true), TinyModel(false), TinyLlama(), Un
 struct Written {
   Written(const ModelShape& model, int format) : units(ParameterLayout(model)) {
     EXPECT_TRUE(WriteTestCheckpoint(root.path(), 40, model, 0.3).ok());
-    if (format < kNewestCheckpointFormat) ToOldFormat(folder, format);
+    if (format < kSharedCheckpointFormat) ToOldFormat(folder, format);
   }
   TempFolder root;
   std::string folder = root / NameOf(40);
@@ -116,7 +116,7 @@ TEST(OldOrderTest, DamageIsNoticed) {
 
 TEST(OldOrderTest, ExportIsTheSame) {
   for (const ModelShape& model : kModels) {
-    const Written now(model, kNewestCheckpointFormat);
+    const Written now(model, kSharedCheckpointFormat);
     ASSERT_TRUE(ExportHuggingFace(now.folder, now.root / "out").ok());
     for (const int format : kOldFormats) {
       const Written old(model, format);

@@ -1,0 +1,42 @@
+// The folder from which ranks go on, of a checkpoint whose files lie on the disks of several nodes: files of this node as hard
+// links, of the others only the blocks that its ranks read; where the rest would be is a hole. CheckpointReader verifies what it
+// reads, so a hole that is read after all is damage and not zeros. docs/inside/local-storage.md
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/base/files.h"
+#include "common/checkpoint/checkpoint.h"
+
+namespace motley {
+
+// One file that this node lacks, while its blocks come.
+class ResumeFile {
+ public:
+  // Makes it, as long as the manifest says and empty. What has the name goes.
+  static absl::StatusOr<ResumeFile> Make(const std::string& folder, const CheckpointFile& file);
+  // DATA_LOSS: it is not what the manifest says of the block, or there is no such block; nothing is written.
+  absl::Status Put(int64_t block, std::string_view bytes);
+  // Syncs.
+  absl::Status Finish();
+
+ private:
+  ResumeFile(CheckpointFile file, std::string path, FileDescriptor opened)
+      : file_(std::move(file)), path_(std::move(path)), opened_(std::move(opened)) {}
+  CheckpointFile file_;
+  std::string path_;
+  FileDescriptor opened_;
+};
+
+// Makes `folder` anew, whatever is there, and what it lies in, with this manifest. Each of the manifest's files that one of
+// `own_folders` has with its size becomes a link to it, the first one's. Returns the indices of the others, of which nothing is
+// made. A folder of `own_folders` that is not there has nothing. Fault::kStorage: it cannot be written now.
+absl::StatusOr<std::vector<size_t>> BeginResumeFolder(const std::string& folder, const CheckpointManifest& manifest,
+                                                      const std::string& text, const std::vector<std::string>& own_folders);
+
+}  // namespace motley
