@@ -44,6 +44,11 @@ absl::StatusOr<HostPort> ParseHostPort(std::string_view key, const std::string& 
                                                  smallest_port, " to 65535, got ", Quoted(address)));
 }
 
+std::string ToText(const HostPort& address) {
+  const bool v6 = address.host.find(':') != std::string::npos;
+  return absl::StrCat(v6 ? "[" : "", address.host, v6 ? "]" : "", ":", address.port);
+}
+
 bool IsLoopback(const std::string& host) {
   if (host == "localhost") return true;
   in_addr v4;

@@ -17,6 +17,9 @@ struct HostPort {
 // a host of letters, digits and ". - _", or an IPv6 address in brackets.
 absl::StatusOr<HostPort> ParseHostPort(std::string_view key, const std::string& address, int smallest_port);
 
+// The same text again.
+std::string ToText(const HostPort& address);
+
 // An address of 127.0.0.0/8, ::1, or the name "localhost". Any other name is not: what it stands for may change.
 bool IsLoopback(const std::string& host);
 

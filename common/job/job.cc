@@ -36,6 +36,19 @@ absl::Status ValidatePath(std::string_view field, const std::string& path, std::
   return CheckPath(field, path);
 }
 
+// One folder that all nodes share, or each node's own disk.
+absl::Status ValidateFolder(const CheckpointSection& checkpoint) {
+  if (!IsOnNodesDisks(checkpoint)) {
+    return ValidatePath(kFolder, checkpoint.folder,
+                        "the folder in which checkpoints are kept, the same on every node; without one, checkpoint.storage = "
+                        "\"local\" keeps them on the disks of the nodes that train");
+  }
+  if (checkpoint.folder.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "checkpoint.folder is ", Quoted(checkpoint.folder),
+      ", and with checkpoint.storage = \"local\" checkpoints lie on the nodes' own disks; leave out one of the two"));
+}
+
 absl::Status ValidateName(const std::string& name) {
   if (name.size() > kLongestName) {
     return absl::InvalidArgumentError(absl::StrCat("name must have at most ", kLongestName, " bytes, got ", name.size()));
@@ -94,8 +107,8 @@ std::vector<std::string> ProblemsBesideRanges(const JobConfig& config, bool in_r
   if (!config.data.validation_path.empty()) add(ValidatePath(kValidationPath, config.data.validation_path, ""));
   if (in_range) add(ValidatePrecision(config.training));
   if (in_range) add(ValidateValidation(config.data));
-  add(ValidatePath(kFolder, config.checkpoint.folder, "the folder in which checkpoints are kept"));
   const CheckpointSection& checkpoint = config.checkpoint;
+  add(ValidateFolder(checkpoint));
   if (!checkpoint.initial.empty() && !InitialIsJob(checkpoint)) {
     add(ValidatePath(kInitial, checkpoint.initial, "a folder of checkpoints or of HuggingFace weights, or a job"));
   }

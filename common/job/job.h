@@ -57,7 +57,8 @@ struct DataSection {
   friend bool operator==(const DataSection&, const DataSection&) = default;
 };
 struct CheckpointSection {
-  std::string folder;
+  std::string folder;              // of `storage` "shared"
+  std::string storage = "shared";  // or "local": on the disks of the nodes that train
   int64_t interval = 0;
   int64_t keep_latest_k = 2;
   double interval_minutes = 10;  // of training; 0 = by steps alone
@@ -66,6 +67,12 @@ struct CheckpointSection {
   std::string initial;
   friend bool operator==(const CheckpointSection&, const CheckpointSection&) = default;
 };
+// Else in the folder that all nodes share, where one is given.
+inline bool IsOnNodesDisks(const CheckpointSection& checkpoint) { return checkpoint.storage == "local"; }
+// Else a job that ends is gone.
+inline bool KeepsCheckpoints(const CheckpointSection& checkpoint) {
+  return IsOnNodesDisks(checkpoint) || !checkpoint.folder.empty();
+}
 struct MetricsSection {
   int64_t log_freq = 1;
   bool enable_tensorboard = false;

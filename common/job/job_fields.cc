@@ -154,6 +154,7 @@ std::vector<JobField> JobFields(JobConfig& c) {
       Text("data", "validation_path", c.data.validation_path),
       Flag("data", "any_tokenizer", c.data.any_tokenizer),
       Text("checkpoint", "folder", c.checkpoint.folder),
+      Text("checkpoint", "storage", c.checkpoint.storage, {"shared", "local"}),
       Integer("checkpoint", "interval", c.checkpoint.interval, 0),
       Integer("checkpoint", "keep_latest_k", c.checkpoint.keep_latest_k, 0),
       Number("checkpoint", "interval_minutes", c.checkpoint.interval_minutes, 0, 1e6),

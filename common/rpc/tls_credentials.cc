@@ -43,6 +43,18 @@ absl::Status CheckIsCoordinator(const std::vector<Certificate>& shown) {
   return absl::UnauthenticatedError(absl::StrCat("who answers is not ", kCoordinatorName));
 }
 
+void LeaveToJudge(CertificateJudge judge, TlsChannelCredentialsOptions& options) {
+  options.set_verify_server_certs(false);
+  options.set_check_call_host(false);
+  options.set_certificate_verifier(grpc::experimental::ExternalCertificateVerifier::Create<JudgingVerifier>(std::move(judge)));
+}
+
+std::shared_ptr<grpc::experimental::StaticDataCertificateProvider> OwnPair(const std::string& key,
+                                                                           const std::string& certificate) {
+  return std::make_shared<grpc::experimental::StaticDataCertificateProvider>(
+      std::vector<grpc::experimental::IdentityKeyCertPair>{{key, certificate}});
+}
+
 }  // namespace
 
 void RequireTls13() { setenv("GRPC_SSL_CIPHER_SUITES", "ECDHE-RSA-AES128-GCM-SHA256", /*overwrite=*/1); }
@@ -84,9 +96,25 @@ std::shared_ptr<grpc::ChannelCredentials> TlsCredentialsBelieving(const std::str
 
 std::shared_ptr<grpc::ChannelCredentials> TlsCredentialsJudging(CertificateJudge judge) {
   TlsChannelCredentialsOptions options;
-  options.set_verify_server_certs(false);
+  LeaveToJudge(std::move(judge), options);
+  return grpc::experimental::TlsCredentials(options);
+}
+
+std::shared_ptr<grpc::ServerCredentials> TlsUnsignedServerCredentials(const std::string& key, const std::string& certificate) {
+  grpc::experimental::TlsServerCredentialsOptions options(OwnPair(key, certificate));
+  options.watch_identity_key_cert_pairs();
+  options.set_cert_request_type(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_BUT_DONT_VERIFY);
   options.set_check_call_host(false);
-  options.set_certificate_verifier(grpc::experimental::ExternalCertificateVerifier::Create<JudgingVerifier>(std::move(judge)));
+  options.set_certificate_verifier(std::make_shared<grpc::experimental::NoOpCertificateVerifier>());
+  return grpc::experimental::TlsServerCredentials(options);
+}
+
+std::shared_ptr<grpc::ChannelCredentials> TlsUnsignedCredentials(const std::string& key, const std::string& certificate,
+                                                                 CertificateJudge judge) {
+  TlsChannelCredentialsOptions options;
+  options.set_certificate_provider(OwnPair(key, certificate));
+  options.watch_identity_key_cert_pairs();
+  LeaveToJudge(std::move(judge), options);
   return grpc::experimental::TlsCredentials(options);
 }
 

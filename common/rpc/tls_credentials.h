@@ -45,6 +45,13 @@ std::shared_ptr<grpc::ChannelCredentials> TlsCredentialsBelieving(const std::str
 // Of who looks at what the server shows and judges it by other means. It proves only that the server has the first one's key. The
 // judge's refusal reaches the call's status.
 std::shared_ptr<grpc::ChannelCredentials> TlsCredentialsJudging(CertificateJudge judge);
+// Of two ends whose certificates nobody signed (PEM; key and certificate belong together): each has heard by another way what the
+// other one shows. A server's, which takes any certificate and no client without one: each method asks whose it is
+// (CertificateOf).
+std::shared_ptr<grpc::ServerCredentials> TlsUnsignedServerCredentials(const std::string& key, const std::string& certificate);
+// Its client's, which shows this one and judges what the server shows, as TlsCredentialsJudging does.
+std::shared_ptr<grpc::ChannelCredentials> TlsUnsignedCredentials(const std::string& key, const std::string& certificate,
+                                                                 CertificateJudge judge);
 // The cluster's coordinator is meant, whatever its address is.
 void ExpectCoordinator(grpc::ChannelArguments& arguments);
 

@@ -7,7 +7,7 @@
 
 namespace motley {
 
-const char kRankBuild[] = "ranks-0005";
+const char kRankBuild[] = "ranks-0006";
 
 std::string RankBuild() { return absl::StrCat(kRankBuild, "/", kProgramVersion, "/", kStorageOrder); }
 

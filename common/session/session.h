@@ -16,6 +16,7 @@
 #include "common/device/device.h"
 #include "common/program/step_spans.h"
 #include "common/session/assignment.h"
+#include "common/session/files.h"
 #include "common/session/profile.h"
 #include "common/session/step.h"
 #include "common/session/transport_use.h"
@@ -104,6 +105,7 @@ struct ProfileCommand {
 struct StartCommand {
   std::vector<RankAssignment> ranks;
   std::string token;
+  CheckpointSource source = {};  // of a job whose checkpoints lie on its nodes' disks: what resume_from names
 };
 struct StopCommand {
   JobId job;
@@ -126,6 +128,7 @@ struct PublishAnswerCommand {
   bool allowed = false;
   std::string reason;
   int64_t question = 0;
+  std::string mark = {};  // of the manifest that was asked for (mark_file.h); empty: of none
 };
 // For the spans of a step, kept or to come.
 struct TraceCommand {
@@ -148,7 +151,7 @@ struct CertificateCommand {
 };
 using CoordinatorCommand =
     std::variant<StorageCheckCommand, ReachCheckCommand, ProfileCommand, StartCommand, StopCommand, KvValueCommand,
-                 PublishAnswerCommand, HeartbeatAnswer, TraceCommand, AuthoritiesCommand, CertificateCommand>;
+                 PublishAnswerCommand, HeartbeatAnswer, TraceCommand, AuthoritiesCommand, CertificateCommand, HoldingsCommand>;
 
 // ---- from a worker ----
 struct HeartbeatReport {
@@ -246,7 +249,8 @@ struct PublishReport {
   int64_t step = 0;
   int rank = 0;
   int64_t question = 0;
-  std::string purpose;  // "publish step-00000040-gen-3"
+  std::string purpose;               // "publish step-00000040-gen-3"
+  std::string manifest_digest = {};  // of a checkpoint on the nodes' disks: the answer brings its mark
 };
 struct CheckpointReport {
   JobId job;
@@ -288,7 +292,7 @@ struct RenewalReport {
 };
 using WorkerReport = std::variant<HeartbeatReport, StorageReport, ReachReport, ProfileReport, RankReport, StepReport, KvSetReport,
                                   KvGetReport, PublishReport, CheckpointReport, CheckpointFailedReport, LogReport, LeavingReport,
-                                  TraceReport, CardReport, RenewalReport>;
+                                  TraceReport, CardReport, RenewalReport, HoldingsReport, FetchReport>;
 
 // ---- between a worker and its rank ----
 // A rank hears what its worker was told, of itself alone: StartCommand and ProfileCommand hold one assignment.

@@ -3,6 +3,7 @@
 
 #include "common/wire/assignment.h"
 #include "common/wire/both_ways.h"
+#include "common/wire/files.h"
 #include "common/wire/session.h"
 
 namespace motley::wire {
@@ -54,6 +55,7 @@ WIRE_CHECKED_MESSAGE(v1::ProfileRequest, ProfileCommand) {
 WIRE_CHECKED_MESSAGE(v1::StartEpoch, StartCommand) {
   WIRE_FIELD(token, plain.token);
   WIRE_PARTS(ranks, plain.ranks);
+  if (!Way::kWrites || !plain.source.name.empty()) WIRE_PART(source, plain.source);
 }
 
 WIRE_MESSAGE(v1::StopEpoch, StopCommand) {
@@ -77,6 +79,7 @@ WIRE_MESSAGE(v1::PublishAnswer, PublishAnswerCommand) {
   WIRE_FIELD(allowed, plain.allowed);
   WIRE_FIELD(reason, plain.reason);
   WIRE_FIELD(question, plain.question);
+  WIRE_FIELD(mark, plain.mark);
 }
 
 WIRE_MESSAGE(v1::TraceRequest, TraceCommand) {
@@ -106,6 +109,7 @@ constexpr std::tuple kCommands = {
     WIRE_KIND(v1::CoordinatorMessage, trace_request, TraceCommand),
     WIRE_KIND(v1::CoordinatorMessage, authorities, AuthoritiesCommand),
     WIRE_KIND(v1::CoordinatorMessage, renewal, CertificateCommand),
+    WIRE_KIND(v1::CoordinatorMessage, holdings_request, HoldingsCommand),
 };
 
 }  // namespace

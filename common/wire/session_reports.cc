@@ -2,6 +2,7 @@
 #include <tuple>
 
 #include "common/wire/both_ways.h"
+#include "common/wire/files.h"
 #include "common/wire/profile.h"
 #include "common/wire/session.h"
 #include "common/wire/step_spans.h"
@@ -212,6 +213,7 @@ WIRE_MESSAGE(v1::PublishRequest, PublishReport) {
   WIRE_FIELD(rank, plain.rank);
   WIRE_FIELD(question, plain.question);
   WIRE_FIELD(purpose, plain.purpose);
+  WIRE_FIELD(manifest_sha256, plain.manifest_digest);
 }
 
 WIRE_MESSAGE(v1::CheckpointPublished, CheckpointReport) {
@@ -269,6 +271,8 @@ constexpr std::tuple kReports = {
     WIRE_KIND(v1::WorkerMessage, trace_result, TraceReport),
     WIRE_KIND(v1::WorkerMessage, card_state, CardReport),
     WIRE_KIND(v1::WorkerMessage, renewal_request, RenewalReport),
+    WIRE_KIND(v1::WorkerMessage, holdings, HoldingsReport),
+    WIRE_KIND(v1::WorkerMessage, fetch_progress, FetchReport),
 };
 
 }  // namespace

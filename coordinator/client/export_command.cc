@@ -103,6 +103,12 @@ Exit ExportJob(Context& context, const std::string& id, const std::string& out_f
   auto job = GetJob(*connection, id);
   if (!job.ok()) return FromServer(job.status());
   if (job->newest_checkpoint().empty()) return FromServer(WhyNone(*job));
+  if (job->spec().checkpoint().storage() == "local") {
+    return FromServer(absl::UnimplementedError(absl::StrCat(
+        "checkpoint ", job->newest_checkpoint(), " of job ", id, " lies on its nodes' disks, in jobs/", id, ".", job->uid(),
+        "/checkpoints of their [files] local: motley export does not read it from there yet; copy the folders of all nodes into "
+        "one, and give that to motley export --checkpoint FOLDER")));
+  }
   const std::string root = fs::path(job->newest_checkpoint()).parent_path().string();
   // Another cluster's job of this id may save there, too. What was adopted is the newest one until the job has saved.
   const CheckpointFilter own = OnlyOf({JobId(id), JobUid(job->uid()), job->owns_unnamed_checkpoints()});

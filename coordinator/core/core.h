@@ -62,6 +62,17 @@ struct LookUnderWay {
   std::function<void()> next;                           // what comes behind it
 };
 
+// Nodes are asked what they hold of a job's checkpoints on their disks (epoch/local_looks).
+struct LookTask;
+struct LocalLook {
+  std::string check_id;
+  absl::Duration since;                                       // steady
+  std::map<NodeName, std::optional<HoldingsReport>> answers;  // of all who were asked
+  std::map<NodeName, std::string> refused;                    // why others were not
+  std::shared_ptr<LookTask> task;
+  std::function<void()> done;
+};
+
 struct Core {
   Core(const Config& config, Clock& clock, Store& store, Executor& executor, MetricsRegistry& registry,
        std::function<void(std::function<void()>)> post)
@@ -72,7 +83,8 @@ struct Core {
         metrics(registry),
         journal(config, clock, store, metrics, std::move(post)),
         counted(config.state_folder + "/coordinator.time", clock),
-        numbers(store.secret(), store.mark().store_id) {}
+        numbers(store.secret(), store.mark().store_id),
+        started(clock.Now()) {}
 
   const Config& config;
   Clock& clock;
@@ -82,6 +94,7 @@ struct Core {
   Journal journal;
   CountedTime counted;  // loaded at start
   const NumberKey numbers;
+  const absl::Duration started;  // steady
   ClusterState state;
   std::optional<ClusterAuthority> authority;  // loaded at start (members/joining)
   Term term;                                  // that this coordinator shows (members/term)
@@ -93,7 +106,9 @@ struct Core {
   BackupState backup;
   std::map<NodeName, std::shared_ptr<WorkerLink>> links;  // of connected nodes
   int64_t planning_tickets = 0;
-  std::map<std::string, LookUnderWay> looks;                // by folder
+  std::map<std::string, LookUnderWay> looks;  // by folder
+  std::map<JobId, LocalLook> local_looks;
+  int64_t local_looks_begun = 0;
   std::optional<absl::Duration> leases_checked;             // when; empty before the first time
   std::set<std::pair<NodeName, std::string>> foreign_said;  // nodes and kinds of reports whose first was logged
   std::string lease_brake;                                  // said already

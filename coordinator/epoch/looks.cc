@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/count.h"
 #include "common/base/duration_text.h"
+#include "coordinator/epoch/local_looks.h"
 #include "coordinator/epoch/planner_input.h"
 #include "coordinator/state/cause.h"
 #include "coordinator/state/folder_wait.h"
@@ -54,7 +55,10 @@ void LookAgainFor(Core& core, JobRun& run) {
     if (now - look->second.since > patience) SayFolder(run, WhyLookHangs(job.config, *look->second.at_initial, patience));
     return;
   }
-  if (now - run.folder.looked < PauseAfter(Remedy::kWaitForStorage, run.trouble.times)) return;
+  if (core.local_looks.contains(job.id)) return;
+  // A node that comes may bring what lacks.
+  const bool news = IsOnNodesDisks(job.config.checkpoint) && core.state.membership_changed > run.folder.looked;
+  if (!news && now - run.folder.looked < PauseAfter(Remedy::kWaitForStorage, run.trouble.times)) return;
   run.folder.looked = now;
   absl::StatusOr<planner::PlannerInput> input = MakePlannerInput(core, job, {});
   if (!input.ok()) return TellFolder(core, job.id, input.status());
@@ -76,6 +80,7 @@ CheckpointWish WishOf(const JobRun& run, const JobRecord& job) {
 
 absl::Status BeginLook(Core& core, const std::shared_ptr<LookTask>& task, std::function<void()> done,
                        std::function<void()> next) {
+  if (IsOnNodesDisks(core.state.jobs.at(task->job).config.checkpoint)) return BeginLocalLook(core, task, std::move(done));
   const std::string folder = task->wish.folder;
   if (auto under_way = core.looks.find(folder); under_way != core.looks.end()) {
     under_way->second.next = std::move(next);
@@ -109,6 +114,7 @@ void TellFolder(Core& core, const JobId& id, const absl::Status& look) {
 
 void LookAgain(Core& core) {
   if (core.stopping || core.state.stops_at) return;
+  EndLateLooks(core);
   if (core.state.run) LookAgainFor(core, *core.state.run);
   for (auto& [id, run] : core.state.aside) LookAgainFor(core, run);
 }

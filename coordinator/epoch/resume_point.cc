@@ -25,18 +25,6 @@ using Folder = motley::CheckpointFolder;  // this namespace has a function of th
 
 std::string BaseName(const std::string& path) { return std::filesystem::path(path).filename().string(); }
 
-// A checkpoint of another model, data or seed in the job's own folder was put there by hand: training on would be wrong.
-absl::Status CheckFits(const CheckpointManifest& manifest, const planner::PlannerInput& input, const std::string& digest,
-                       const std::string& folder) {
-  if (!SameModel(manifest.model, input.model, input.config.training.seq_len))
-    return absl::FailedPreconditionError(absl::StrCat("checkpoint ", folder, " is of another model"));
-  if (manifest.data_digest != digest)
-    return absl::FailedPreconditionError(absl::StrCat("checkpoint ", folder, " was trained on other data"));
-  if (manifest.seed != input.config.training.seed)
-    return absl::FailedPreconditionError(absl::StrCat("checkpoint ", folder, " has another seed"));
-  return absl::OkStatus();
-}
-
 // Looks for the newest checkpoint of the job's own, or of one that it adopts.
 class Search {
  public:
@@ -141,16 +129,6 @@ Epoch AboveManifest(Epoch epoch, const CheckpointManifest& manifest, const Check
   return manifest.epoch < limit ? std::max(epoch, Epoch(manifest.epoch + 1)) : epoch;
 }
 
-// Readers would not take what is published under such a number.
-absl::Status CheckGiven(Epoch epoch, const JobId& job) {
-  if (epoch.value() < kFirstEpochNobodyGives) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat("the next generation of job ", job.value(), " would be ", epoch.value(),
-                   ", and names of checkpoints hold numbers below ", kFirstEpochNobodyGives,
-                   " only; go on as another job: copy its newest checkpoint into that one's folder and adopt it, or give "
-                   "it as checkpoint.initial"));
-}
-
 // A sentence where what was published is not there any more, and something older is gone on from; else empty.
 std::string WhatIsGone(const CheckpointWish& wish, const std::string& used) {
   const std::optional<Folder> was = ParseCheckpointFolder(wish.folder, BaseName(wish.published));
@@ -197,34 +175,6 @@ absl::StatusOr<FoundCheckpoint> FindInitial(const std::string& folder, const Che
   return adopted.ok() ? adopted : own;
 }
 
-// The job begins: with the weights of another one, where that is asked for.
-absl::Status PrepareInitial(const planner::PlannerInput& input, const CheckpointWish& wish, Prepared* prepared) {
-  if (input.config.checkpoint.initial.empty()) return absl::OkStatus();
-  if (wish.at_initial != nullptr) *wish.at_initial = true;
-  if (!wish.initial_digest.empty()) return PrepareWeights(input, prepared);
-  absl::StatusOr<FoundCheckpoint> found = FindInitial(input.config.checkpoint.initial, wish);
-  if (!found.ok()) {
-    const absl::Status named(found.status().code(), absl::StrCat("checkpoint.initial: ", std::string(found.status().message())));
-    const bool another_time = FaultOf(found.status()) == Fault::kStorage;
-    return another_time ? WithFault(named, Fault::kStorage) : named;
-  }
-  const CheckpointManifest& manifest = found->manifest;
-  if (!SameModel(manifest.model, input.model, input.config.training.seq_len)) {
-    return AnotherModel(found->folder, manifest.model, input.model, "");
-  }
-  MOTLEY_ASSIGN_OR_RETURN(const DType dtype, ParseDType(input.config.training.dtype));
-  if (manifest.dtype != dtype) {
-    return absl::FailedPreconditionError(absl::StrCat("checkpoint.initial ", found->folder, " holds ",
-                                                      std::string(DTypeName(manifest.dtype)), ", training.dtype is ",
-                                                      input.config.training.dtype));
-  }
-  prepared->initial = true;
-  prepared->resume_from = found->folder;
-  for (const CheckpointFile& file : manifest.files) prepared->resume_bytes += file.bytes;
-  prepared->skipped = std::move(found->skipped);
-  return absl::OkStatus();
-}
-
 // A new job that finds its last step done would succeed without having made one: the steps are another job's.
 absl::Status CheckStepsAreLeft(const CheckpointManifest& manifest, int64_t steps, const std::string& folder) {
   if (manifest.step < steps) return absl::OkStatus();
@@ -263,6 +213,53 @@ void WithoutOne(const planner::PlannerInput& input, const CheckpointWish& wish, 
 }
 
 }  // namespace
+
+absl::Status CheckFits(const CheckpointManifest& manifest, const planner::PlannerInput& input, const std::string& digest,
+                       const std::string& folder) {
+  if (!SameModel(manifest.model, input.model, input.config.training.seq_len))
+    return absl::FailedPreconditionError(absl::StrCat("checkpoint ", folder, " is of another model"));
+  if (manifest.data_digest != digest)
+    return absl::FailedPreconditionError(absl::StrCat("checkpoint ", folder, " was trained on other data"));
+  if (manifest.seed != input.config.training.seed)
+    return absl::FailedPreconditionError(absl::StrCat("checkpoint ", folder, " has another seed"));
+  return absl::OkStatus();
+}
+
+absl::Status CheckGiven(Epoch epoch, const JobId& job) {
+  if (epoch.value() < kFirstEpochNobodyGives) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("the next generation of job ", job.value(), " would be ", epoch.value(),
+                   ", and names of checkpoints hold numbers below ", kFirstEpochNobodyGives,
+                   " only; go on as another job: copy its newest checkpoint into that one's folder and adopt it, or give "
+                   "it as checkpoint.initial"));
+}
+
+absl::Status PrepareInitial(const planner::PlannerInput& input, const CheckpointWish& wish, Prepared* prepared) {
+  if (input.config.checkpoint.initial.empty()) return absl::OkStatus();
+  if (wish.at_initial != nullptr) *wish.at_initial = true;
+  if (!wish.initial_digest.empty()) return PrepareWeights(input, prepared);
+  absl::StatusOr<FoundCheckpoint> found = FindInitial(input.config.checkpoint.initial, wish);
+  if (!found.ok()) {
+    const absl::Status named(found.status().code(), absl::StrCat("checkpoint.initial: ", std::string(found.status().message())));
+    const bool another_time = FaultOf(found.status()) == Fault::kStorage;
+    return another_time ? WithFault(named, Fault::kStorage) : named;
+  }
+  const CheckpointManifest& manifest = found->manifest;
+  if (!SameModel(manifest.model, input.model, input.config.training.seq_len)) {
+    return AnotherModel(found->folder, manifest.model, input.model, "");
+  }
+  MOTLEY_ASSIGN_OR_RETURN(const DType dtype, ParseDType(input.config.training.dtype));
+  if (manifest.dtype != dtype) {
+    return absl::FailedPreconditionError(absl::StrCat("checkpoint.initial ", found->folder, " holds ",
+                                                      std::string(DTypeName(manifest.dtype)), ", training.dtype is ",
+                                                      input.config.training.dtype));
+  }
+  prepared->initial = true;
+  prepared->resume_from = found->folder;
+  for (const CheckpointFile& file : manifest.files) prepared->resume_bytes += file.bytes;
+  prepared->skipped = std::move(found->skipped);
+  return absl::OkStatus();
+}
 
 Prepared FindResumePoint(const planner::PlannerInput& input, const CheckpointWish& wish) {
   Prepared prepared;

@@ -7,8 +7,10 @@
 #include <set>
 #include <string>
 
+#include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/checkpoint_folders.h"
 #include "common/checkpoint/checkpoint_owner.h"
+#include "coordinator/state/holdings.h"
 #include "coordinator/state/run.h"
 #include "planner/live/live_inputs.h"
 
@@ -29,6 +31,8 @@ struct CheckpointWish {
   std::shared_ptr<std::atomic<bool>> at_initial = nullptr;  // if any: set before config.checkpoint.initial is looked into
   // Of config.checkpoint.initial, where the nodes found a folder of HuggingFace's there: this machine may not see it.
   std::string initial_digest = {};
+  bool awaits_published = false;  // nodes may still be coming back: nothing older than `published` is gone on from
+  Holdings held = {};             // of a job whose checkpoints lie on its nodes' disks
 };
 
 // All of Prepared but what is the planner's. The newest checkpoint of the job's own; where it has none, the newest one of another
@@ -36,5 +40,13 @@ struct CheckpointWish {
 // job whose folder holds nothing but other jobs' is refused: status FAILED_PRECONDITION. `epoch` is input.epoch or above, so that
 // it meets no name that is there.
 Prepared FindResumePoint(const planner::PlannerInput& input, const CheckpointWish& wish);
+
+// The job begins: with config.checkpoint.initial, where that is given.
+absl::Status PrepareInitial(const planner::PlannerInput& input, const CheckpointWish& wish, Prepared* prepared);
+// That it is of the job's model, data and seed. One of another was put there by hand: training on would be wrong.
+absl::Status CheckFits(const CheckpointManifest& manifest, const planner::PlannerInput& input, const std::string& digest,
+                       const std::string& folder);
+// Readers would not take what is published under a number that nobody gives.
+absl::Status CheckGiven(Epoch epoch, const JobId& job);
 
 }  // namespace motley::coordinator

@@ -9,6 +9,7 @@
 #include "common/base/status_macros.h"
 #include "common/model/parameters.h"
 #include "common/program/program.h"
+#include "coordinator/epoch/local_looks.h"
 #include "coordinator/epoch/plan_sentence.h"
 #include "coordinator/epoch/planning_inputs.h"
 #include "coordinator/epoch/setup.h"
@@ -216,13 +217,18 @@ absl::Status StartEpoch(Core& core, const std::string& reason) {
   run.state_bytes = StateBytes(ranks.front());
   run.dropped_pins = prepared.plan.dropped_pins;
   run.proven_without_plan.clear();
+  const std::optional<UnitedCheckpoint> source = prepared.source;
+  const std::map<NodeName, FilesOffer> offers = prepared.offers;
   run.prepared.reset();
   std::map<NodeName, StartCommand> commands;
   for (RankAssignment& rank : ranks) {
     const NodeName node = NodeOf(rank.device.id);
     commands[node].ranks.push_back(std::move(rank));
   }
-  for (auto& [node, command] : commands) core.Send(node, std::move(command));
+  for (auto& [node, command] : commands) {
+    if (source) command.source = SourceFor(core, node, *source, job.uid, offers);
+    core.Send(node, std::move(command));
+  }
   return absl::OkStatus();
 }
 

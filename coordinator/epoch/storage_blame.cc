@@ -34,11 +34,14 @@ bool CountBlame(StorageBlame& blame, const NodeName& node, Epoch epoch, int64_t 
 }
 
 void GoOnWithout(Core& core, const NodeName& node) {
-  const std::string& folder = core.state.jobs.at(core.state.run->job).config.checkpoint.folder;
+  const CheckpointSection& checkpoint = core.state.jobs.at(core.state.run->job).config.checkpoint;
+  const std::string remedy = IsOnNodesDisks(checkpoint)
+                                 ? "see to the disk of its [files] local"
+                                 : absl::StrCat("see that ", checkpoint.folder, " is mounted there as on the other nodes");
   (void)LeaveOut(core, node,
                  absl::StrCat("it is the third time in a row that the job's checkpoints could not be written or read because of "
-                              "its file system; see that ",
-                              folder, " is mounted there as on the other nodes"));
+                              "its file system; ",
+                              remedy));
   core.state.run->storage_blame = {};
 }
 

@@ -8,6 +8,7 @@
 #include "coordinator/epoch/contexts.h"
 #include "coordinator/epoch/epoch_driver.h"
 #include "coordinator/epoch/host_room.h"
+#include "coordinator/epoch/local_looks.h"
 #include "coordinator/epoch/memory_limits.h"
 #include "coordinator/epoch/memory_probe.h"
 #include "coordinator/epoch/prober.h"
@@ -63,6 +64,10 @@ struct Handler {
     if (!report.check_id.empty()) return OnProbeStorage(core, node, report);
     if (IsCurrent(report)) OnStorageReport(core, node, report);
   }
+  void operator()(const HoldingsReport& report) { OnHoldings(core, node, report); }
+  void operator()(const FetchReport& report) {
+    if (IsCurrent(report) && HostsRank(*core.state.run, node)) OnFetch(core, node, report);
+  }
   void operator()(const ProfileReport& report) {
     if (IsOfMemoryProbe(report.check_id)) return OnProbedMemory(core, node, report);
     if (!report.check_id.empty()) return OnProbeProfile(core, node, report);
@@ -97,6 +102,9 @@ struct Handler {
                           ? absl::StrCat("job ", report.job.value(), " is not known")
                           : absl::StrCat("generation ", report.epoch.value(),
                                          " is not the one that runs (newest: ", job->second.epoch.value(), ")");
+    } else if (!report.manifest_digest.empty()) {
+      const JobUid& uid = core.state.jobs.at(report.job).uid;
+      answer.mark = core.numbers.MarkOf(uid, report.epoch, report.step, report.manifest_digest);
     }
     core.Send(node, answer);
   }

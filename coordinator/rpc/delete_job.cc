@@ -22,8 +22,10 @@ absl::Status DeleteJob(Core& core, const v1::DeleteJobRequest& request, v1::Dele
   MOTLEY_RETURN_IF_ERROR(
       Forget(core, {job->id},
              absl::StrCat("job ", job->id.value(), " was deleted",
-                          folder.empty() ? ", which had no checkpoint"
-                                         : absl::StrCat("; its checkpoints, of uid ", adopt, ", stay in ", folder))));
+                          IsOnNodesDisks(job->config.checkpoint) ? absl::StrCat("; what it saved, in ", job->id.value(), ".",
+                                                                                job->uid.value(), ", stays on the nodes' disks")
+                          : folder.empty()                       ? ", which had no checkpoint"
+                                           : absl::StrCat("; its checkpoints, of uid ", adopt, ", stay in ", folder))));
   response->set_checkpoint_folder(folder);
   response->set_adopt(adopt);
   return absl::OkStatus();

@@ -37,6 +37,8 @@ constexpr Limit kLimits[] = {
     {WorkerMessage::kTraceResult, kMaxReportBytes},
     {WorkerMessage::kCardState, 8 << 10},
     {WorkerMessage::kRenewalRequest, 16 << 10},
+    {WorkerMessage::kHoldings, kMaxReportBytes},
+    {WorkerMessage::kFetchProgress, 4 << 10},
 };
 constexpr size_t kOtherBytes = 64 << 10;  // a kind of a newer worker
 
@@ -56,6 +58,10 @@ void CutTexts(WorkerMessage* message) {
         for (std::string& interface : *use.mutable_nccl_links()->mutable_interfaces()) Cut(&interface);
       }
       return Cut(message->mutable_rank_event()->mutable_message());
+    case WorkerMessage::kHoldings:
+      return Cut(message->mutable_holdings()->mutable_error());
+    case WorkerMessage::kFetchProgress:
+      return Cut(message->mutable_fetch_progress()->mutable_error());
     case WorkerMessage::kStorageCheckResult:
       return Cut(message->mutable_storage_check_result()->mutable_error());
     case WorkerMessage::kProfileResult:

@@ -51,6 +51,11 @@ absl::Status ResolveInitial(const ClusterState& state, JobRecord* job) {
         "checkpoint.initial: job ", Quoted(config->checkpoint.initial),
         " is not known; give a job of `motley list`, or a folder, which has a slash: ./", config->checkpoint.initial));
   }
+  if (IsOnNodesDisks(other->second.config.checkpoint)) {
+    return absl::InvalidArgumentError(absl::StrCat("checkpoint.initial: the checkpoints of job ", config->checkpoint.initial,
+                                                   " lie on its nodes' disks, where another job does not read them yet; give a "
+                                                   "job that keeps them in a folder, or a folder"));
+  }
   MOTLEY_ASSIGN_OR_RETURN(const ModelShape ours, ResolveModel(*config));
   const absl::StatusOr<ModelShape> theirs = ResolveModel(other->second.config);
   if (theirs.ok() && !(*theirs == ours)) {

@@ -51,4 +51,8 @@ std::string CheckpointFolder(const JobRecord& job) {
   return folder.empty() ? "" : absl::StrCat(folder, folder.back() == '/' ? "" : "/", job.id.value());
 }
 
+std::string CheckpointPath(const JobRecord& job, const std::string& name) {
+  return IsOnNodesDisks(job.config.checkpoint) ? name : absl::StrCat(CheckpointFolder(job), "/", name);
+}
+
 }  // namespace motley::coordinator

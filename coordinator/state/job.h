@@ -66,5 +66,7 @@ std::string AdoptText(const JobStatus& job);
 // Where the job's checkpoints are: a folder of its own below the one that the user names. Another job of its id, of
 // another cluster or from before, may have the same.
 std::string CheckpointFolder(const JobRecord& job);
+// What a checkpoint of the job is called in reports, events and JSON: its path there, or of one on the nodes' disks its name.
+std::string CheckpointPath(const JobRecord& job, const std::string& name);
 
 }  // namespace motley::coordinator

@@ -28,6 +28,7 @@ constexpr std::string_view kFixed[] = {"model.name",
                                        "data.validation_fraction",
                                        "data.validation_path",
                                        "checkpoint.folder",
+                                       "checkpoint.storage",
                                        "checkpoint.initial"};
 constexpr size_t kShownBytes = 60;
 

@@ -18,6 +18,7 @@
 #include "common/session/profile.h"
 #include "common/session/session.h"
 #include "coordinator/state/context_watch.h"
+#include "coordinator/state/holdings.h"
 #include "coordinator/state/job.h"
 #include "coordinator/state/prediction_watch.h"
 #include "coordinator/state/probe.h"
@@ -120,6 +121,8 @@ struct Prepared {
   std::string adopted;                // it is not this job's, which goes on from it: CheckpointOwner::adopted; else empty
   std::vector<std::string> skipped;   // newer checkpoints that did not verify, with reasons
   std::vector<std::string> unjudged;  // their folders, where only the coordinator has looked
+  std::optional<UnitedCheckpoint> source = {};  // of checkpoints on the nodes' disks: that one
+  std::map<NodeName, FilesOffer> offers = {};   // who gives parts of it
 };
 
 // When the instructions of one step ran: asked of all ranks of an epoch.

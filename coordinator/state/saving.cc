@@ -29,7 +29,7 @@ std::optional<Leaving> WhoLeaves(absl::Duration now, const ClusterState& state) 
 }
 
 absl::Duration TimeToSave(absl::Duration now, const JobRun& run, const JobRecord& job) {
-  if (job.config.checkpoint.folder.empty()) return absl::InfiniteDuration();
+  if (!KeepsCheckpoints(job.config.checkpoint)) return absl::InfiniteDuration();
   const double step = std::max(run.typical_step_seconds, job.predicted_step_seconds);
   const double since = run.epoch_steps > 0 ? absl::ToDoubleSeconds(now - run.last_step_at) : 0;
   const double save = run.save_seconds > 0 ? kSaveMargin * run.save_seconds

@@ -75,6 +75,7 @@ struct JudgeReport {
   Standing operator()(const LeavingReport&) const { return {}; }
   // Only answers to what this node was asked are looked at.
   Standing operator()(const StorageReport&) const { return {}; }
+  Standing operator()(const HoldingsReport&) const { return {}; }
 
   Standing operator()(const ProfileReport& report) const {
     for (const ComputeProfile& profile : report.compute) {
@@ -123,10 +124,9 @@ struct JudgeReport {
     if (!Matters(report)) return {};
     if (Standing standing = OfRank(0, "a checkpoint"); standing.kind != Standing::kOwn) return standing;
     const JobRecord& job = state.jobs.at(report.job);
-    const std::string folder = absl::StrCat(CheckpointFolder(job), "/", CheckpointFolderName(report.step, report.epoch.value()));
+    const std::string folder = CheckpointPath(job, CheckpointFolderName(report.step, report.epoch.value()));
     // Another job, of another cluster, may have had that name.
-    const std::string second =
-        absl::StrCat(CheckpointFolder(job), "/", CheckpointFolderName(report.step, report.epoch.value(), job.uid));
+    const std::string second = CheckpointPath(job, CheckpointFolderName(report.step, report.epoch.value(), job.uid));
     if (report.folder != folder && report.folder != second) {
       return Foreign(absl::StrCat("a checkpoint in '", report.folder.substr(0, 200), "', which is not '", folder, "'"));
     }
@@ -146,6 +146,9 @@ struct JudgeReport {
   }
   Standing operator()(const TraceReport& report) const {
     return Matters(report) ? OfRank(report.rank, "a timeline") : Standing();
+  }
+  Standing operator()(const FetchReport& report) const {
+    return !Matters(report) || HostsRank(*state.run, node) ? Standing() : Foreign("a fetch for ranks that it has not");
   }
   Standing operator()(const RenewalReport&) const {
     return state.members.contains(node) ? Standing() : Foreign("a question for a certificate, which only members have");
@@ -184,8 +187,8 @@ Standing StandingOf(const ClusterState& state, const NodeName& node, const Worke
 
 const std::array<const char*, std::variant_size_v<WorkerReport>>& ReportKinds() {
   static constexpr std::array<const char*, std::variant_size_v<WorkerReport>> kKinds = {
-      "heartbeat",  "storage",           "reach", "profile", "rank",  "step", "kv_set", "kv_get", "publish",
-      "checkpoint", "checkpoint_failed", "log",   "leaving", "trace", "card", "renewal"};
+      "heartbeat",  "storage",           "reach", "profile", "rank",  "step", "kv_set",  "kv_get",   "publish",
+      "checkpoint", "checkpoint_failed", "log",   "leaving", "trace", "card", "renewal", "holdings", "fetch"};
   return kKinds;
 }
 

@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/address.h"
 #include "common/base/clean_text.h"
 #include "common/base/cut_text.h"
 #include "coordinator/state/cluster.h"
@@ -18,10 +19,7 @@ namespace {
 constexpr size_t kMostErrorBytes = 512;
 constexpr char kLargePackets[] = "large packets";
 
-std::string AddressAndPort(const NodeDescription& node) {
-  const bool v6 = node.data_address.find(':') != std::string::npos;
-  return absl::StrCat(v6 ? "[" : "", node.data_address, v6 ? "]" : "", ":", node.reach_port);
-}
+std::string AddressAndPort(const NodeDescription& node) { return ToText(HostPort{node.data_address, node.reach_port}); }
 
 // What a worker says of a way begins with node and address, which stand here already.
 std::string WhatHappened(const NodeDescription& target, const std::string& error) {

@@ -36,6 +36,20 @@ std::string NumberKey::TokenOf(const JobId& job, Epoch epoch) const {
   return Token(absl::StrCat("generation ", epoch.value(), " of job ", job.value()));
 }
 
+std::string NumberKey::MarkOf(const JobUid& uid, Epoch epoch, int64_t step, const std::string& manifest_digest) const {
+  return absl::BytesToHexString(Token(absl::StrCat("checkpoint of step ", step, " of generation ", epoch.value(), " of uid ",
+                                                   uid.value(), " ", manifest_digest)));
+}
+
+bool NumberKey::Marked(const std::string& mark, const JobUid& uid, Epoch epoch, int64_t step,
+                       const std::string& manifest_digest) const {
+  return EqualSecrets(mark, MarkOf(uid, epoch, step, manifest_digest));
+}
+
+std::string NumberKey::FilesSecretOf(const NodeName& node, int64_t incarnation) const {
+  return HmacSha256(secret_, absl::StrCat("files of incarnation ", incarnation, " of node ", node.value()));
+}
+
 StoreMark NumberKey::WithToken(StoreMark mark) const {
   mark.token = Token(absl::StrCat("commits ", mark.commits));
   return mark;

@@ -25,6 +25,12 @@ class NumberKey {
   // 16 bytes. They hold for this number of this job alone; commits have others.
   std::string TokenOf(const JobId& job, Epoch epoch) const;
   StoreMark WithToken(StoreMark mark) const;
+  // What is written beside the manifest of a checkpoint on the nodes' disks: 32 hexadecimal digits.
+  std::string MarkOf(const JobUid& uid, Epoch epoch, int64_t step, const std::string& manifest_digest) const;
+  // Whether it is that one.
+  bool Marked(const std::string& mark, const JobUid& uid, Epoch epoch, int64_t step, const std::string& manifest_digest) const;
+  // By which a node's files process knows who may read there: none is stored, and each session of the node has its own.
+  std::string FilesSecretOf(const NodeName& node, int64_t incarnation) const;
   // Whether it comes with the token that it was given with.
   bool Gave(const SeenEpoch& seen) const;
   bool Gave(const StoreMark& mark) const;

@@ -198,7 +198,7 @@ class Cluster:
                              "data_address": self.data_address(name), "stop_seconds": self.stop_seconds,
                              "cores": self.worker_cores, **extra},
                   "device": devices}
-        config["files"] = {"roots": self.file_roots}
+        config["files"] = {"roots": self.file_roots, "local": self.path(f"files-{name}")}
         if emulation:
             config["emulation"] = emulation
         if network:

@@ -18,7 +18,7 @@ suite() {
 }
 
 # The long ones first: the short ones fill the cores at the end.
-UNIT_PROGRAMS=(engine_tests lanes_tests kernels_tests coordinator_tests planner_tests client_tests daemon_tests tls_tests wire_tests
+UNIT_PROGRAMS=(engine_tests lanes_tests kernels_tests coordinator_tests planner_tests client_tests daemon_tests files_tests tls_tests wire_tests
   common_tests metrics_tests records_tests)
 # What another libtorch may change: operators, units, what is measured of them; and a dozen plans.
 TORCH_FOLDERS=(worker/engine/operators worker/engine/model worker/engine/profiler)
@@ -115,6 +115,7 @@ declare_suites() {
   suite faults wait all "faults" python3 $check/check_faults.py
   suite examples wait all "examples" python3 $check/check_examples.py
   suite two-machines wait all "two machines" python3 $check/check_two_machines.py
+  suite local-storage wait all "checkpoints on the nodes' own disks" python3 $check/check_local_storage.py
   suite observability wait all "observability" python3 $check/check_observability.py
   suite starts wait all "fresh starts" python3 $check/check_starts.py
   suite packages wait all "packages" python3 $check/check_packages.py

@@ -113,7 +113,7 @@ only() {
 }
 
 ASAN_DIR=$ROOT/build/asan
-ASAN_PROGRAMS=(coordinator_tests planner_tests client_tests daemon_tests lanes_tests kernels_tests wire_tests common_tests metrics_tests)
+ASAN_PROGRAMS=(coordinator_tests planner_tests client_tests daemon_tests files_tests lanes_tests kernels_tests wire_tests common_tests metrics_tests)
 
 configure_and_compile_asan() {
   export CCACHE_BASEDIR=$ROOT

@@ -17,7 +17,7 @@ FLOORS = {
                 "strategies/zorse", "strategies/auto", "answers", "live"],
     "coordinator": ["client", "state", "store", "core", "epoch", "members", "periodic", "rpc", "."],
     "worker": ["records", "engine/base", "engine/kernels", "engine/lanes", "engine/nccl", "engine/operators", "engine/transport", "engine/device", "engine/model",
-               "engine/profiler", "engine", "kernel_compiler", "daemon",
+               "engine/profiler", "engine", "kernel_compiler", "files", "daemon",
                "rank"],
 }
 # Folders that nobody of their tree includes, wherever they stand: programs of their own.

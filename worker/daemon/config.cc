@@ -253,8 +253,8 @@ absl::Status CheckAddresses(const WorkerConfig& config) {
 
 // The worker's user may have another home than whoever wrote the file.
 absl::Status CheckWrittenPaths(const WorkerConfig& config) {
-  std::vector<std::pair<std::string, std::string>> paths = {{"worker.identity", config.identity},
-                                                            {"worker.rank_binary", config.rank_binary}};
+  std::vector<std::pair<std::string, std::string>> paths = {
+      {"worker.identity", config.identity}, {"worker.rank_binary", config.rank_binary}, {"files.local", config.files_local}};
   for (const std::string& root : config.file_roots) paths.emplace_back("files.roots", root);
   for (const std::string& address : config.coordinators) {
     if (IsUnixSocket(address)) paths.emplace_back("worker.coordinator", address.substr(sizeof(kUnixScheme) - 1));
@@ -296,7 +296,7 @@ absl::StatusOr<WorkerConfig> ParseWorkerConfig(std::string_view text, const std:
                           {"precision", Text(config.emulation.precision)},
                           {"launch_seconds", Number(config.emulation.launch_seconds)},
                           {"link_latency_seconds", Number(config.emulation.link_latency_seconds)}};
-  const Keys files = {{"roots", Texts(config.file_roots)}};
+  const Keys files = {{"roots", Texts(config.file_roots)}, {"local", Text(config.files_local)}};
   const Keys network = {{"node_link_bytes_per_second", Number(config.network.node_link_bytes_per_second)}};
   for (const auto& [name, node] : parsed) {
     const std::string section(name.str());
@@ -345,6 +345,10 @@ std::string IdentityFolderOf(const WorkerConfig& config) {
   return config.identity.empty() ? "/var/lib/motley/worker" : config.identity;
 }
 
+std::string FilesFolderOf(const WorkerConfig& config) {
+  return config.files_local.empty() ? absl::StrCat(IdentityFolderOf(config), "/files") : config.files_local;
+}
+
 absl::StatusOr<WorkerConfig> LoadWorkerConfig(const std::string& path) {
   MOTLEY_ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(path, kLargestConfigBytes));
   return ParseWorkerConfig(text, path);
@@ -361,6 +365,8 @@ absl::Status Validate(const WorkerConfig& config) {
   MOTLEY_RETURN_IF_ERROR(CheckWrittenPaths(config));
   MOTLEY_RETURN_IF_ERROR(CheckAddresses(config));
   MOTLEY_RETURN_IF_ERROR(FileRoots::Validate(config.file_roots));
+  if (!config.files_local.empty() && !config.files_local.starts_with('/'))
+    return absl::InvalidArgumentError(absl::StrCat("files.local must be an absolute path, got ", Quoted(config.files_local)));
   MOTLEY_RETURN_IF_ERROR(CheckPositive("worker.stop_seconds", config.stop_seconds, 0, 86'400));
   MOTLEY_RETURN_IF_ERROR(CheckPositive("worker.cores", static_cast<double>(config.cores), 0, 1024));
   MOTLEY_RETURN_IF_ERROR(

@@ -53,6 +53,7 @@ struct WorkerConfig {
   std::string rank_binary;                 // default: motley-rank beside this program; other builds beside it (rank_builds.h)
   bool insecure = false;                   // allow ranks' data and metrics, which are not encrypted, beyond loopback
   std::vector<std::string> file_roots;     // [files] roots: beneath these lies what jobs may read and write; none: nothing
+  std::string files_local;                 // [files] local: where this node keeps files of jobs; see FilesFolderOf
   double stop_seconds = 90;                // told to end, it waits so long for its ranks to save; 0 = not at all
   // What ranks together may keep in the host's memory, before memory scale. Not said: of a node with cards a part of what is
   // available (host_memory.h), else none.
@@ -77,6 +78,8 @@ bool UsesTls(const WorkerConfig& config);
 std::string SocketInstead(const WorkerConfig& config);
 // worker.identity, or /var/lib/motley/worker.
 std::string IdentityFolderOf(const WorkerConfig& config);
+// files.local, or the folder `files` in the identity's.
+std::string FilesFolderOf(const WorkerConfig& config);
 
 // Ranges, addresses, names. INVALID_ARGUMENT names the key.
 absl::Status Validate(const WorkerConfig& config);

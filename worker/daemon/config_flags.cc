@@ -48,6 +48,7 @@ void ConfigFlags::AddTo(CLI::App& app) {
       "Numeric address for tensors, instead of worker.data_address; with --join the default is the way to the coordinator");
   app.add_option("--identity", identity, "Folder of key and certificate, instead of worker.identity");
   app.add_option("--root", roots, "A folder that jobs may read and write, instead of files.roots; may be repeated");
+  app.add_option("--files", files, "Folder of this node's own disk for files of jobs, instead of files.local");
   auto* metrics_option = app.add_option("--metrics", metrics, "host:port of /metrics, instead of worker.metrics");
   app.add_flag("--no-metrics", no_metrics, "No metrics listener")->excludes(metrics_option);
   app.add_option("--cores", cores, "Cores of the host for CPU devices, instead of worker.cores");
@@ -69,6 +70,8 @@ void ConfigFlags::Apply(WorkerConfig& config) const {
   const bool path = WhyNoPath(identity, Patterns::kTake).empty();
   if (!identity.empty()) config.identity = path ? std::filesystem::absolute(identity).string() : identity;
   if (!roots.empty()) config.file_roots = roots;
+  const bool files_path = WhyNoPath(files, Patterns::kTake).empty();
+  if (!files.empty()) config.files_local = files_path ? std::filesystem::absolute(files).string() : files;
   if (!metrics.empty()) config.metrics = metrics;
   if (no_metrics) config.metrics.clear();
   if (cores) config.cores = *cores;
@@ -81,7 +84,8 @@ void ConfigFlags::Apply(WorkerConfig& config) const {
 }
 
 bool ConfigFlags::HasMoreThanJoinWrites() const {
-  return !metrics.empty() || no_metrics || cores || stop_seconds || !rank_binary.empty() || insecure || !cards.empty();
+  return !files.empty() || !metrics.empty() || no_metrics || cores || stop_seconds || !rank_binary.empty() || insecure ||
+         !cards.empty();
 }
 
 }  // namespace motley::worker

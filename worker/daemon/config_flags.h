@@ -17,6 +17,7 @@ struct ConfigFlags {
   std::string data_address;
   std::string identity;
   std::vector<std::string> roots;
+  std::string files;
   std::string metrics;
   bool no_metrics = false;
   std::optional<int64_t> cores;

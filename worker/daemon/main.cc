@@ -15,6 +15,7 @@
 #include "common/base/stop_signals.h"
 #include "common/rpc/tls_credentials.h"
 #include "worker/daemon/ending.h"
+#include "worker/daemon/files_child.h"
 #include "worker/daemon/flags.h"
 #include "worker/daemon/stop.h"
 #include "worker/daemon/storage_checker.h"
@@ -36,6 +37,7 @@ int main(int argc, char** argv) {
   using namespace motley;
   IgnoreSignalsOfWrites();
   if (argc > 1 && std::string_view(argv[1]) == worker::kStorageChildWord) return worker::StorageChildMain(argc, argv);
+  if (argc > 1 && std::string_view(argv[1]) == worker::kFilesChildWord) return worker::FilesChildMain(argc, argv);
   const worker::FlagsResult flags = worker::ParseFlags(argc, argv);
   if (!flags.config) return flags.exit_code;
   const worker::WorkerConfig& config = *flags.config;

@@ -78,6 +78,12 @@ RankRoots RootsOfRank(const FileRoots& roots, const std::string& checkpoint_fold
   return of_rank;
 }
 
+RankRoots RootsOfLocalRank(const FileRoots& roots, const std::string& checkpoint_folder) {
+  RankRoots of_rank = {roots.paths(), {checkpoint_folder}};
+  of_rank.read.push_back(fs::path(checkpoint_folder).parent_path().string());
+  return of_rank;
+}
+
 std::vector<std::string> RootArguments(const RankRoots& roots) {
   std::vector<std::string> arguments;
   for (const std::string& root : roots.read) arguments.insert(arguments.end(), {"--read-root", root});

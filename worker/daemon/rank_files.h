@@ -18,6 +18,8 @@ struct RankRoots {
 
 // Of a job with this checkpoint folder ("": it saves nothing).
 RankRoots RootsOfRank(const FileRoots& roots, const std::string& checkpoint_folder);
+// Of one whose checkpoints lie on this node's disk, in this folder of the job's own: what it goes on from lies beside it.
+RankRoots RootsOfLocalRank(const FileRoots& roots, const std::string& checkpoint_folder);
 
 // As `motley-rank` takes them.
 std::vector<std::string> RootArguments(const RankRoots& roots);

@@ -32,6 +32,7 @@ struct Rank {
   std::optional<absl::Duration> beside_since;
   std::string reason;                     // why it was killed
   std::vector<WorkerReport> questions;    // KvSet, and unanswered KvGet and Publish: asked again of a new session
+  bool ready = false;                     // it said so
   std::optional<StepReport> newest_step;  // of rank 0: said again to a new session, whose coordinator may not know it
 };
 
@@ -40,6 +41,7 @@ struct RankRun {
   Epoch epoch;
   std::vector<Rank> ranks;
   std::unique_ptr<ProfileSchedule> profile;          // null: training
+  std::string brought;                               // folder that was made for its ranks to go on from, until all have read it
   bool profile_ended = false, profile_sent = false;  // its ranks are told to end; its answer is given
 
   // Measures a node that no job uses yet: it speaks through its ProfileReport alone.

@@ -116,6 +116,7 @@ void RankSession::SetAssignment(const RankAssignment& assignment) {
   absl::MutexLock lock(&mutex_);
   job_ = assignment.job;
   job_uid_ = assignment.job_uid;
+  on_nodes_disks_ = IsOnNodesDisks(assignment.config.checkpoint);
   epoch_ = assignment.epoch;
   rank_ = assignment.rank;
   device_ = assignment.device.id;
@@ -227,6 +228,7 @@ void RankSession::SendEvent(RankEventKind kind, const std::string& text) {
 void RankSession::SendFailure(const absl::Status& status) {
   RankReport report{job_, epoch_, rank_, device_, KindOf(status), CleanLine(std::string(status.message())), FaultOf(status)};
   report.damaged_checkpoint = DamagedCheckpointOf(status);
+  if (on_nodes_disks_) report.damaged_checkpoint = std::filesystem::path(report.damaged_checkpoint).filename().string();
   report.shortage = MemoryShortageOf(status);
   if (report.shortage) report.shortage->where = CleanLine(report.shortage->where);
   (void)Send(WorkerReport(std::move(report)));
@@ -256,12 +258,25 @@ absl::StatusOr<std::string> RankSession::KvGet(const std::string& key, absl::Dur
 }
 
 absl::Status RankSession::ConfirmEpochIsNewest(int64_t step, const std::string& purpose) {
+  return AskToPublish(step, purpose, "").status();
+}
+
+absl::StatusOr<std::string> RankSession::AskForMark(int64_t step, const std::string& purpose,
+                                                    const std::string& manifest_digest) {
+  MOTLEY_ASSIGN_OR_RETURN(const PublishAnswerCommand answer, AskToPublish(step, purpose, manifest_digest));
+  if (!answer.mark.empty()) return answer.mark;
+  return absl::FailedPreconditionError(absl::StrCat("the coordinator let this generation ", purpose,
+                                                    ", but gave no mark: it is of a version before checkpoint.storage"));
+}
+
+absl::StatusOr<PublishAnswerCommand> RankSession::AskToPublish(int64_t step, const std::string& purpose,
+                                                               const std::string& manifest_digest) {
   int64_t question = 0;
   {
     absl::MutexLock lock(&mutex_);
     question = ++questions_;
   }
-  MOTLEY_RETURN_IF_ERROR(Send(WorkerReport(PublishReport{job_, epoch_, step, rank_, question, purpose})));
+  MOTLEY_RETURN_IF_ERROR(Send(WorkerReport(PublishReport{job_, epoch_, step, rank_, question, purpose, manifest_digest})));
   absl::MutexLock lock(&mutex_);
   ++waiting_;
   changed_.WaitFor(mutex_, options_.publish_timeout,
@@ -273,7 +288,7 @@ absl::Status RankSession::ConfirmEpochIsNewest(int64_t step, const std::string& 
         absl::UnavailableError(absl::StrCat("the coordinator did not say whether this generation may still ", purpose)),
         Fault::kPeer);
   }
-  if (answer.mapped().allowed) return absl::OkStatus();
+  if (answer.mapped().allowed) return std::move(answer.mapped());
   return absl::FailedPreconditionError(absl::StrCat("this generation may not ", purpose, ": ", answer.mapped().reason));
 }
 
@@ -341,7 +356,8 @@ void RankSession::OnCheckpoint(int64_t step, const std::string& folder, int64_t 
   std::error_code ignored;
   const auto space = std::filesystem::space(folder, ignored);
   const int64_t free_bytes = ignored ? 0 : static_cast<int64_t>(space.available);
-  (void)Send(WorkerReport(CheckpointReport{job_, epoch_, step, folder, bytes, seconds, free_bytes, job_uid_}));
+  const std::string called = on_nodes_disks_ ? std::filesystem::path(folder).filename().string() : folder;
+  (void)Send(WorkerReport(CheckpointReport{job_, epoch_, step, called, bytes, seconds, free_bytes, job_uid_}));
 }
 
 void RankSession::OnCheckpointFailed(int64_t step, const std::string& message, const DeviceId& blamed) {

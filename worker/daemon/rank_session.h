@@ -48,6 +48,7 @@ class RankSession : public engine::RankHost {
   // UNAVAILABLE after the timeout: the peer that should have set it is not there. CANCELLED when told to stop.
   absl::StatusOr<std::string> KvGet(const std::string& key, absl::Duration timeout) override;
   absl::Status ConfirmEpochIsNewest(int64_t step, const std::string& purpose) override;
+  absl::StatusOr<std::string> AskForMark(int64_t step, const std::string& purpose, const std::string& manifest_digest) override;
   void OnReady(const std::vector<TransportUse>& transports, int64_t context_bytes) override;
   void OnStep(const engine::StepResult& step) override;
   void OnProgress(int64_t step, int64_t instruction, const std::string& doing) override;
@@ -62,6 +63,8 @@ class RankSession : public engine::RankHost {
   void RunTraining(const RankAssignment& assignment);
   void RunProfile(const ProfileCommand& command);
   absl::Status Profile(const ProfileCommand& command, ProfileReport* report);
+  // The answer, which allows it.
+  absl::StatusOr<PublishAnswerCommand> AskToPublish(int64_t step, const std::string& purpose, const std::string& manifest_digest);
   void SendEvent(RankEventKind kind, const std::string& message);
   void SendFailure(const absl::Status& status);
   absl::Status Send(const RankMessage& message);
@@ -95,6 +98,7 @@ class RankSession : public engine::RankHost {
 
   JobId job_;  // of the newest assignment; changed before the engine runs
   JobUid job_uid_;
+  bool on_nodes_disks_ = false;  // its checkpoints lie there: what they are called has no path
   DeviceId device_;
   Epoch epoch_;
   int rank_ = 0;

@@ -40,6 +40,8 @@ struct SupervisorConfig {
   FileRoots roots = FileRoots(std::vector<std::string>());  // beneath these lies what jobs may use
   DataAuthentication data_authentication = DataAuthentication::kBetweenMachines;
   int known_parts = -1;  // memory for what ranks compare of the data (spawn.h); outlives the supervisor; -1: none
+  // A folder that was brought for ranks (StartCommand::source) is not needed any more. Called on the supervisor's thread.
+  std::function<void(std::string)> on_restored = [](std::string) {};
   WatchConfig watch;
   absl::Duration exit_grace = absl::Seconds(5);  // from the last word, or the closed socket, to SIGKILL
   absl::Duration stop_floor =

@@ -27,6 +27,7 @@ void Supervisor::StartOnLoop(const StartCommand& command) {
   BeginEpoch(first.job, first.epoch, command.token);
   if (absl::Status status = BeginRun(first.job, first.epoch, command.ranks, nullptr); !status.ok()) return;
   RankRun& run = *runs_.back();
+  if (!command.source.name.empty()) run.brought = first.resume_from;
   std::vector<RankAssignment> ranks = command.ranks;
   SetTrueMemory(ranks);
   for (size_t i = 0; i < run.ranks.size(); ++i) {
@@ -177,7 +178,9 @@ absl::StatusOr<Rank> Supervisor::StartRank(const RankAssignment& assignment, con
   const std::string& validation = config.data.validation_path;
   if (!validation.empty()) MOTLEY_RETURN_IF_ERROR(config_.roots.Covers("data.validation_path", validation));
   const CheckpointSection& checkpoint = config.checkpoint;
-  if (!checkpoint.folder.empty()) MOTLEY_RETURN_IF_ERROR(config_.roots.Covers("checkpoint.folder", checkpoint.folder));
+  // Where checkpoints lie on this node's disk the worker itself has said where (localize.h).
+  const bool local = IsOnNodesDisks(checkpoint) && !checkpoint.folder.empty();
+  if (!local && !checkpoint.folder.empty()) MOTLEY_RETURN_IF_ERROR(config_.roots.Covers("checkpoint.folder", checkpoint.folder));
   if (!checkpoint.initial.empty()) MOTLEY_RETURN_IF_ERROR(config_.roots.Covers("checkpoint.initial", checkpoint.initial));
   std::vector<std::string> variables;
   if (offered->description.kind == DeviceKind::kCuda) {
@@ -190,8 +193,9 @@ absl::StatusOr<Rank> Supervisor::StartRank(const RankAssignment& assignment, con
   rank.device = device;
   std::vector<std::string> arguments = {"--data-authentication",
                                         std::string(DataAuthenticationName(config_.data_authentication))};
-  for (std::string& argument : RootArguments(RootsOfRank(config_.roots, checkpoint.folder)))
-    arguments.push_back(std::move(argument));
+  const RankRoots roots =
+      local ? RootsOfLocalRank(config_.roots, checkpoint.folder) : RootsOfRank(config_.roots, checkpoint.folder);
+  for (std::string& argument : RootArguments(roots)) arguments.push_back(std::move(argument));
   MOTLEY_ASSIGN_OR_RETURN(rank.process, RankProcess::Start(offered->rank_binary, arguments, variables, memory));
   rank.watch.started = rank.watch.last_word = rank.watch.last_advance = rank.watch.last_sign = clock_.Now();
   rank.watch.predicted_step = absl::Seconds(assignment.predicted_step_seconds);

@@ -1,4 +1,5 @@
 // The supervisor and one rank: what it says, how it ends, when it hangs.
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -117,6 +118,9 @@ std::string Supervisor::LostCard(const Rank& rank) const {
 }
 
 void Supervisor::OnEvent(RankRun& run, Rank& rank, RankReport event) {
+  rank.ready |= event.kind == RankEventKind::kReady;
+  const bool all_ready = std::ranges::all_of(run.ranks, [](const Rank& each) { return each.ready; });
+  if (all_ready && !run.brought.empty()) config_.on_restored(std::exchange(run.brought, ""));
   rank.watch.last_advance = clock_.Now();
   if (event.kind == RankEventKind::kFailed) {
     if (const std::string lost = LostCard(rank); !lost.empty()) {

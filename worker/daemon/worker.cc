@@ -14,6 +14,7 @@
 #include "common/base/version.h"
 #include "common/rpc/tls_credentials.h"
 #include "common/session/rank_build.h"
+#include "worker/daemon/localize.h"
 #include "worker/daemon/offer.h"
 #include "worker/daemon/probe.h"
 #include "worker/daemon/rank_files.h"
@@ -74,9 +75,13 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(const WorkerConfig& config
   supervisor.data_authentication = config.data_authentication;
   supervisor.devices = std::move(offer.devices);
   supervisor.cards = self->card_watch_.get();
+  supervisor.on_restored = [self](std::string folder) { self->files_->Restored(std::move(folder)); };
   self->supervisor_ = std::make_unique<Supervisor>(std::move(supervisor), clock, self->outbox_, *self->metrics_);
   self->storage_checker_ = std::make_unique<StorageChecker>(
       StorageCheckerConfig{.file_roots = config.file_roots, .known_parts = self->known_parts_.get()}, clock, self->outbox_);
+  self->files_ = std::make_unique<FilesProcess>(
+      FilesProcessConfig{.local = FilesFolderOf(config), .data_address = config.data_address, .node = NodeName(config.name)},
+      self->outbox_, [self](StartCommand command) { self->supervisor_->Start(std::move(command)); });
   self->reach_checker_ = std::make_unique<ReachChecker>(config.data_address, clock, self->outbox_);
   MOTLEY_ASSIGN_OR_RETURN(self->reach_listener_, ReachListener::Start(config.data_address, NodeName(config.name), clock));
   self->description_ = {NodeName(config.name),        kVersion, NewIncarnation(), config.data_address, std::move(devices), {}, {},
@@ -143,6 +148,7 @@ void Worker::StartSession() {
 
 Worker::~Worker() {
   session_.reset();
+  if (files_) files_->End();  // it starts ranks, and hears of their folders
   supervisor_.reset();
   card_watch_.reset();
 }
@@ -190,13 +196,15 @@ void Worker::OnCommand(CoordinatorCommand command) {
     }
     void operator()(StartCommand& start) const {
       if (!start.ranks.empty()) worker.storage_checker_->RemoveToken(start.ranks[0].job);
-      worker.supervisor_->Start(std::move(start));
+      IsLocal(start) ? worker.files_->Start(std::move(start)) : worker.supervisor_->Start(std::move(start));
     }
     void operator()(StopCommand& stop) const {
       worker.storage_checker_->Drop(stop);
       worker.storage_checker_->RemoveToken(stop.job);
+      worker.files_->Stop(stop);
       worker.supervisor_->Stop(std::move(stop));
     }
+    void operator()(HoldingsCommand& question) const { worker.files_->Ask(std::move(question)); }
     void operator()(KvValueCommand& value) const { worker.supervisor_->Deliver(std::move(value)); }
     void operator()(PublishAnswerCommand& answer) const { worker.supervisor_->Deliver(std::move(answer)); }
     void operator()(TraceCommand& trace) const { worker.supervisor_->Deliver(std::move(trace)); }

@@ -14,6 +14,7 @@
 #include "worker/daemon/card_watch.h"
 #include "worker/daemon/certificate_renewal.h"
 #include "worker/daemon/config.h"
+#include "worker/daemon/files_process.h"
 #include "worker/daemon/known_term.h"
 #include "worker/daemon/nvml_library.h"
 #include "worker/daemon/outbox.h"
@@ -81,6 +82,7 @@ class Worker {
   UniqueFd known_parts_;  // what ranks and storage checks have read of the data
   std::unique_ptr<StorageChecker> storage_checker_;
   std::unique_ptr<Supervisor> supervisor_;
+  std::unique_ptr<FilesProcess> files_;  // starts ranks
   std::unique_ptr<Session> session_;
   std::atomic<bool> connected_ = false;
   StoreMark mark_;  // session's thread only, like the next three

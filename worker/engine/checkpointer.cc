@@ -15,6 +15,7 @@
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/checkpoint_look.h"
 #include "worker/engine/base/monotonic.h"
+#include "worker/engine/local_saver.h"
 #include "worker/engine/save_verdict.h"
 
 namespace motley::engine {
@@ -146,6 +147,12 @@ absl::Status SaveCheckpoint(const RankAssignment& assignment, const ShardedState
   if (!state.whole()) {
     return absl::InternalError(absl::StrCat("the state after step ", step, " is not saved: the step did not come to its end"));
   }
+  if (IsOnNodesDisks(assignment.config.checkpoint)) {
+    MOTLEY_ASSIGN_OR_RETURN(const DType dtype, ParseDType(assignment.config.training.dtype));
+    const LocalSave save{assignment, state, MakeManifest(assignment, step, dtype, state.loss_scale()),
+                         MakeFence(assignment, step, host)};
+    return AsSeenBy(assignment, SaveOnNodes(save, communicator, host));
+  }
   const std::string temporary = absl::StrCat(assignment.config.checkpoint.folder, "/",
                                              TemporaryCheckpointFolderName(step, assignment.epoch.value(), assignment.job_uid));
   const absl::Status verdict = WriteAndPublish(assignment, state, step, patience, temporary, communicator, host);
@@ -156,7 +163,8 @@ absl::Status SaveCheckpoint(const RankAssignment& assignment, const ShardedState
 
 void RemoveAbandonedCheckpoints(const RankAssignment& assignment, RankHost& host) {
   const std::string& root = assignment.config.checkpoint.folder;
-  if (root.empty() || assignment.rank != 0) return;
+  // On the nodes' disks what has no name may be part of a checkpoint all the same: a save behind it lets it go.
+  if (root.empty() || assignment.rank != 0 || IsOnNodesDisks(assignment.config.checkpoint)) return;
   constexpr int64_t kKeepAllPublished = 0;
   const int64_t step = assignment.start_step;
   const CheckpointFence fence = MakeFence(assignment, step, host);

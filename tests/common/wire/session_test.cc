@@ -18,6 +18,46 @@ T ThroughSession(const WorkerReport& report) {
   return std::get<T>(*back);
 }
 
+TEST(SessionTest, WhatIsSaidOfFilesOnNodesDisksComesBack) {
+  const auto asked = ThroughSession<HoldingsCommand>(
+      CoordinatorCommand(HoldingsCommand{JobId("j"), Epoch(3), JobUid("0a"), "h1", std::string("\0s", 2)}));
+  EXPECT_EQ(asked.job_uid, JobUid("0a"));
+  EXPECT_EQ(asked.check_id, "h1");
+  EXPECT_EQ(asked.files_secret, std::string("\0s", 2));
+  StartCommand start{{}, "t"};
+  EXPECT_EQ(ThroughSession<StartCommand>(CoordinatorCommand(start)).source, CheckpointSource());
+  start.source = {"step-00000040-gen-3",
+                  "d",
+                  "m",
+                  {{NodeName("b"), "10.0.0.2:7", "cc", {JobUid("0a"), 77, std::string("\0p", 2)}, true, {"rank-1.bin"}}}};
+  EXPECT_EQ(ThroughSession<StartCommand>(CoordinatorCommand(start)).source, start.source);
+  HoldingsReport holdings{JobId("j"), Epoch(3), "h1", "why", absl::StatusCode::kUnavailable, {}, 7, "cc", 99};
+  HeldCheckpoint held;
+  held.name = "step-00000040-gen-3", held.manifest_digest = "d", held.mark = "m", held.model = "{}", held.dtype = "float32";
+  held.epoch = Epoch(3), held.step = 40, held.data_digest = "dd", held.seed = 5;
+  held.files = {{"rank-0.bin", 100, true, "a"}, {"rank-1.bin", 200, false, "b"}};
+  holdings.held = {{held}, {{Epoch(2), 20, {{"rank-0.bin", 50, true, ""}}}}};
+  const auto said = ThroughSession<HoldingsReport>(WorkerReport(holdings));
+  EXPECT_EQ(said.held, holdings.held);
+  EXPECT_EQ(said.error + said.check_id + said.certificate, "whyh1cc");
+  EXPECT_EQ(said.error_code, absl::StatusCode::kUnavailable);
+  EXPECT_EQ(said.port, 7);
+  EXPECT_EQ(said.free_bytes, 99);
+  const auto fetch = ThroughSession<FetchReport>(
+      WorkerReport(FetchReport{JobId("j"), Epoch(3), 100, 40, true, "why", absl::StatusCode::kDataLoss}));
+  EXPECT_EQ(fetch.bytes, 100);
+  EXPECT_EQ(fetch.bytes_here, 40);
+  EXPECT_TRUE(fetch.done);
+  EXPECT_EQ(fetch.error, "why");
+  EXPECT_EQ(fetch.error_code, absl::StatusCode::kDataLoss);
+  PublishReport question{JobId("j"), Epoch(3), 40, 0, 1, "publish"};
+  question.manifest_digest = "d";
+  EXPECT_EQ(ThroughSession<PublishReport>(WorkerReport(question)).manifest_digest, "d");
+  PublishAnswerCommand answer{JobId("j"), Epoch(3), 40, 0, true, "", 1};
+  answer.mark = "m";
+  EXPECT_EQ(ThroughSession<PublishAnswerCommand>(CoordinatorCommand(answer)).mark, "m");
+}
+
 TEST(SessionTest, CommandsComeBackAsTheyWere) {
   const auto check = ThroughSession<StorageCheckCommand>(
       CoordinatorCommand(StorageCheckCommand{JobId("j"), Epoch(3), "/d", "/c", "t", true, "p1", "/i"}));

@@ -2,6 +2,7 @@
 #include <map>
 
 #include "common/base/altered_way.h"
+#include "common/base/version.h"
 #include "coordinator/epoch/altered_blame.h"
 #include "coordinator/epoch/epoch_driver.h"
 #include "coordinator/epoch/second_opinion.h"
@@ -172,6 +173,7 @@ TEST_F(ErrorTable, ARestartCountsAlteredMessagesAgain) {
 
   // The worker that the newest epoch ran on comes back, and then another one in its place.
   NodeDescription node;
+  node.protocol = kSessionProtocol;
   node.name = NodeName("n2"), node.incarnation = 1;
   BeginEpochOfThree();
   ForgetAltered(*core_->state.run, node);

@@ -39,6 +39,7 @@ class InventedCluster : public CoreTest {
       NodeDescription& node = nodes_[n].description;
       node.name = NodeName("n" + std::to_string(n));
       node.version = kVersion;
+      node.protocol = kSessionProtocol;
       node.data_address = "127.0.0.1";
       node.devices.resize(1);
       node.devices[0].id = DeviceId(node.name.value() + "/gpu0");
@@ -126,6 +127,7 @@ class InventedCluster : public CoreTest {
     }
     void operator()(const AuthoritiesCommand&) {}
     void operator()(const CertificateCommand&) {}
+    void operator()(const HoldingsCommand&) {}
     void operator()(const StopCommand& c) {
       if (node.ranks.empty() || node.ranks[0].job != c.job || node.ranks[0].epoch > c.epoch) return;
       if (c.save) test.saved_[c.job] = test.core_->state.jobs.at(c.job).step;

@@ -26,6 +26,7 @@ class OlderStore : public CoreTest {
   }
   absl::Status Hello(std::vector<SeenEpoch> epochs, StoreMark mark = {}) {
     NodeDescription node;
+    node.protocol = kSessionProtocol;
     node.name = NodeName("n9");
     node.version = kVersion;
     node.incarnation = 7;

@@ -39,6 +39,7 @@ class TermTest : public CoreTest {
   Certificate Shown(const Term& term) const { return Shown(core_->authority->newest(), term); }
   static NodeDescription Node(const std::string& certificate) {
     NodeDescription node;
+    node.protocol = kSessionProtocol;
     node.name = NodeName("n1");
     node.version = kVersion;
     node.incarnation = 7;

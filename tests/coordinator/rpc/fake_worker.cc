@@ -114,6 +114,15 @@ void FakeWorker::Handle(const v1::CoordinatorMessage& message) {
       result->set_error_code(options_.verify_error.empty() ? 0 : static_cast<int>(absl::StatusCode::kDataLoss));
     }
     Send(answer);
+  } else if (message.has_holdings_request()) {
+    v1::WorkerMessage answer;
+    v1::Holdings* holdings = answer.mutable_holdings();
+    holdings->set_job_id(message.holdings_request().job_id());
+    holdings->set_epoch(message.holdings_request().epoch());
+    holdings->set_check_id(message.holdings_request().check_id());
+    holdings->set_port(7);
+    holdings->set_certificate(absl::StrCat("certificate of ", node_));
+    if (!options_.on_holdings || options_.on_holdings(message.holdings_request(), holdings)) Send(answer);
   } else if (message.has_reach_check() && options_.answer_reach) {
     v1::WorkerMessage answer;
     v1::ReachResult* result = answer.mutable_reach_result();
@@ -147,6 +156,7 @@ void FakeWorker::Handle(const v1::CoordinatorMessage& message) {
       }
       See(first.job_id(), first.epoch(), message.start_epoch().token());
     }
+    if (options_.on_source) options_.on_source(message.start_epoch().source());
     for (const v1::RankAssignment& rank : message.start_epoch().ranks()) {
       if (!options_.on_start || options_.on_start(rank)) Meet(rank, "train/");
     }

@@ -66,6 +66,9 @@ class FakeWorker {
     std::shared_ptr<grpc::ChannelCredentials> credentials;                     // null: plaintext
     std::shared_ptr<grpc::Channel> channel;                                    // instead of an address
     std::function<void(const v1::CoordinatorMessage& message)> on_membership;  // of Authorities and Renewal
+    // What its disk holds; null: nothing. Returns false where it does not answer.
+    std::function<bool(const v1::HoldingsRequest& request, v1::Holdings* holdings)> on_holdings;
+    std::function<void(const v1::CheckpointSource& source)> on_source;  // of each start
     // Called before the ranks of a saving stop end; here a test writes its checkpoint.
     std::function<void(const v1::RankAssignment& rank, int64_t step)> on_save;
   };

@@ -52,13 +52,15 @@ TEST_F(Sessions, ASetUpWhoseQuestionWasLostWithItsStreamBeginsAgain) {
   EXPECT_FALSE(again->WaitForStart().empty());
 }
 
-TEST_F(Sessions, AProtocolOfTheFutureIsRefused) {
-  FakeWorker::Options newer;
-  newer.protocol = kSessionProtocol + 1;
-  FakeWorker worker(server_->workers_address(), "n1", newer);
-  EXPECT_EQ(worker.WaitForEnd().error_code(), grpc::StatusCode::UNIMPLEMENTED);
+TEST_F(Sessions, AProtocolOfTheFutureOrOfLongAgoIsRefused) {
+  for (const int protocol : {kSessionProtocol + 1, kSessionProtocol - 2, 0}) {  // 0: it says none
+    FakeWorker::Options other;
+    other.protocol = protocol;
+    FakeWorker worker(server_->workers_address(), "n1", other);
+    EXPECT_EQ(worker.WaitForEnd().error_code(), grpc::StatusCode::UNIMPLEMENTED) << protocol;
+  }
   FakeWorker::Options of_before;
-  of_before.protocol = 0;  // which says none
+  of_before.protocol = kSessionProtocol - 1;
   auto admitted = Join("n1", of_before);
 }
 

@@ -10,6 +10,7 @@ namespace {
 
 NodeDescription Worker(const std::string& name, int64_t incarnation) {
   NodeDescription node{NodeName(name), kVersion, incarnation, "127.0.0.1", {}};
+  node.protocol = kSessionProtocol;
   node.devices.resize(1);
   node.devices[0].id = DeviceId(name + "/gpu0");
   return node;

@@ -52,6 +52,28 @@ TEST(NumberKey, AnotherKeyGaveNothing) {
   EXPECT_FALSE(other.Gave(key.WithToken({"store", 7})));
 }
 
+TEST(NumberKey, AMarkHoldsForOneCheckpointAlone) {
+  const NumberKey key(kSecret, "store");
+  const JobUid uid(std::string(32, '1')), other(std::string(32, '2'));
+  const std::string mark = key.MarkOf(uid, Epoch(3), 40, "digest");
+  EXPECT_EQ(mark.size(), 32u);
+  EXPECT_TRUE(NumberKey(kSecret, "store").Marked(mark, uid, Epoch(3), 40, "digest")) << "a store that was put back";
+  EXPECT_FALSE(key.Marked(mark, other, Epoch(3), 40, "digest"));
+  EXPECT_FALSE(key.Marked(mark, uid, Epoch(4), 40, "digest"));
+  EXPECT_FALSE(key.Marked(mark, uid, Epoch(3), 60, "digest"));
+  EXPECT_FALSE(key.Marked(mark, uid, Epoch(3), 40, "another"));
+  EXPECT_FALSE(key.Marked("", uid, Epoch(3), 40, "digest"));
+  EXPECT_FALSE(NumberKey(std::string(64, 'b'), "store").Marked(mark, uid, Epoch(3), 40, "digest"));
+}
+
+TEST(NumberKey, EachSessionOfANodeHasASecretOfItsOwn) {
+  const NumberKey key(kSecret, "store");
+  const std::string secret = key.FilesSecretOf(NodeName("a"), 1);
+  EXPECT_EQ(secret.size(), 32u);
+  EXPECT_NE(secret, key.FilesSecretOf(NodeName("a"), 2));
+  EXPECT_NE(secret, key.FilesSecretOf(NodeName("b"), 1));
+}
+
 TEST(NumberKey, SecretsAreNewEachTime) {
   const auto a = NumberKey::NewSecret(), b = NumberKey::NewSecret();
   ASSERT_TRUE(a.ok() && b.ok());

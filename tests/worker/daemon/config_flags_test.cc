@@ -132,6 +132,13 @@ TEST_F(ConfigFlagsTest, WrongOnesAreRefusedLikeTheFiles) {
   EXPECT_EQ(Parse({"--config", file_, "--foreground"}).exit_code, EX_USAGE) << "of --join";
 }
 
+TEST_F(ConfigFlagsTest, FilesOfJobsLieWhereTheFlagSays) {
+  const FlagsResult flags = Parse({"--config", file_, "--files", "/disk"});
+  ASSERT_TRUE(flags.config);
+  EXPECT_EQ(flags.config->files_local, "/disk");
+  EXPECT_EQ(Parse({"--join", "token", "--coordinator", "127.0.0.1:1", "--files", "/disk"}).exit_code, EX_USAGE);
+}
+
 TEST_F(ConfigFlagsTest, JoinDoesNotDropFlagsSilently) {
   EXPECT_EQ(Parse({"--join", "token", "--coordinator", "127.0.0.1:1", "--cores", "2"}).exit_code, EX_USAGE);
   EXPECT_NE(Parse({"--join", "token", "--coordinator", "127.0.0.1:1", "--cores", "2", "--foreground"}).exit_code, EX_USAGE);

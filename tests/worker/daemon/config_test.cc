@@ -288,6 +288,14 @@ TEST(WorkerConfig, RangesAndNames) {
   }
 }
 
+TEST(WorkerConfig, FilesOfJobsLieBesideTheIdentityUnlessItSaysWhere) {
+  EXPECT_EQ(FilesFolderOf(Parse("")), "/var/lib/motley/worker/files");
+  EXPECT_EQ(FilesFolderOf(Parse("[worker]\nidentity = '/srv/identity'")), "/srv/identity/files");
+  EXPECT_EQ(FilesFolderOf(Parse("[files]\nlocal = '/disk'")), "/disk");
+  EXPECT_THAT(Message(Validate(Parse("[files]\nlocal = 'disk'"))), HasSubstr("files.local must be an absolute path"));
+  EXPECT_THAT(Message(Validate(Parse("[files]\nlocal = '~/disk'"))), HasSubstr("files.local"));
+}
+
 TEST(WorkerConfig, TrueMemoryIsAPartOfAnEmulatedDevices) {
   const std::string emulated = "[[device]]\nkind = 'emulated'\nmodel = 'L4'\n";
   for (const std::string key : {"true_memory", "true_host_memory"}) {

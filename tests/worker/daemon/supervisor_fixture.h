@@ -60,6 +60,10 @@ class SupervisorTest : public ::testing::Test {
     config.watch = watch;
     config.stop_floor = stop_floor;
     config.tick = absl::Milliseconds(10);
+    config.on_restored = [this](std::string folder) {
+      const absl::MutexLock lock(&mutex_);
+      restored_.push_back(std::move(folder));
+    };
     supervisor_ = std::make_unique<Supervisor>(config, clock_, outbox_, metrics_);
   }
 
@@ -102,7 +106,14 @@ class SupervisorTest : public ::testing::Test {
     EXPECT_TRUE(Ranks().empty());
   }
 
+  std::vector<std::string> Restored() {
+    const absl::MutexLock lock(&mutex_);
+    return restored_;
+  }
+
   const std::vector<pid_t> others_ = Children();
+  absl::Mutex mutex_;
+  std::vector<std::string> restored_ ABSL_GUARDED_BY(mutex_);
 
   SystemClock clock_;
   MetricsRegistry registry_;

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include <map>
+#include <set>
 
 #include "tests/common/base/temp_folder.h"
 #include "tests/worker/daemon/supervisor_fixture.h"
@@ -14,7 +15,9 @@
 namespace motley::worker {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using Kind = RankEventKind;
 
 TEST_F(SupervisorTest, TrainsToTheEnd) {
@@ -27,6 +30,29 @@ TEST_F(SupervisorTest, TrainsToTheEnd) {
   WaitForNoRanks();
   EXPECT_THAT(registry_.ToText(), HasSubstr("motley_rank_exits_total{kind=\"finished\",node=\"n1\"} 1"));
   EXPECT_THAT(registry_.ToText(), HasSubstr("motley_device_steps_total{device=\"gpu0\",node=\"n1\"} 3"));
+}
+
+// What was brought for them is needed until the last one has read it. What a job begins with is nobody's to delete.
+TEST_F(SupervisorTest, WhenAllRanksAreReadyTheirFolderIsNotNeededAnyMore) {
+  StartCommand command{{TestAssignment("train"), TestAssignment("train", 1, 1)}};
+  for (RankAssignment& rank : command.ranks) rank.resume_from = "/weights";
+  supervisor_->Start(command);
+  std::set<int> ended;
+  const auto all_of = [&ended](Epoch epoch) {
+    return [&ended, epoch](const WorkerReport& report) {
+      const auto* event = std::get_if<RankReport>(&report);
+      if (event != nullptr && event->epoch == epoch && event->kind == Kind::kFinished) ended.insert(event->rank);
+      return ended.size() == 2;
+    };
+  };
+  WaitFor(all_of(Epoch(1)));
+  EXPECT_THAT(Restored(), IsEmpty());
+  ended.clear();
+  for (RankAssignment& rank : command.ranks) rank.epoch = Epoch(2), rank.resume_from = "/local/jobs/job.1/resume/step-1-gen-1";
+  command.source.name = "step-1-gen-1";
+  supervisor_->Start(command);
+  WaitFor(all_of(Epoch(2)));
+  EXPECT_THAT(Restored(), ElementsAre("/local/jobs/job.1/resume/step-1-gen-1"));
 }
 
 TEST_F(SupervisorTest, WhatTheRankSaysOfItsEndIsTheKind) {

@@ -45,6 +45,11 @@ class FakeHost : public RankHost {
   absl::Status ConfirmEpochIsNewest(int64_t step, const std::string& purpose) override {
     return newest ? confirmation : absl::FailedPreconditionError("stale");
   }
+  absl::StatusOr<std::string> AskForMark(int64_t step, const std::string& purpose, const std::string& manifest_digest) override {
+    if (!newest) return absl::FailedPreconditionError("stale");
+    if (!confirmation.ok()) return confirmation;
+    return std::string("0123456789abcdef0123456789abcdef");
+  }
   void OnReady(const std::vector<TransportUse>& uses, int64_t bytes) override {
     transports = uses;
     context_bytes = bytes;

@@ -46,6 +46,9 @@ class RankHost {
   // Asked just before every write that outlives the rank; `purpose` is for people: "publish step-00000040-gen-3".
   // FAILED_PRECONDITION: a newer epoch exists.
   virtual absl::Status ConfirmEpochIsNewest(int64_t step, const std::string& purpose) = 0;
+  // The same before a checkpoint on the nodes' disks gets its name: what is to lie beside its manifest (mark_file.h).
+  virtual absl::StatusOr<std::string> AskForMark(int64_t step, const std::string& purpose,
+                                                 const std::string& manifest_digest) = 0;
   // About to take the first step. `transports`: what this rank says of the epoch's, for all members. `context_bytes`: what the
   // device holds beside tensors, where that is more than the plan counted; else 0.
   virtual void OnReady(const std::vector<TransportUse>& transports, int64_t context_bytes) = 0;

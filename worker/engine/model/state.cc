@@ -111,7 +111,9 @@ std::unique_ptr<JobBase> BaseOfJob(const Sources& sources, const RankAssignment&
   auto base = std::make_unique<JobBase>(assignment.config.data.path, open);
   if (sources.weights) base->BeginWith(BaseOf(*sources.weights), sources.weights->folder().path);
   if (sources.checkpoint) {
-    base->GoOn(std::filesystem::path(assignment.resume_from).parent_path().string(), sources.checkpoint->manifest().base,
+    const CheckpointSection& checkpoint = assignment.config.checkpoint;
+    const std::string beside = std::filesystem::path(assignment.resume_from).parent_path().string();
+    base->GoOn(IsOnNodesDisks(checkpoint) ? checkpoint.folder : beside, sources.checkpoint->manifest().base,
                [checkpoint = assignment.config.checkpoint, model = assignment.model, dtype, open] {
                  return BaseOfInitial(checkpoint, model, dtype, open);
                });

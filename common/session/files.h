@@ -1,0 +1,62 @@
+// What coordinator and worker say to each other of files on the nodes' disks. docs/inside/local-storage.md
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/base/ids.h"
+#include "common/checkpoint/held_checkpoints.h"
+#include "common/session/files_ticket.h"
+
+namespace motley {
+
+// ---- to a worker ----
+struct HoldingsCommand {
+  JobId job;
+  Epoch epoch;
+  JobUid job_uid;
+  std::string check_id;
+  std::string files_secret;  // by which tickets for this node are proven, until another one is told
+};
+// One that has the checkpoint from which ranks go on, or a part of it.
+struct CheckpointHolder {
+  NodeName node;
+  std::string address;      // host:port; empty: the reader itself
+  std::string certificate;  // SHA-256 (hex) of what it shows
+  FilesTicket ticket;       // that it admits the reader by
+  bool manifest = false;    // has it
+  std::vector<std::string> files;
+  friend bool operator==(const CheckpointHolder&, const CheckpointHolder&) = default;
+};
+struct CheckpointSource {
+  std::string name;  // empty: the ranks go on from none
+  std::string manifest_digest, mark;
+  std::vector<CheckpointHolder> holders;
+  friend bool operator==(const CheckpointSource&, const CheckpointSource&) = default;
+};
+
+// ---- from a worker ----
+struct HoldingsReport {
+  JobId job;
+  Epoch epoch;
+  std::string check_id;
+  std::string error;  // empty = fine; else why this node can keep no checkpoints
+  absl::StatusCode error_code = absl::StatusCode::kOk;
+  HeldCheckpoints held;
+  int port = 0;             // on the node's data address, of its files process
+  std::string certificate;  // SHA-256 (hex) of what that shows
+  int64_t free_bytes = 0;   // 0 = not known
+};
+// How far a node is with bringing what its ranks go on from.
+struct FetchReport {
+  JobId job;
+  Epoch epoch;
+  int64_t bytes = 0, bytes_here = 0;
+  bool done = false;
+  std::string error;  // not empty: it could not be brought, and the ranks were not started
+  absl::StatusCode error_code = absl::StatusCode::kOk;
+};
+
+}  // namespace motley

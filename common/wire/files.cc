@@ -1,0 +1,91 @@
+#include "common/wire/files.h"
+
+#include "common/wire/both_ways.h"
+
+namespace motley::wire {
+
+WIRE_MESSAGE(v1::FilesTicket, FilesTicket) {
+  WIRE_FIELD(job_uid, plain.job_uid);
+  WIRE_FIELD(expires_unix_ms, plain.expires_unix_ms);
+  WIRE_FIELD(proof, plain.proof);
+}
+
+WIRE_MESSAGE(v1::HoldingsRequest, HoldingsCommand) {
+  WIRE_STAMP();
+  WIRE_FIELD(job_uid, plain.job_uid);
+  WIRE_FIELD(check_id, plain.check_id);
+  WIRE_FIELD(files_secret, plain.files_secret);
+}
+
+namespace {
+
+// Beside the lists below.
+using wire::FromProto;
+using wire::ToProto;
+
+WIRE_MESSAGE(v1::CheckpointHolder, CheckpointHolder) {
+  WIRE_FIELD(node, plain.node);
+  WIRE_FIELD(address, plain.address);
+  WIRE_FIELD(certificate, plain.certificate);
+  WIRE_PART(ticket, plain.ticket);
+  WIRE_FIELD(manifest, plain.manifest);
+  WIRE_LIST(files, plain.files);
+}
+
+WIRE_MESSAGE(v1::HeldFile, HeldFile) {
+  WIRE_FIELD(name, plain.name);
+  WIRE_COUNT(bytes, plain.bytes);
+  WIRE_FIELD(here, plain.here);
+  WIRE_FIELD(node, plain.node);
+}
+
+WIRE_MESSAGE(v1::HeldCheckpoint, HeldCheckpoint) {
+  WIRE_FIELD(name, plain.name);
+  WIRE_FIELD(manifest_sha256, plain.manifest_digest);
+  WIRE_FIELD(mark, plain.mark);
+  WIRE_FIELD(epoch, plain.epoch);
+  WIRE_FIELD(step, plain.step);
+  WIRE_FIELD(model, plain.model);
+  WIRE_FIELD(dtype, plain.dtype);
+  WIRE_FIELD(data_digest, plain.data_digest);
+  WIRE_FIELD(seed, plain.seed);
+  WIRE_PARTS(files, plain.files);
+}
+
+WIRE_MESSAGE(v1::UnpublishedFiles, UnpublishedFiles) {
+  WIRE_FIELD(epoch, plain.epoch);
+  WIRE_FIELD(step, plain.step);
+  WIRE_PARTS(files, plain.files);
+}
+
+}  // namespace
+
+WIRE_MESSAGE(v1::CheckpointSource, CheckpointSource) {
+  WIRE_FIELD(name, plain.name);
+  WIRE_FIELD(manifest_sha256, plain.manifest_digest);
+  WIRE_FIELD(mark, plain.mark);
+  WIRE_PARTS(holders, plain.holders);
+}
+
+WIRE_MESSAGE(v1::Holdings, HoldingsReport) {
+  WIRE_STAMP();
+  WIRE_FIELD(check_id, plain.check_id);
+  WIRE_FIELD(error, plain.error);
+  WIRE_FIELD(error_code, plain.error_code);
+  WIRE_PARTS(checkpoints, plain.held.checkpoints);
+  WIRE_PARTS(unpublished, plain.held.unpublished);
+  WIRE_FIELD(port, plain.port);
+  WIRE_FIELD(certificate, plain.certificate);
+  WIRE_COUNT(free_bytes, plain.free_bytes);
+}
+
+WIRE_MESSAGE(v1::FetchProgress, FetchReport) {
+  WIRE_STAMP();
+  WIRE_COUNT(bytes, plain.bytes);
+  WIRE_COUNT(bytes_here, plain.bytes_here);
+  WIRE_FIELD(done, plain.done);
+  WIRE_FIELD(error, plain.error);
+  WIRE_FIELD(error_code, plain.error_code);
+}
+
+}  // namespace motley::wire

@@ -1,0 +1,24 @@
+// Messages about files on the nodes' disks <-> their wire form, each both ways.
+#pragma once
+
+#include "common/session/files.h"
+#include "proto/motley/v1/files.pb.h"
+
+namespace motley::wire {
+
+v1::FilesTicket ToProto(const FilesTicket& ticket);
+FilesTicket FromProto(const v1::FilesTicket& ticket);
+
+v1::HoldingsRequest ToProto(const HoldingsCommand& command);
+HoldingsCommand FromProto(const v1::HoldingsRequest& request);
+
+v1::CheckpointSource ToProto(const CheckpointSource& source);
+CheckpointSource FromProto(const v1::CheckpointSource& source);
+
+v1::Holdings ToProto(const HoldingsReport& report);
+HoldingsReport FromProto(const v1::Holdings& holdings);
+
+v1::FetchProgress ToProto(const FetchReport& report);
+FetchReport FromProto(const v1::FetchProgress& progress);
+
+}  // namespace motley::wire

@@ -1,0 +1,25 @@
+// What nodes said of a job's checkpoints on their disks, when they were last asked. Plain values.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "common/session/files.h"
+#include "coordinator/state/unite_checkpoints.h"
+
+namespace motley::coordinator {
+
+// Where a node's files process gives what it has.
+struct FilesOffer {
+  std::string address;      // host:port
+  std::string certificate;  // SHA-256 (hex) of what it shows, to both sides
+};
+struct Holdings {
+  std::vector<UnitedCheckpoint> checkpoints;  // the newest first
+  std::map<NodeName, FilesOffer> offers;      // of all who can keep checkpoints
+  std::map<NodeName, std::string> refusals;   // why others cannot
+};
+
+}  // namespace motley::coordinator

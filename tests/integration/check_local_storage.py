@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+"""Jobs whose checkpoints lie on the disks of their nodes: each worker has a folder of its own, and nothing is common to them but the text.
+
+docs/inside/local-storage.md. Prints a line for each check."""
+import glob
+import json
+import os
+import shutil
+
+from harness import Results, TestCluster, expect, job_sections, published_checkpoints
+
+# A step takes a tenth of a second on any host, so that there is a middle of a job to act in.
+DEVICE = {"kind": "emulated", "model": "brisk", "flops_per_second": 2e9, "memory_bytes": 1 << 30, "link_bytes_per_second": 1e9}
+NODES = {"n1": [DEVICE], "n2": [DEVICE]}
+SAME = 1e-12   # of losses in float64: layouts round their sums otherwise
+
+
+class LocalCluster(TestCluster):
+    def disk(self, node):
+        """[files] local of its worker."""
+        return self.path(f"files-{node}")
+
+    def held(self, node, job_id):
+        """The checkpoint folders of the job on the node's disk, the newest last."""
+        found = glob.glob(os.path.join(glob.escape(self.disk(node)), "jobs", f"{job_id}.*", "checkpoints"))
+        expect(len(found) == 1, f"{job_id} on {node}: {found}")
+        return [os.path.join(found[0], name) for _, _, name in published_checkpoints(found[0])]
+
+    def sections(self, **changes):
+        sections = job_sections(self, **{"training__dtype": "float64", "checkpoint__interval": 5, "checkpoint__interval_minutes": 0,
+                                         "checkpoint__storage": "local", **changes})
+        del sections["checkpoint"]["folder"]
+        return sections
+
+    def losses(self, job_id):
+        return [record["loss"] for record in self.steps(job_id)]
+
+    def stop_job(self, job_id, at_step):
+        self.wait_for_step(job_id, at_step)
+        self.motley("stop", job_id)
+        return self.wait_for_state(job_id, "STOPPED", 60)
+
+    def resumed_from(self, job_id):
+        return self.event_messages("plan", job_id)[-1]
+
+
+def saves_on_both(cluster):
+    cluster.submit_job("alone", cluster.sections(training__steps=24))
+    job = cluster.wait_for_state("alone", "SUCCEEDED")
+    of = {node: cluster.held(node, "alone")[-1] for node in NODES}
+    expect({os.path.basename(path) for path in of.values()} == {job["newest_checkpoint"]}, f"{of}, the job's newest is {job['newest_checkpoint']}")
+    manifests, marks = set(), set()
+    for node, path in of.items():
+        with open(os.path.join(path, "manifest.json"), encoding="utf-8") as file:
+            text = file.read()
+        with open(os.path.join(path, "mark"), encoding="utf-8") as file:
+            marks.add(file.read())
+        manifests.add(text)
+        own = {file["name"] for file in json.loads(text)["files"] if file["node"] == node}
+        there = {name for name in os.listdir(path) if name.endswith(".bin")}
+        expect(own == there and len(own) == 1, f"{node} holds {there}, its own are {own}")
+    expect(len(manifests) == 1 and len(marks) == 1, "manifests or marks differ")
+
+
+def same_plan_again(cluster):
+    cluster.submit_job("same", cluster.sections(training__steps=24))
+    stopped = cluster.stop_job("same", 8)
+    cluster.motley("resume", "same")
+    cluster.wait_for_state("same", "SUCCEEDED")
+    expect(f"from step {stopped['step']}" in cluster.resumed_from("same"), cluster.resumed_from("same"))
+    expect_same(cluster, "same")
+
+
+def expect_same(cluster, job_id):
+    alone, curve = cluster.losses("alone"), cluster.losses(job_id)
+    expect(len(curve) == len(alone), f"{len(curve)} of {len(alone)} steps are known")
+    worst = max(abs(a - b) / b for a, b in zip(curve, alone))
+    expect(worst <= SAME, f"the loss curve differs by {worst:.2e} from that of the undisturbed job")
+
+
+def another_plan(cluster):
+    """Each node reads a part of what the other wrote."""
+    cluster.submit_job("other", cluster.sections(training__steps=24))
+    cluster.stop_job("other", 8)
+    cluster.motley("resume", "other", "--set", "planner.strategy=cephalo")
+    cluster.wait_for_state("other", "SUCCEEDED")
+    expect("cephalo" in cluster.resumed_from("other"), cluster.resumed_from("other"))
+    expect_same(cluster, "other")
+
+
+def newcomer(cluster):
+    """It has nothing of the job, not even the manifest."""
+    cluster.submit_job("grown", cluster.sections(training__steps=24))
+    cluster.stop_job("grown", 8)
+    cluster.start_worker("n3", [DEVICE])
+    try:
+        cluster.wait_for_nodes(["n3"])
+        cluster.motley("resume", "grown")
+        cluster.wait_for_state("grown", "SUCCEEDED")
+        expect("on 3 devices" in cluster.resumed_from("grown"), cluster.resumed_from("grown"))
+        expect_same(cluster, "grown")
+    finally:
+        cluster.workers.pop("n3").stop()
+
+
+def node_away(cluster):
+    """Nobody else has its part: the job waits, says what lacks, and goes on when it is back."""
+    cluster.submit_job("away", cluster.sections(training__steps=24))
+    cluster.stop_job("away", 8)
+    cluster.workers["n2"].stop()
+    cluster.motley("resume", "away")
+    wanted = "which lack rank-1.bin of node n2"
+    said = set()
+
+    def is_said():
+        said.add(cluster.job("away").get("reason", ""))
+        return any(wanted in reason for reason in said)
+
+    try:
+        cluster.wait_for(is_said, 30, "the missing part to be named")
+    except Exception as error:
+        raise AssertionError(f"{wanted} was not said, but {sorted(said)}") from error
+    cluster.start_worker("n2", NODES["n2"])
+    cluster.wait_for_state("away", "SUCCEEDED", 120)
+    expect_same(cluster, "away")
+
+
+def forged(cluster):
+    """What lies there without this store's mark is not gone on from, whatever its name says."""
+    cluster.submit_job("forged", cluster.sections(training__steps=24))
+    cluster.stop_job("forged", 8)
+    for node in NODES:
+        newest = cluster.held(node, "forged")[-1]
+        with open(os.path.join(newest, "mark"), "w", encoding="utf-8") as file:
+            file.write("0" * 32 + "\n")
+    cluster.motley("resume", "forged")
+    cluster.wait_for_state("forged", "SUCCEEDED")
+    expect("from step 5 " in cluster.resumed_from("forged"), cluster.resumed_from("forged"))
+    skipped = cluster.event_messages("checkpoint_skipped", "forged")
+    expect(any("which was published" in message for message in skipped), f"said: {skipped}")
+    expect_same(cluster, "forged")
+
+
+def no_room_for_files(cluster):
+    """A node that cannot keep checkpoints is named, with what to do."""
+    cluster.workers["n2"].stop()
+    shutil.rmtree(cluster.disk("n2"))
+    with open(cluster.disk("n2"), "w", encoding="utf-8") as file:
+        file.write("in the way")
+    cluster.start_worker("n2", NODES["n2"])
+    cluster.wait_for_nodes(["n2"])
+    cluster.submit_job("blocked", cluster.sections(training__steps=4))
+    cluster.wait_for(lambda: "checkpoints cannot be kept on the nodes' disks: node n2: " in cluster.job("blocked").get("reason", ""), 60,
+                     "the node to be named")
+    os.remove(cluster.disk("n2"))
+    cluster.wait_for_state("blocked", "SUCCEEDED", 120)
+
+
+def main():
+    results = Results("local storage")
+    with LocalCluster() as cluster:
+        results.prepare("a cluster of two nodes without a common folder", cluster.start, NODES)
+        results.prepare("a checkpoint: each node's part on its own disk", saves_on_both, cluster)
+        results.run("the same plan goes on from it", same_plan_again, cluster)
+        results.run("another plan brings what lacks", another_plan, cluster)
+        results.run("a newcomer brings its part", newcomer, cluster)
+        results.run("a node that is away is waited for and named", node_away, cluster)
+        results.run("a forged mark counts for nothing", forged, cluster)
+        results.run("a node that can keep no checkpoints is named", no_room_for_files, cluster)
+    results.exit()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,41 @@
+#include "worker/daemon/localize.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/worker/daemon/test_assignment.h"
+
+namespace motley::worker {
+namespace {
+
+TEST(Localize, IsForJobsOnTheNodesDisksAlone) {
+  StartCommand command;
+  EXPECT_FALSE(IsLocal(command));
+  command.ranks = {TestAssignment("train")};
+  EXPECT_FALSE(IsLocal(command));
+  command.ranks[0].config.checkpoint.storage = "local";
+  EXPECT_TRUE(IsLocal(command));
+}
+
+TEST(Localize, GivesRanksPathsOfThisNode) {
+  StartCommand command;
+  command.ranks = {TestAssignment("train"), TestAssignment("train", 1, 1)};
+  for (RankAssignment& rank : command.ranks) rank.job_uid = JobUid("0a"), rank.resume_from = "step-00000040-gen-3";
+  command.source.name = "step-00000040-gen-3";
+  Localize("/disk", command);
+  for (const RankAssignment& rank : command.ranks) {
+    EXPECT_EQ(rank.config.checkpoint.folder, "/disk/jobs/job.0a/checkpoints");
+    EXPECT_EQ(rank.resume_from, "/disk/jobs/job.0a/resume/step-00000040-gen-3");
+  }
+}
+
+// Weights to begin with lie where their path says.
+TEST(Localize, LeavesTheInitialWeightsWhereTheyAre) {
+  StartCommand command;
+  command.ranks = {TestAssignment("train")};
+  command.ranks[0].resume_from = "/weights";
+  Localize("/disk", command);
+  EXPECT_EQ(command.ranks[0].resume_from, "/weights");
+}
+
+}  // namespace
+}  // namespace motley::worker

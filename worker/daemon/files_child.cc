@@ -1,0 +1,241 @@
+#include "worker/daemon/files_child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+#include "common/base/clean_text.h"
+#include "common/base/clock.h"
+#include "common/base/files.h"
+#include "common/base/job_uid.h"
+#include "common/base/landlock.h"
+#include "common/base/names.h"
+#include "common/base/status_macros.h"
+#include "common/checkpoint/held_checkpoints.h"
+#include "common/rpc/tls_credentials.h"
+#include "common/wire/session.h"
+#include "worker/daemon/frame.h"
+#include "worker/daemon/rank_files.h"
+#include "worker/daemon/spawn.h"
+#include "worker/files/files_identity.h"
+#include "worker/files/files_server.h"
+#include "worker/files/job_folder.h"
+#include "worker/files/stage.h"
+
+namespace motley::worker {
+namespace {
+
+constexpr int kNice = 10;  // ranks come first
+constexpr mode_t kPrivate = 0077;
+constexpr int kLandlockThatLinks = 2;  // before, links between folders are refused whatever the rules say
+constexpr char kLockName[] = "/lock", kProofName[] = "/.can-write";
+
+// What the worker hears. Thread-safe.
+class Reports {
+ public:
+  // Not if `unwanted` came before: nothing follows it.
+  void Send(const WorkerReport& report, const absl::Notification* unwanted = nullptr) {
+    const std::string frame = EncodeFrame(wire::ToProto(report).SerializeAsString());
+    absl::MutexLock lock(&mutex_);
+    if (unwanted == nullptr || !unwanted->HasBeenNotified()) (void)WriteAll(kChildSocket, frame);
+  }
+  void StopThoseOf(absl::Notification& unwanted) {
+    absl::MutexLock lock(&mutex_);
+    unwanted.Notify();
+  }
+
+ private:
+  absl::Mutex mutex_;
+};
+
+// Brings what one start's ranks go on from, on a thread of its own. Its end stops it.
+class Fetch {
+ public:
+  Fetch(StartCommand command, const std::string& local, const FilesIdentity& identity, Reports& reports)
+      : command_(std::move(command)), reports_(reports), thread_([this, local, &identity] { Run(local, identity); }) {}
+  ~Fetch() {
+    reports_.StopThoseOf(stopped_);
+    thread_.join();
+  }
+  Epoch epoch() const { return command_.ranks.front().epoch; }
+
+ private:
+  void Run(const std::string& local, const FilesIdentity& identity) {
+    FetchReport report{command_.ranks.front().job, epoch()};
+    const Staging staging = {.local = local,
+                             .identity = identity,
+                             .progress =
+                                 [&](const FetchReport& now) {
+                                   report = now;
+                                   reports_.Send(report, &stopped_);
+                                 },
+                             .stopped = [&] { return stopped_.HasBeenNotified(); },
+                             .pause = [&](absl::Duration pause) { (void)stopped_.WaitForNotificationWithTimeout(pause); }};
+    const absl::Status staged = command_.source.name.empty() ? absl::OkStatus() : Stage(command_, staging);
+    report.done = staged.ok();
+    report.error = CleanLine(std::string(staged.message()));
+    report.error_code = staged.code();
+    reports_.Send(report, &stopped_);
+  }
+
+  const StartCommand command_;
+  Reports& reports_;
+  absl::Notification stopped_;
+  std::thread thread_;
+};
+
+class FilesKeeper {
+ public:
+  FilesKeeper(std::string local, std::string address, std::string node)
+      : local_(std::move(local)), address_(std::move(address)), node_(std::move(node)) {}
+
+  // While the process has one thread. What fails here is tried again when the coordinator asks.
+  void Begin() {
+    if (!TakeFolder().ok()) return;
+    const absl::StatusOr<int> version = LandlockVersion();
+    if (!version.ok() || *version < kLandlockThatLinks) return;
+    absl::StatusOr<std::vector<FileDescriptor>> held = RestrictFiles(GrantsOfRank({{}, {local_}}));
+    if (held.ok()) places_ = *std::move(held);
+  }
+
+  void Obey(const CoordinatorCommand& command) {
+    if (const auto* holdings = std::get_if<HoldingsCommand>(&command)) reports_.Send(Answer(*holdings));
+    if (const auto* start = std::get_if<StartCommand>(&command)) Start(*start);
+    if (const auto* stop = std::get_if<StopCommand>(&command)) {
+      const auto fetch = fetches_.find(stop->job);
+      if (fetch != fetches_.end() && fetch->second->epoch() <= stop->epoch) fetches_.erase(fetch);
+    }
+  }
+
+ private:
+  // The folder is this process's alone, as long as it lives.
+  absl::Status TakeFolder() {
+    if (lock_.get() >= 0) return absl::OkStatus();
+    MOTLEY_RETURN_IF_ERROR(MakeFolders(local_));
+    const std::string path = local_ + kLockName;
+    FileDescriptor lock(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (lock.get() < 0) return FileError(errno, "write", path);
+    if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+      if (errno != EWOULDBLOCK) return FileError(errno, "lock", path);
+      return absl::FailedPreconditionError(
+          absl::StrCat("another worker keeps its files in ", local_, "; give each worker a [files] local of its own"));
+    }
+    lock_ = std::move(lock);
+    return absl::OkStatus();
+  }
+
+  absl::Status Serve() {
+    MOTLEY_RETURN_IF_ERROR(TakeFolder());
+    if (identity_ == nullptr) {
+      MOTLEY_ASSIGN_OR_RETURN(FilesIdentity made, MakeFilesIdentity(clock_.WallNow()));
+      identity_ = std::make_unique<const FilesIdentity>(std::move(made));
+    }
+    if (server_ != nullptr) return absl::OkStatus();
+    MOTLEY_ASSIGN_OR_RETURN(server_, FilesServer::Start(local_, address_, *identity_, clock_));
+    return absl::OkStatus();
+  }
+
+  HoldingsReport Answer(const HoldingsCommand& command) {
+    HoldingsReport report{command.job, command.epoch, command.check_id};
+    const absl::Status looked = Look(command, report);
+    report.error = CleanLine(std::string(looked.message()));
+    report.error_code = looked.code();
+    return report;
+  }
+
+  absl::Status Look(const HoldingsCommand& command, HoldingsReport& report) {
+    MOTLEY_RETURN_IF_ERROR(CheckName("the job's id", command.job.value()));
+    if (!IsJobUid(command.job_uid.value())) {
+      return absl::InvalidArgumentError(absl::StrCat(Quoted(command.job_uid.value()), " is no job's uid"));
+    }
+    MOTLEY_RETURN_IF_ERROR(Serve());
+    if (!command.files_secret.empty()) server_->SetSecret(command.files_secret);
+    const std::string folder = LocalCheckpoints(local_, command.job, command.job_uid);
+    MOTLEY_RETURN_IF_ERROR(MakeFolders(folder));
+    MOTLEY_RETURN_IF_ERROR(WriteFileDurably(folder + kProofName, node_));
+    if (::unlink((folder + kProofName).c_str()) != 0) return FileError(errno, "remove", folder + kProofName);
+    MOTLEY_ASSIGN_OR_RETURN(report.held, LookForHeldCheckpoints(folder, command.job_uid));
+    report.port = server_->port();
+    report.certificate = identity_->digest;
+    std::error_code ignored;
+    const std::filesystem::space_info space = std::filesystem::space(local_, ignored);
+    report.free_bytes = ignored ? 0 : static_cast<int64_t>(space.available);
+    return absl::OkStatus();
+  }
+
+  void Start(const StartCommand& command) {
+    if (command.ranks.empty()) return;
+    const RankAssignment& first = command.ranks.front();
+    fetches_.erase(first.job);
+    const absl::Status serves = Serve();
+    if (serves.ok()) {
+      fetches_[first.job] = std::make_unique<Fetch>(command, local_, *identity_, reports_);
+      return;
+    }
+    FetchReport report{first.job, first.epoch};
+    report.error = CleanLine(std::string(serves.message()));
+    report.error_code = serves.code();
+    reports_.Send(report);
+  }
+
+  const std::string local_, address_, node_;
+  const SystemClock clock_;
+  FileDescriptor lock_;
+  std::vector<FileDescriptor> places_;
+  std::unique_ptr<const FilesIdentity> identity_;
+  std::unique_ptr<FilesServer> server_;
+  Reports reports_;
+  std::map<JobId, std::unique_ptr<Fetch>> fetches_;  // of each job the newest, also when it is over
+};
+
+// False: the socket is closed, or what comes there is of no use.
+bool NextMessage(FrameDecoder& decoder, v1::CoordinatorMessage* message) {
+  while (true) {
+    const absl::StatusOr<std::optional<std::string>> frame = decoder.Next();
+    if (!frame.ok()) return false;
+    if (frame->has_value()) return message->ParseFromString(**frame);
+    char buffer[1 << 12];
+    const ssize_t n = recv(kChildSocket, buffer, sizeof(buffer), 0);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    decoder.Append(std::string_view(buffer, static_cast<size_t>(n)));
+  }
+}
+
+}  // namespace
+
+int FilesChildMain(int argc, char** argv) {
+  RequireTls13();
+  setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/1);
+  if (argc < 5) return 65;
+  (void)setpriority(PRIO_PROCESS, 0, kNice);
+  umask(kPrivate);
+  FilesKeeper process(argv[2], argv[3], argv[4]);
+  process.Begin();
+  FrameDecoder decoder;
+  for (v1::CoordinatorMessage message; NextMessage(decoder, &message); message.Clear()) {
+    const auto command = wire::FromProto(message);
+    if (command.ok() && *command) process.Obey(**command);
+  }
+  return 0;
+}
+
+}  // namespace motley::worker

@@ -1,0 +1,19 @@
+#include "worker/files/job_folder.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace motley::worker {
+
+std::string JobFolder(const std::string& local, const JobId& job, const JobUid& uid) {
+  return absl::StrCat(local, "/jobs/", job.value(), ".", uid.value());
+}
+
+std::string LocalCheckpoints(const std::string& local, const JobId& job, const JobUid& uid) {
+  return absl::StrCat(JobFolder(local, job, uid), "/checkpoints");
+}
+
+std::string ResumeFolder(const std::string& local, const JobId& job, const JobUid& uid, const std::string& checkpoint) {
+  return absl::StrCat(JobFolder(local, job, uid), "/resume/", checkpoint);
+}
+
+}  // namespace motley::worker
