@@ -64,8 +64,9 @@ absl::StatusOr<std::string> TakeName(const std::string& first, const std::string
 
 absl::Status ExplainSave(const absl::Status& status, const std::string& folder, int64_t bytes) {
   if (absl::IsNotFound(status)) {
-    return WithFault(absl::UnavailableError(absl::StrCat(status.message(), "; is the disk or share that it lies on mounted here?")),
-                     Fault::kStorage);
+    return WithFault(
+        absl::UnavailableError(absl::StrCat(status.message(), "; is the disk or share that it lies on mounted here?")),
+        Fault::kStorage);
   }
   const std::string reason(status.message());
   if (absl::IsOutOfRange(status)) {

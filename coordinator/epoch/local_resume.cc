@@ -100,7 +100,7 @@ Prepared FindLocalResumePoint(const planner::PlannerInput& input, const Checkpoi
   if (older && skipped.empty()) {
     skipped.push_back(absl::StrCat("no node that is here has anything of checkpoint ", wish.published, ", which was published"));
   }
-  if (older && wish.awaits_published) {
+  if (older && wish.awaits_published && !wish.damaged.contains(wish.published)) {
     prepared.status = WithFault(absl::UnavailableError(absl::StrCat(absl::StrJoin(skipped, "; "),
                                                                     "; the coordinator has just started, so nodes may be "
                                                                     "coming back: it waits a minute before it goes on from step ",

@@ -66,6 +66,11 @@ void LookAgainFor(Core& core, JobRun& run) {
   task->job = job.id;
   task->wish = WishOf(run, job);
   task->input = *std::move(input);
+  // Those of the last set-up that are here still: one that can keep no checkpoints would refuse the next one, too.
+  for (const DeviceDescription& device : run.considered) {
+    const auto node = core.state.nodes.find(NodeOf(device.id));
+    if (node != core.state.nodes.end() && node->second.connected && !node->second.drained) task->input.devices.push_back(device);
+  }
   const absl::Status begun = BeginLook(
       core, task, [&core, task] { TellFolder(core, task->job, task->prepared.status); }, nullptr);
   if (!begun.ok()) TellFolder(core, job.id, begun);

@@ -125,17 +125,44 @@ def node_away(cluster):
     expect_same(cluster, "away")
 
 
+def step_before(cluster, job_id):
+    """Of the checkpoint before the newest."""
+    return int(os.path.basename(cluster.held("n1", job_id)[-2]).split("-")[1])
+
+
+def damaged(cluster):
+    """A byte of the newest is flipped on the one disk that has it: whoever needs it finds it, its own rank or another node's."""
+    for job, changes in (("flipped", []), ("flipped-moved", ["--set", "planner.strategy=cephalo"])):
+        cluster.submit_job(job, cluster.sections(training__steps=24))
+        cluster.stop_job(job, 8)
+        before = step_before(cluster, job)
+        for node in NODES:
+            path = glob.glob(os.path.join(glob.escape(cluster.held(node, job)[-1]), "rank-*.bin"))[0]
+            with open(path, "r+b") as file:
+                file.seek(100)
+                byte = file.read(1)
+                file.seek(100)
+                file.write(bytes([byte[0] ^ 1]))
+        cluster.motley("resume", job, *changes)
+        cluster.wait_for_state(job, "SUCCEEDED", 120)
+        expect(f"from step {before} " in cluster.resumed_from(job), f"{job}: {cluster.resumed_from(job)}, not from {before}")
+        skipped = cluster.event_messages("checkpoint_skipped", job)
+        expect(skipped, f"{job}: nobody said that a checkpoint was skipped")
+        expect_same(cluster, job)
+
+
 def forged(cluster):
     """What lies there without this store's mark is not gone on from, whatever its name says."""
     cluster.submit_job("forged", cluster.sections(training__steps=24))
     cluster.stop_job("forged", 8)
+    before = step_before(cluster, "forged")
     for node in NODES:
         newest = cluster.held(node, "forged")[-1]
         with open(os.path.join(newest, "mark"), "w", encoding="utf-8") as file:
             file.write("0" * 32 + "\n")
     cluster.motley("resume", "forged")
     cluster.wait_for_state("forged", "SUCCEEDED")
-    expect("from step 5 " in cluster.resumed_from("forged"), cluster.resumed_from("forged"))
+    expect(f"from step {before} " in cluster.resumed_from("forged"), cluster.resumed_from("forged"))
     skipped = cluster.event_messages("checkpoint_skipped", "forged")
     expect(any("which was published" in message for message in skipped), f"said: {skipped}")
     expect_same(cluster, "forged")
@@ -165,6 +192,7 @@ def main():
         results.run("another plan brings what lacks", another_plan, cluster)
         results.run("a newcomer brings its part", newcomer, cluster)
         results.run("a node that is away is waited for and named", node_away, cluster)
+        results.run("a damaged part is found by whoever needs it", damaged, cluster)
         results.run("a forged mark counts for nothing", forged, cluster)
         results.run("a node that can keep no checkpoints is named", no_room_for_files, cluster)
     results.exit()

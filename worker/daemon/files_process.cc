@@ -209,10 +209,13 @@ void FilesProcess::OnGone(const std::string& why) {
 // Of ranks that never were: the coordinator waits for the end of each.
 void FilesProcess::Refuse(const std::string& why, absl::StatusCode code) {
   const StartCommand command = *std::exchange(waiting_, std::nullopt);
-  const Fault fault = code == absl::StatusCode::kCancelled ? Fault::kPeer : Fault::kStorage;
-  if (fault == Fault::kStorage) LogWarning(absl::StrCat("job ", command.ranks[0].job.value(), ": ", why));
+  const Fault fault = code == absl::StatusCode::kCancelled  ? Fault::kPeer
+                      : code == absl::StatusCode::kDataLoss ? Fault::kDamage  // nobody who is here has it whole
+                                                            : Fault::kStorage;
+  if (fault != Fault::kPeer) LogWarning(absl::StrCat("job ", command.ranks[0].job.value(), ": ", why));
   for (const RankAssignment& rank : command.ranks) {
     RankReport report{rank.job, rank.epoch, rank.rank, rank.device.id, RankEventKind::kFailed, why, fault};
+    if (fault == Fault::kDamage) report.damaged_checkpoint = command.source.name;
     outbox_.Push(std::move(report));
   }
 }

@@ -38,7 +38,8 @@ class FilesProcess {
 
   // The answer goes to the outbox: always.
   void Ask(HoldingsCommand question);
-  // Of a job whose checkpoints lie here (IsLocal). Where the source cannot be brought each rank is reported as failed.
+  // Of a job whose checkpoints lie here (IsLocal). Where the source cannot be brought each rank is reported as failed: as damage
+  // where nobody has it whole, else as storage.
   void Start(StartCommand command);
   // Ranks of that job that wait for their checkpoint are not started any more, and are reported.
   void Stop(const StopCommand& command);

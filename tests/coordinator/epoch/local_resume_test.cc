@@ -105,6 +105,9 @@ TEST_F(LocalResumeTest, BehindAStartOfTheCoordinatorWhatWasPublishedIsWaitedFor)
   Add(40, 6);
   EXPECT_EQ(FaultOf(Find().status), Fault::kStorage);
   EXPECT_THAT(std::string(Find().status.message()), HasSubstr("waits a minute before it goes on from step 40"));
+  wish_.damaged = {CheckpointFolderName(60, 7)};
+  EXPECT_EQ(Find().start_step, 40) << "no node that comes back makes it good";
+  wish_.damaged.clear();
   wish_.held.checkpoints[0].holders[1] = {kB};
   EXPECT_TRUE(Find().status.ok());
   EXPECT_EQ(Find().start_step, 60);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/synchronization/mutex.h"
+#include "common/wire/session.h"
 #include "tests/common/base/patience.h"
 #include "tests/common/base/temp_folder.h"
 #include "tests/worker/daemon/test_assignment.h"
@@ -107,11 +108,29 @@ TEST_F(FilesProcessTest, WhatCannotBeStartedAnswersAll) {
   EXPECT_THAT(holdings[0].error, HasSubstr("the process that keeps files of jobs here is gone"));
   files_->Start(Command("step-00000040-gen-3"));
   for (const RankReport& report : Reports<RankReport>(2)) {
+    EXPECT_EQ(report.damaged_checkpoint, "");
     EXPECT_EQ(report.kind, RankEventKind::kFailed);
     EXPECT_EQ(report.fault, Fault::kStorage);
     EXPECT_EQ(report.epoch, Epoch(4));
   }
   EXPECT_EQ(NumStarted(), 0u);
+}
+
+// A program that says of every start what it is told here.
+TEST_F(FilesProcessTest, WhatNobodyHasWholeIsDamage) {
+  const FetchReport said{JobId("job"), Epoch(4), 0, 0, false, "no node has rank-0.bin whole", absl::StatusCode::kDataLoss};
+  const std::string frame = EncodeFrame(wire::ToProto(WorkerReport(said)).SerializeAsString()), path = folder_ / "says";
+  std::ofstream(folder_ / "frame", std::ios::binary) << frame;
+  std::ofstream(path) << "#!/bin/sh\ncat '" << folder_ / "frame"
+                      << "' >&3\nexec cat <&3 >/dev/null\n";
+  ASSERT_EQ(chmod(path.c_str(), 0700), 0);
+  Restart(path);
+  files_->Start(Command("step-00000040-gen-3"));
+  for (const RankReport& report : Reports<RankReport>(2)) {
+    EXPECT_EQ(report.fault, Fault::kDamage);
+    EXPECT_EQ(report.damaged_checkpoint, "step-00000040-gen-3");
+    EXPECT_EQ(report.message, "no node has rank-0.bin whole");
+  }
 }
 
 // The coordinator waits for the end of each.
