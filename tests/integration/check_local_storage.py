@@ -161,7 +161,7 @@ def forged(cluster):
         with open(os.path.join(newest, "mark"), "w", encoding="utf-8") as file:
             file.write("0" * 32 + "\n")
     cluster.motley("resume", "forged")
-    cluster.wait_for_state("forged", "SUCCEEDED")
+    cluster.wait_for_state("forged", "SUCCEEDED", 180)   # a minute from the coordinator's start it waits for what was published
     expect(f"from step {before} " in cluster.resumed_from("forged"), cluster.resumed_from("forged"))
     skipped = cluster.event_messages("checkpoint_skipped", "forged")
     expect(any("which was published" in message for message in skipped), f"said: {skipped}")
