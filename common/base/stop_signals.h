@@ -10,8 +10,8 @@ namespace motley {
 inline constexpr int kSignalsWithoutMeaning[] = {SIGUSR1, SIGUSR2, SIGALRM};
 
 // Blocks what asks to end, for sigtimedwait and signalfd: SIGTERM, SIGINT; and, unless who started the daemon has them ignored
-// (nohup, trap ''), SIGHUP (a terminal that closes) and those without a meaning. In this thread and in those that it starts, so
-// before there is another.
+// (nohup, trap ''), SIGHUP (a terminal that closes) and those without a meaning. In this thread and in those that it starts. One
+// that is there already, as a library's may be, hands what it is sent on to this thread.
 sigset_t BlockStopSignals();
 
 // Whether one that comes after another asks to wait no longer: SIGTERM and SIGINT. A closing terminal says SIGHUP twice and means

@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <functional>
+#include <thread>
 
 #include "tests/common/base/temp_folder.h"
 
@@ -37,6 +38,34 @@ TEST(StopSignals, WhatAsksToEndIsTakenAndNotTheEnd) {
               }),
               number);
   }
+}
+
+// gRPC's, of a worker that joins and then goes on as one.
+TEST(StopSignals, AThreadFromBeforeHandsOnWhatItIsSent) {
+  for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGUSR1}) {
+    EXPECT_EQ(InAChild([number] {
+                signal(number, SIG_DFL);
+                std::thread([] {
+                  while (true) pause();
+                }).detach();
+                const sigset_t signals = BlockStopSignals();
+                kill(getpid(), number);  // this thread blocks it
+                const timespec patience = {50, 0};
+                return sigtimedwait(&signals, nullptr, &patience);
+              }),
+              number);
+  }
+}
+
+TEST(StopSignals, WhoBlocksThemNoMoreIsEndedByThem) {
+  EXPECT_EQ(InAChild([] {
+              signal(SIGTERM, SIG_DFL);
+              const sigset_t signals = BlockStopSignals();
+              pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+              raise(SIGTERM);
+              return 0;
+            }),
+            -SIGTERM);
 }
 
 TEST(StopSignals, WhatIsIgnoredFromTheStartStaysSo) {
