@@ -9,11 +9,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "common/base/fault.h"
-#include "common/base/files.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint_folders.h"
 #include "common/checkpoint/checkpoint_manifest.h"
 #include "common/checkpoint/local_checkpoint.h"
+#include "common/checkpoint/mark_file.h"
 #include "worker/engine/base/monotonic.h"
 #include "worker/engine/save_verdict.h"
 
@@ -48,13 +48,13 @@ absl::Status FirstError(const std::vector<std::string>& entries, const std::vect
   return absl::OkStatus();
 }
 
-// What was written and will not be published.
-void ForgetOwn(const LocalSave& save, RankHost& host) {
+// What was written and will not be published. Each rank removes its own alone: another one of the node may be at the next try.
+void ForgetOwn(const LocalSave& save) {
   const std::string temporary = TemporaryOf(save);
-  (void)::unlink(absl::StrCat(temporary, "/", OwnFile(save)).c_str());
-  if (!IsFirstOfNode(save.assignment)) return;
-  const absl::Status removed = RemoveTree(temporary);
-  if (!removed.ok()) host.OnLog(absl::StrCat("an unfinished checkpoint stays: ", removed.message()));
+  std::vector<std::string> own = {OwnFile(save)};
+  if (IsFirstOfNode(save.assignment)) own.insert(own.end(), {kManifestName, kMarkName});
+  for (const std::string& name : own) (void)::unlink(absl::StrCat(temporary, "/", name).c_str());
+  (void)::rmdir(temporary.c_str());  // the last one's
 }
 
 // What rank 0 tells the others of what was published.
@@ -116,7 +116,7 @@ absl::Status SaveOnNodes(const LocalSave& given, Communicator& communicator, Ran
   const std::vector<DeviceId>& devices = save.assignment.devices;
   const absl::StatusOr<std::vector<std::string>> entries = communicator.GatherStrings(WriteOwnFile(save));
   if (absl::Status written = entries.ok() ? FirstError(*entries, devices) : entries.status(); !written.ok()) {
-    ForgetOwn(save, host);
+    ForgetOwn(save);
     return written;
   }
   int64_t bytes = 0;
@@ -134,7 +134,7 @@ absl::Status SaveOnNodes(const LocalSave& given, Communicator& communicator, Ran
   // Who does not hear it keeps its file: rank 0 may have published.
   MOTLEY_ASSIGN_OR_RETURN(const std::vector<std::string> words, communicator.GatherStrings(said));
   if (absl::Status published = ErrorOf(words[0], devices[0]); !published.ok()) {
-    ForgetOwn(save, host);
+    ForgetOwn(save);
     return published;
   }
   MOTLEY_ASSIGN_OR_RETURN(const Word word, WordOf(words[0]));

@@ -154,6 +154,20 @@ TEST_F(LocalSaverTest, ANodeThatCannotWriteIsBlamedAndTheOthersForget) {
   EXPECT_THAT(why, HasSubstr("checkpoint on b/gpu1"));
 }
 
+// Of two ranks on one node one may be at the next try while the other still forgets the last one.
+TEST_F(LocalSaverTest, ForgettingLeavesWhatIsNotTheRanksOwn) {
+  config_.training.steps = 3;
+  const auto ranks = OnNodes(Assign(Gpt2(), {{{4}, 0.5}, {{4}, 0.5}}), {"a", "a"});
+  const fs::path temporary = fs::path(RootOf("a")) / (".tmp-step-00000003-gen-1-job-" + kUid.value());
+  fs::create_directories(temporary);
+  std::ofstream(temporary / "rank-7.bin") << "another's";
+  const Outcome outcome = Train(ranks, [](int, FakeHost& host, Engine&) { host.newest = false; });
+  for (const auto& end : outcome.ends) EXPECT_FALSE(end.ok());
+  std::vector<std::string> left;
+  for (const auto& entry : fs::directory_iterator(temporary)) left.push_back(entry.path().filename());
+  EXPECT_THAT(left, testing::ElementsAre("rank-7.bin"));
+}
+
 TEST(IsFirstOfNode, IsByTheNodesOfAllRanks) {
   RankAssignment rank;
   for (const char* id : {"a/gpu0", "b/gpu0", "a/gpu1", "b/gpu1"}) rank.devices.emplace_back(id);
