@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -21,11 +22,14 @@ absl::StatusOr<std::string> PublishLocalCheckpoint(const std::string& root, cons
                                                    const std::string& text, const std::string& mark,
                                                    const CheckpointFence& fence);
 
-// After a save, of this node's folder: deletes the job's own published ones beyond the newest `keep_latest` (0: none goes) up to
-// `newest_step`, and what older generations left unpublished. Those count that have a manifest of the job's uid that reads, and a
-// mark; what else is there stays. Asks before each deletion and deletes only what a generation up to the fence's wrote, as
-// PruneCheckpoints does. FAILED_PRECONDITION: a newer generation exists.
-absl::Status PruneLocalCheckpoints(const std::string& root, int64_t keep_latest, int64_t newest_step,
-                                   const CheckpointFence& fence);
+struct LocalDrop {
+  int64_t step = 0, epoch = 0;
+  std::string manifest_digest;  // only with this manifest; empty: what was not given its published name
+};
+// Of this node's folder: deletes these of the fence's job, what an earlier deletion left that was cut off, and bases that nothing
+// names any more (base_prune.h). One that has another manifest, is of a newer generation than the fence's, or is not published
+// and of the fence's own (its ranks may write there) stays. Gone already is fine. What cannot be deleted does not keep the rest:
+// the first error comes back.
+absl::Status DropLocalCheckpoints(const std::string& root, const std::vector<LocalDrop>& drops, const CheckpointFence& fence);
 
 }  // namespace motley

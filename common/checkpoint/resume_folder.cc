@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/clean_text.h"
+#include "common/base/fault.h"
 #include "common/base/sha256.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint_manifest.h"
@@ -62,17 +64,55 @@ absl::StatusOr<std::vector<OwnFolder>> OpenOwn(const std::vector<std::string>& p
   return folders;
 }
 
+}  // namespace
+
 int64_t BytesOfBlock(const CheckpointFile& file, int64_t block) {
   return std::min(kCheckpointBlockBytes, file.bytes - block * kCheckpointBlockBytes);
 }
 
-}  // namespace
+std::vector<int64_t> AllBlocks(const CheckpointFile& file) {
+  std::vector<int64_t> blocks(file.blocks.size());
+  std::iota(blocks.begin(), blocks.end(), 0);
+  return blocks;
+}
+
+absl::StatusOr<std::vector<int64_t>> AlteredBlocks(const FileDescriptor& opened, const std::string& path,
+                                                   const CheckpointFile& file, const std::vector<int64_t>& blocks,
+                                                   const std::function<bool()>& stopped) {
+  std::vector<int64_t> altered;
+  std::string bytes;
+  for (const int64_t block : blocks) {
+    if (stopped()) return absl::CancelledError("stopped");
+    const int64_t begin = block * kCheckpointBlockBytes;
+    bytes.resize(static_cast<size_t>(BytesOfBlock(file, block)));
+    const off_t data = ::lseek(opened.get(), begin, SEEK_DATA);
+    const bool hole = data < 0 ? errno == ENXIO : data >= begin + static_cast<off_t>(bytes.size());
+    if (hole) {
+      altered.push_back(block);
+      continue;
+    }
+    const absl::Status read = ReadAt(opened, path, begin, bytes.data(), static_cast<int64_t>(bytes.size()));
+    if (FaultOf(read) == Fault::kStorage) return read;
+    if (!read.ok() || Sha256Hex(bytes) != file.blocks[static_cast<size_t>(block)]) altered.push_back(block);
+  }
+  return altered;
+}
+
+absl::StatusOr<ResumeFile> ResumeFile::GoOn(const std::string& folder, const CheckpointFile& file) {
+  MOTLEY_RETURN_IF_ERROR(CheckFileName(folder, file.name));
+  std::string path = absl::StrCat(folder, "/", file.name);
+  FileDescriptor opened(::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct stat found {};
+  const bool is_it =
+      opened.get() >= 0 && ::fstat(opened.get(), &found) == 0 && S_ISREG(found.st_mode) && found.st_size == file.bytes;
+  return is_it ? ResumeFile(file, std::move(path), std::move(opened)) : Make(folder, file);
+}
 
 absl::StatusOr<ResumeFile> ResumeFile::Make(const std::string& folder, const CheckpointFile& file) {
   MOTLEY_RETURN_IF_ERROR(CheckFileName(folder, file.name));
   std::string path = absl::StrCat(folder, "/", file.name);
   MOTLEY_RETURN_IF_ERROR(RemoveTree(path));
-  FileDescriptor opened(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
+  FileDescriptor opened(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
   if (opened.get() < 0 || ::ftruncate(opened.get(), file.bytes) != 0) return FileError(errno, "make", path);
   return ResumeFile(file, std::move(path), std::move(opened));
 }

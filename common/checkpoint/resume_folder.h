@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,11 +16,25 @@
 
 namespace motley {
 
+// Of a file that is open, those of these blocks that are not what the manifest says; holes, and all that is behind its end, are
+// none. `path` is for errors. Fault::kStorage: it cannot be read. CANCELLED: `stopped`, which is looked at before each block.
+absl::StatusOr<std::vector<int64_t>> AlteredBlocks(const FileDescriptor& opened, const std::string& path,
+                                                   const CheckpointFile& file, const std::vector<int64_t>& blocks,
+                                                   const std::function<bool()>& stopped);
+std::vector<int64_t> AllBlocks(const CheckpointFile& file);
+int64_t BytesOfBlock(const CheckpointFile& file, int64_t block);
+
 // One file that this node lacks, while its blocks come.
 class ResumeFile {
  public:
   // Makes it, as long as the manifest says and empty. What has the name goes.
   static absl::StatusOr<ResumeFile> Make(const std::string& folder, const CheckpointFile& file);
+  // The one that is there, if it is as long as the manifest says; else as Make.
+  static absl::StatusOr<ResumeFile> GoOn(const std::string& folder, const CheckpointFile& file);
+  // Of these blocks, those that it lacks, as AlteredBlocks has it.
+  absl::StatusOr<std::vector<int64_t>> Lacking(const std::vector<int64_t>& blocks, const std::function<bool()>& stopped) const {
+    return AlteredBlocks(opened_, path_, file_, blocks, stopped);
+  }
   // DATA_LOSS: it is not what the manifest says of the block, or there is no such block; nothing is written.
   absl::Status Put(int64_t block, std::string_view bytes);
   // Syncs.

@@ -19,6 +19,7 @@ namespace {
 
 constexpr size_t kLongestName = 128;
 constexpr int64_t kByteVocabulary = 256;
+constexpr int64_t kMostKeptOnNodes = 32;  // half of what a node says that it holds (kMostHeldCheckpoints)
 constexpr char kDataPath[] = "data.path", kValidationPath[] = "data.validation_path", kFolder[] = "checkpoint.folder",
                kInitial[] = "checkpoint.initial";
 
@@ -37,11 +38,16 @@ absl::Status ValidatePath(std::string_view field, const std::string& path, std::
 }
 
 // One folder that all nodes share, or each node's own disk.
-absl::Status ValidateFolder(const CheckpointSection& checkpoint) {
+absl::Status ValidateFolder(const CheckpointSection& given) {
+  const CheckpointSection checkpoint = Decided(given);
   if (!IsOnNodesDisks(checkpoint)) {
     return ValidatePath(kFolder, checkpoint.folder,
-                        "the folder in which checkpoints are kept, the same on every node; without one, checkpoint.storage = "
-                        "\"local\" keeps them on the disks of the nodes that train");
+                        "the folder in which checkpoints are kept, the same on every node; without one leave out "
+                        "checkpoint.storage, too: they are kept on the disks of the nodes that train");
+  }
+  if (checkpoint.keep_latest_k > kMostKeptOnNodes) {
+    return absl::InvalidArgumentError(absl::StrCat("checkpoint.keep_latest_k must be at most ", kMostKeptOnNodes,
+                                                   " on the nodes' own disks, or 0 for all, got ", checkpoint.keep_latest_k));
   }
   if (checkpoint.folder.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
@@ -145,6 +151,11 @@ absl::StatusOr<Precision> PrecisionOf(const TrainingSection& training) {
   MOTLEY_ASSIGN_OR_RETURN(precision.compute,
                           ParseDType(training.mixed_precision_param.empty() ? training.dtype : training.mixed_precision_param));
   return precision;
+}
+
+CheckpointSection Decided(CheckpointSection checkpoint) {
+  if (checkpoint.storage == "auto") checkpoint.storage = checkpoint.folder.empty() ? "local" : "shared";
+  return checkpoint;
 }
 
 bool InitialIsJob(const CheckpointSection& checkpoint) {

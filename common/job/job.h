@@ -57,8 +57,9 @@ struct DataSection {
   friend bool operator==(const DataSection&, const DataSection&) = default;
 };
 struct CheckpointSection {
-  std::string folder;              // of `storage` "shared"
-  std::string storage = "shared";  // or "local": on the disks of the nodes that train
+  std::string folder;
+  std::string storage = "auto";  // "shared": in `folder`; "local": on the disks of the nodes that train; see Decided
+  int64_t copies = 1;            // of each file on disks of other nodes; of "local" alone
   int64_t interval = 0;
   int64_t keep_latest_k = 2;
   double interval_minutes = 10;  // of training; 0 = by steps alone
@@ -69,6 +70,8 @@ struct CheckpointSection {
 };
 // Else in the folder that all nodes share, where one is given.
 inline bool IsOnNodesDisks(const CheckpointSection& checkpoint) { return checkpoint.storage == "local"; }
+// Without "auto": who names a folder has one that all nodes share. A job is decided when it is submitted, and stays so.
+CheckpointSection Decided(CheckpointSection checkpoint);
 // Else a job that ends is gone.
 inline bool KeepsCheckpoints(const CheckpointSection& checkpoint) {
   return IsOnNodesDisks(checkpoint) || !checkpoint.folder.empty();

@@ -34,7 +34,33 @@ struct CheckpointSource {
   std::string name;  // empty: the ranks go on from none
   std::string manifest_digest, mark;
   std::vector<CheckpointHolder> holders;
+  bool verify = false;  // a rank found damage: own files are compared with the manifest before ranks read them
   friend bool operator==(const CheckpointSource&, const CheckpointSource&) = default;
+};
+
+// Keep these files of the checkpoint on this node's disk, too, with its manifest. The same copy_id again changes the limit alone.
+// Without files: what was begun for the job is called off, and not answered.
+struct CopyCommand {
+  JobId job;
+  Epoch epoch;
+  JobUid job_uid;
+  std::string copy_id;
+  CheckpointSource source;
+  std::vector<std::string> files;
+  int64_t bytes_per_second = 0;  // at most; 0: as fast as it goes
+};
+struct DroppedCheckpoint {
+  Epoch epoch;
+  int64_t step = 0;
+  std::string manifest_digest;  // only with this manifest; empty: what was not given its published name
+  friend bool operator==(const DroppedCheckpoint&, const DroppedCheckpoint&) = default;
+};
+// Delete these of the job on this node's disk.
+struct DropCommand {
+  JobId job;
+  Epoch epoch;
+  JobUid job_uid;
+  std::vector<DroppedCheckpoint> checkpoints;
 };
 
 // ---- from a worker ----
@@ -47,16 +73,24 @@ struct HoldingsReport {
   HeldCheckpoints held;
   int port = 0;             // on the node's data address, of its files process
   std::string certificate;  // SHA-256 (hex) of what that shows
-  int64_t free_bytes = 0;   // 0 = not known
+  int64_t free_bytes = 0;   // that copies may fill; 0 = not known
 };
-// How far a node is with bringing what its ranks go on from.
+// Of the checkpoint that was to be brought: its bytes are not what the manifest says.
+struct DamagedFile {
+  NodeName node;  // that gave it; empty: the sender's own
+  std::string file;
+  friend bool operator==(const DamagedFile&, const DamagedFile&) = default;
+};
+// How far a node is with bringing what its ranks go on from, or a copy.
 struct FetchReport {
   JobId job;
   Epoch epoch;
   int64_t bytes = 0, bytes_here = 0;
   bool done = false;
-  std::string error;  // not empty: it could not be brought, and the ranks were not started
+  std::string error;  // not empty: it could not be brought, and ranks that wait for it were not started
   absl::StatusCode error_code = absl::StatusCode::kOk;
+  std::string copy_id = {};  // of a CopyCommand; empty: of a start
+  std::vector<DamagedFile> damaged_files = {};
 };
 
 }  // namespace motley

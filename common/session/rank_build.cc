@@ -7,7 +7,7 @@
 
 namespace motley {
 
-const char kRankBuild[] = "ranks-0006";
+const char kRankBuild[] = "ranks-0007";
 
 std::string RankBuild() { return absl::StrCat(kRankBuild, "/", kProgramVersion, "/", kStorageOrder); }
 

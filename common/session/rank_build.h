@@ -12,10 +12,10 @@ namespace motley {
 // length, and in one place of the program's file.
 extern const char kRankBuild[];
 
-// "ranks-0006/3/2": kRankBuild, the version of programs, the order of arrays. No blanks.
+// "ranks-0007/3/2": kRankBuild, the version of programs, the order of arrays. No blanks.
 std::string RankBuild();
 
-// As the coordinator is told of a node: "ranks-0006/3/2/codes", or without the last word where its ranks would authenticate
+// As the coordinator is told of a node: "ranks-0007/3/2/codes", or without the last word where its ranks would authenticate
 // nothing beyond their machine. So nodes that differ in that wait for each other like builds, and of as many the ones with codes
 // train.
 std::string RankBuildOfNode(DataAuthentication authentication, const std::string& data_address);

@@ -149,9 +149,9 @@ struct CertificateCommand {
   std::string certificate;  // PEM
   std::string error;        // empty = fine
 };
-using CoordinatorCommand =
-    std::variant<StorageCheckCommand, ReachCheckCommand, ProfileCommand, StartCommand, StopCommand, KvValueCommand,
-                 PublishAnswerCommand, HeartbeatAnswer, TraceCommand, AuthoritiesCommand, CertificateCommand, HoldingsCommand>;
+using CoordinatorCommand = std::variant<StorageCheckCommand, ReachCheckCommand, ProfileCommand, StartCommand, StopCommand,
+                                        KvValueCommand, PublishAnswerCommand, HeartbeatAnswer, TraceCommand, AuthoritiesCommand,
+                                        CertificateCommand, HoldingsCommand, CopyCommand, DropCommand>;
 
 // ---- from a worker ----
 struct HeartbeatReport {

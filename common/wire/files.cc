@@ -58,6 +58,17 @@ WIRE_MESSAGE(v1::UnpublishedFiles, UnpublishedFiles) {
   WIRE_PARTS(files, plain.files);
 }
 
+WIRE_MESSAGE(v1::DamagedFile, DamagedFile) {
+  WIRE_FIELD(node, plain.node);
+  WIRE_FIELD(file, plain.file);
+}
+
+WIRE_MESSAGE(v1::DroppedCheckpoint, DroppedCheckpoint) {
+  WIRE_FIELD(epoch, plain.epoch);
+  WIRE_FIELD(step, plain.step);
+  WIRE_FIELD(manifest_sha256, plain.manifest_digest);
+}
+
 }  // namespace
 
 WIRE_MESSAGE(v1::CheckpointSource, CheckpointSource) {
@@ -65,6 +76,22 @@ WIRE_MESSAGE(v1::CheckpointSource, CheckpointSource) {
   WIRE_FIELD(manifest_sha256, plain.manifest_digest);
   WIRE_FIELD(mark, plain.mark);
   WIRE_PARTS(holders, plain.holders);
+  WIRE_FIELD(verify, plain.verify);
+}
+
+WIRE_MESSAGE(v1::CopyRequest, CopyCommand) {
+  WIRE_STAMP();
+  WIRE_FIELD(job_uid, plain.job_uid);
+  WIRE_FIELD(copy_id, plain.copy_id);
+  WIRE_PART(source, plain.source);
+  WIRE_LIST(files, plain.files);
+  WIRE_COUNT(bytes_per_second, plain.bytes_per_second);
+}
+
+WIRE_MESSAGE(v1::DropRequest, DropCommand) {
+  WIRE_STAMP();
+  WIRE_FIELD(job_uid, plain.job_uid);
+  WIRE_PARTS(checkpoints, plain.checkpoints);
 }
 
 WIRE_MESSAGE(v1::Holdings, HoldingsReport) {
@@ -86,6 +113,8 @@ WIRE_MESSAGE(v1::FetchProgress, FetchReport) {
   WIRE_FIELD(done, plain.done);
   WIRE_FIELD(error, plain.error);
   WIRE_FIELD(error_code, plain.error_code);
+  WIRE_FIELD(copy_id, plain.copy_id);
+  WIRE_PARTS(damaged_files, plain.damaged_files);
 }
 
 }  // namespace motley::wire

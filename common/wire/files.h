@@ -15,6 +15,12 @@ HoldingsCommand FromProto(const v1::HoldingsRequest& request);
 v1::CheckpointSource ToProto(const CheckpointSource& source);
 CheckpointSource FromProto(const v1::CheckpointSource& source);
 
+v1::CopyRequest ToProto(const CopyCommand& command);
+CopyCommand FromProto(const v1::CopyRequest& request);
+
+v1::DropRequest ToProto(const DropCommand& command);
+DropCommand FromProto(const v1::DropRequest& request);
+
 v1::Holdings ToProto(const HoldingsReport& report);
 HoldingsReport FromProto(const v1::Holdings& holdings);
 

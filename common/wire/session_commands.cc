@@ -110,6 +110,8 @@ constexpr std::tuple kCommands = {
     WIRE_KIND(v1::CoordinatorMessage, authorities, AuthoritiesCommand),
     WIRE_KIND(v1::CoordinatorMessage, renewal, CertificateCommand),
     WIRE_KIND(v1::CoordinatorMessage, holdings_request, HoldingsCommand),
+    WIRE_KIND(v1::CoordinatorMessage, copy_request, CopyCommand),
+    WIRE_KIND(v1::CoordinatorMessage, drop_request, DropCommand),
 };
 
 }  // namespace

@@ -59,6 +59,17 @@ void PrintTransports(const std::vector<TransportUse>& uses, std::ostream& out, c
   }
 }
 
+// Of one that lies on the nodes' disks: whether the loss of a disk does no harm.
+std::string Safety(const v1::Job& job) {
+  const v1::CheckpointSection& checkpoint = job.spec().checkpoint();
+  if (checkpoint.storage() != "local" || job.newest_checkpoint().empty()) return "";
+  if (job.safe_checkpoint() == job.newest_checkpoint()) {
+    return checkpoint.copies() > 0 ? ", safe" : ", on its nodes' disks alone (checkpoint.copies = 0)";
+  }
+  return job.safe_checkpoint().empty() ? "; none is safe yet: the loss of a disk would lose it"
+                                       : absl::StrCat("; the newest that is safe is ", CleanLine(job.safe_checkpoint()));
+}
+
 void Print(const v1::GetJobResponse& response, std::ostream& out, const Screen& screen) {
   const v1::Job& job = response.job();
   const auto line = [&](const std::string& text) { out << Fold(text, screen.width, kIndent) << "\n"; };
@@ -103,7 +114,15 @@ void Print(const v1::GetJobResponse& response, std::ostream& out, const Screen& 
       << (job.owner().empty() ? "" : " by " + CleanLine(job.owner())) << "\n";
   out << "started     " << FormatTime(job.started_unix_ms()) << "\n";
   out << "finished    " << FormatTime(job.finished_unix_ms()) << "\n";
-  line(absl::StrCat("checkpoint  ", job.newest_checkpoint().empty() ? "none yet" : CleanLine(job.newest_checkpoint())));
+  line(absl::StrCat("checkpoint  ", job.newest_checkpoint().empty() ? "none yet" : CleanLine(job.newest_checkpoint()),
+                    Safety(job)));
+  if (job.has_copying()) {
+    const v1::CopyProgress& copying = job.copying();
+    const std::string limit =
+        copying.bytes_per_second() > 0 ? absl::StrCat(", at most ", FormatBytes(copying.bytes_per_second()), "/s a node") : "";
+    line(absl::StrCat("copying     ", CleanLine(copying.checkpoint()), ", ", FormatBytes(copying.bytes_here()), " of ",
+                      FormatBytes(copying.bytes()), limit));
+  }
 }
 
 // "-": nobody measures it, nothing was planned, or there is no limit.

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -20,6 +21,7 @@
 #include "coordinator/core/journal.h"
 #include "coordinator/core/metrics.h"
 #include "coordinator/state/cluster.h"
+#include "coordinator/state/copy_rate.h"
 #include "coordinator/state/examination.h"
 #include "coordinator/state/memory_probe.h"
 #include "coordinator/state/refused_joins.h"
@@ -62,15 +64,41 @@ struct LookUnderWay {
   std::function<void()> next;                           // what comes behind it
 };
 
-// Nodes are asked what they hold of a job's checkpoints on their disks (epoch/local_looks).
-struct LookTask;
-struct LocalLook {
+// Nodes are asked what they hold of a job's checkpoints on their disks (epoch/holdings_round): for who looks for the newest
+// (epoch/local_looks), and for copies (epoch/copies).
+struct HoldingsRound {
   std::string check_id;
   absl::Duration since;                                       // steady
   std::map<NodeName, std::optional<HoldingsReport>> answers;  // of all who were asked
   std::map<NodeName, std::string> refused;                    // why others were not
+};
+struct LookTask;
+struct LocalLook {
+  HoldingsRound round;
   std::shared_ptr<LookTask> task;
   std::function<void()> done;
+};
+
+// Copies of a job's checkpoints on other nodes' disks (epoch/copies).
+struct CopyTaker {
+  CopyCommand command;
+  absl::Duration up_since;  // of its node's session, NodeRecord::up_since
+  absl::Duration heard;     // steady: its newest progress
+};
+struct CopyKeeper {
+  std::optional<absl::Duration> look_at;     // steady: when the nodes are asked next
+  std::optional<HoldingsRound> round;        // they are asked now
+  absl::Duration membership;                 // ClusterState::membership_changed, as the last round knew it
+  Epoch epoch;                               // that trained when they were last asked
+  std::string copying, copy_id;              // the checkpoint's name; empty: nothing was begun
+  std::set<NodeName> savers;                 // whose ranks wrote it
+  std::map<NodeName, CopyTaker> takers;      // that are not done
+  std::map<NodeName, FetchReport> progress;  // of those that are, too
+  std::set<NodeName> failed;                 // that could not
+  int failures = 0;                          // in a row
+  std::string said;                          // why there are fewer copies than asked for
+  // Node, checkpoint and file, found damaged there: they count for nothing until the node has looked, or copied them anew.
+  std::set<std::tuple<NodeName, std::string, std::string>> damaged_files;
 };
 
 struct Core {
@@ -108,7 +136,9 @@ struct Core {
   int64_t planning_tickets = 0;
   std::map<std::string, LookUnderWay> looks;  // by folder
   std::map<JobId, LocalLook> local_looks;
-  int64_t local_looks_begun = 0;
+  int64_t holdings_rounds_begun = 0;
+  std::map<JobId, CopyKeeper> copies;
+  CopyRate copy_rate;                                       // beside the job that trains
   std::optional<absl::Duration> leases_checked;             // when; empty before the first time
   std::set<std::pair<NodeName, std::string>> foreign_said;  // nodes and kinds of reports whose first was logged
   std::string lease_brake;                                  // said already

@@ -16,7 +16,8 @@ size_t BytesOf(const DataSummary& data) { return data.digest.size() + data.token
 // What an entry of a ring takes, with its texts; the pointer's own block is small beside them.
 size_t BytesOf(const JobStatus& job) {
   return sizeof(Update) + sizeof(JobStatus) + job.id.value().size() + job.reason.size() + job.newest_checkpoint.size() +
-         BytesOf(job.data) + BytesOf(job.validation) + job.initial_digest.size() + job.uid.value().size() + job.adopted.size();
+         job.safe_checkpoint.size() + BytesOf(job.data) + BytesOf(job.validation) + job.initial_digest.size() +
+         job.uid.value().size() + job.adopted.size();
 }
 size_t BytesOf(const EventRecord& event) {
   return sizeof(Update) + event.job.value().size() + event.kind.size() + event.node.value().size() + event.device.value().size() +

@@ -13,15 +13,12 @@ namespace motley::coordinator {
 
 // As BeginLook, for such a job. One that is under way for the job already is not waited for any more: its `done` is not called.
 absl::Status BeginLocalLook(Core& core, const std::shared_ptr<LookTask>& task, std::function<void()> done);
+// Of a look, or of whoever else asked.
 void OnHoldings(Core& core, const NodeName& node, const HoldingsReport& report);
-// Periodic: nobody waits longer for who does not answer, and not at all for who has gone.
+// Periodic.
 void EndLateLooks(Core& core);
 
 // A node brings what its ranks go on from: they are waited for as long as bytes come.
 void OnFetch(Core& core, const NodeName& node, const FetchReport& report);
-
-// What a node that starts ranks has to know to go on from the checkpoint. Tickets hold for an hour.
-CheckpointSource SourceFor(const Core& core, const NodeName& reader, const UnitedCheckpoint& checkpoint, const JobUid& uid,
-                           const std::map<NodeName, FilesOffer>& offers);
 
 }  // namespace motley::coordinator

@@ -1,6 +1,7 @@
 #include "coordinator/epoch/local_resume.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,6 +28,10 @@ absl::Status CheckFitsJob(const HeldCheckpoint& head, const planner::PlannerInpu
 
 absl::Status WhyNot(const UnitedCheckpoint& checkpoint, const planner::PlannerInput& input, const CheckpointWish& wish) {
   const HeldCheckpoint& head = checkpoint.head;
+  if (wish.go_back.GaveUp(head.epoch, head.step)) {
+    return absl::CancelledError(
+        absl::StrCat("checkpoint ", head.name, " is behind step ", wish.go_back.step, ", to which the job was told to go back"));
+  }
   if (wish.damaged.contains(head.name)) return absl::DataLossError(absl::StrCat("checkpoint ", head.name, " is damaged"));
   if (!checkpoint.whole()) {
     return WithFault(
@@ -57,12 +62,52 @@ absl::Status CheckKeepers(const planner::PlannerInput& input, const Holdings& he
 // None can be gone on from.
 absl::Status WithoutLocal(const planner::PlannerInput& input, const CheckpointWish& wish, const std::vector<std::string>& skipped,
                           Prepared* prepared) {
-  if (wish.published.empty() && skipped.empty()) return PrepareInitial(input, wish, prepared);
+  const bool went_back = wish.go_back.epoch > Epoch();
+  const bool is_new = wish.published.empty() && skipped.empty() && !went_back;
+  if (is_new || (went_back && wish.go_back.step == 0)) return PrepareInitial(input, wish, prepared);
   // From step 0 it would throw away what the ranks saved, and what lacks may come back with its node.
-  return WithFault(absl::FailedPreconditionError(absl::StrCat(
-                       skipped.empty() ? absl::StrCat("no node that is here has anything of checkpoint ", wish.published)
-                                       : absl::StrJoin(skipped, "; "),
-                       "; start the worker of the node that had it, with its disk")),
+  return WithFault(
+      absl::FailedPreconditionError(absl::StrCat(
+          !skipped.empty()          ? absl::StrJoin(skipped, "; ")
+          : !wish.published.empty() ? absl::StrCat("no node that is here has anything of checkpoint ", wish.published)
+                                    : absl::StrCat("no node that is here has a checkpoint up to step ", wish.go_back.step),
+          "; start the worker of the node that had it, with its disk, or begin again: motley stop ", wish.owner.job.value(),
+          " --wait, then motley resume ", wish.owner.job.value(), " --from 0")),
+      Fault::kStorage);
+}
+
+std::optional<std::pair<int64_t, int64_t>> PlaceOf(const std::string& name) {
+  const auto folder = ParseCheckpointFolder("", name);
+  return folder ? std::optional(std::pair(folder->epoch, folder->step)) : std::nullopt;
+}
+
+// What is behind the one that is used, and waited for: what was safe until it comes, or people decide otherwise; what was only
+// published for as long as nodes may be coming back. `skipped`: why it is not used, where nobody has said so.
+absl::Status WaitForNewer(const HeldCheckpoint& used, const CheckpointWish& wish, std::vector<std::string>* skipped) {
+  const std::pair<int64_t, int64_t> own(used.epoch.value(), used.step);
+  const auto is_newer = [&](const std::string& name) {
+    const auto place = PlaceOf(name);
+    return place && *place > own && !wish.damaged.contains(name);
+  };
+  const auto say = [&](const std::string& name, const char* what) {
+    if (skipped->empty())
+      skipped->push_back(absl::StrCat("no node that is here has anything of checkpoint ", name, ", which was ", what));
+  };
+  if (is_newer(wish.safe)) {
+    say(wish.safe, "safe");
+    return WithFault(absl::UnavailableError(
+                         absl::StrCat(absl::StrJoin(*skipped, "; "), "; start the worker of a node that has it, with its disk, ",
+                                      "or give up what is newer than step ", used.step, ": motley stop ", wish.owner.job.value(),
+                                      " --wait, then motley resume ", wish.owner.job.value(), " --from ", used.step)),
+                     Fault::kStorage);
+  }
+  if (const auto place = PlaceOf(wish.published); place && *place > own) say(wish.published, "published");
+  if (!is_newer(wish.published) || !wish.awaits_published) return absl::OkStatus();
+  return WithFault(absl::UnavailableError(
+                       absl::StrCat(absl::StrJoin(*skipped, "; "),
+                                    "; the coordinator has just started, so nodes may be coming back: it waits a minute before "
+                                    "it goes on from step ",
+                                    used.step)),
                    Fault::kStorage);
 }
 
@@ -94,20 +139,8 @@ Prepared FindLocalResumePoint(const planner::PlannerInput& input, const Checkpoi
     prepared.status = WithoutLocal(input, wish, skipped, &prepared);
     return prepared;
   }
-  const HeldCheckpoint& used = prepared.source->head;
-  const auto published = ParseCheckpointFolder("", wish.published);
-  const bool older = published && std::pair(published->epoch, published->step) > std::pair(used.epoch.value(), used.step);
-  if (older && skipped.empty()) {
-    skipped.push_back(absl::StrCat("no node that is here has anything of checkpoint ", wish.published, ", which was published"));
-  }
-  if (older && wish.awaits_published && !wish.damaged.contains(wish.published)) {
-    prepared.status = WithFault(absl::UnavailableError(absl::StrCat(absl::StrJoin(skipped, "; "),
-                                                                    "; the coordinator has just started, so nodes may be "
-                                                                    "coming back: it waits a minute before it goes on from step ",
-                                                                    used.step)),
-                                Fault::kStorage);
-    return prepared;
-  }
+  prepared.status = WaitForNewer(prepared.source->head, wish, &skipped);
+  if (!prepared.status.ok()) return prepared;
   prepared.skipped = std::move(skipped);
   prepared.status = CheckGiven(prepared.epoch, wish.owner.job);
   return prepared;

@@ -35,13 +35,6 @@ absl::Status TooMany(const Core& core) {
                                              ": see whether the shares of the jobs' folders answer on this machine"));
 }
 
-// The job that has the cluster, or one that was put aside.
-JobRun* RunOf(Core& core, const JobId& id) {
-  if (core.state.run && core.state.run->job == id) return &*core.state.run;
-  const auto aside = core.state.aside.find(id);
-  return aside == core.state.aside.end() ? nullptr : &aside->second;
-}
-
 void SayFolder(JobRun& run, std::string why) {
   run.folder.why = std::move(why);
   if (run.aside.of_folder) run.aside.why = run.folder.why;
@@ -78,9 +71,19 @@ void LookAgainFor(Core& core, JobRun& run) {
 
 }  // namespace
 
+JobRun* RunOf(Core& core, const JobId& id) {
+  if (core.state.run && core.state.run->job == id) return &*core.state.run;
+  const auto aside = core.state.aside.find(id);
+  return aside == core.state.aside.end() ? nullptr : &aside->second;
+}
+
 CheckpointWish WishOf(const JobRun& run, const JobRecord& job) {
-  return {CheckpointFolder(job), OwnerOf(job), job.newest_checkpoint, job.data.digest, run.damaged, job.started_unix_ms == 0,
-          job.initial_of,        nullptr,      job.initial_digest};
+  CheckpointWish wish{CheckpointFolder(job), OwnerOf(job), job.newest_checkpoint,
+                      job.data.digest,       run.damaged,  job.started_unix_ms == 0,
+                      job.initial_of,        nullptr,      job.initial_digest};
+  wish.safe = job.safe_checkpoint;
+  wish.go_back = job.go_back;
+  return wish;
 }
 
 absl::Status BeginLook(Core& core, const std::shared_ptr<LookTask>& task, std::function<void()> done,

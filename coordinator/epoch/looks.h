@@ -24,6 +24,8 @@ struct LookTask {
   Prepared prepared;  // what it says
 };
 
+// Of the job that has the cluster, or one that was put aside; null: of no such job.
+JobRun* RunOf(Core& core, const JobId& id);
 CheckpointWish WishOf(const JobRun& run, const JobRecord& job);
 
 // `done` runs on the loop when the look has come back. While another one is under way there, `next` runs when that has, unless

@@ -32,7 +32,10 @@ struct CheckpointWish {
   // Of config.checkpoint.initial, where the nodes found a folder of HuggingFace's there: this machine may not see it.
   std::string initial_digest = {};
   bool awaits_published = false;  // nodes may still be coming back: nothing older than `published` is gone on from
-  Holdings held = {};             // of a job whose checkpoints lie on its nodes' disks
+  // Of a job whose checkpoints lie on its nodes' disks:
+  Holdings held = {};
+  std::string safe = {};  // the newest that was safe: nothing older is gone on from; empty: none was
+  GoBack go_back = {};
 };
 
 // All of Prepared but what is the planner's. The newest checkpoint of the job's own; where it has none, the newest one of another

@@ -3,12 +3,35 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "coordinator/epoch/copies.h"
 #include "coordinator/epoch/leave_out.h"
 
 namespace motley::coordinator {
 
+namespace {
+
+// On the nodes' disks no other node reads the same file: the next start compares what is there with the manifest, and brings what
+// is damaged from where there is a copy. What it finds is told by the nodes (epoch/copies); where it finds nothing, the node of
+// who complains again reads badly.
+void SuspectLocal(Core& core, const Failure& failure) {
+  JobRun& run = *core.state.run;
+  const std::string said = absl::StrCat("checkpoint ", failure.damaged_checkpoint, ", in which the rank on ",
+                                        failure.device.value(), " found damage (", failure.message, "), ");
+  const bool first = run.read_twice.insert(failure.damaged_checkpoint).second;
+  if (first || HasDamagedFiles(core, run.job, failure.damaged_checkpoint)) {
+    core.journal.AddLog(run.job, "coordinator",
+                        absl::StrCat(said, "is compared with its manifest on each node, and what is damaged comes from copies"),
+                        core.journal.UnixMs());
+    return;
+  }
+  LeaveOut(core, NodeOf(failure.device), absl::StrCat(said, "verifies on its disk: that node reads badly"));
+}
+
+}  // namespace
+
 void Suspect(Core& core, const Failure& failure) {
   JobRun& run = *core.state.run;
+  if (IsOnNodesDisks(core.state.jobs.at(run.job).config.checkpoint)) return SuspectLocal(core, failure);
   Suspicion& suspicion = run.suspicion.emplace();
   suspicion.checkpoint = failure.damaged_checkpoint;
   suspicion.accuser = failure.device;

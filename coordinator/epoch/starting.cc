@@ -9,7 +9,7 @@
 #include "common/base/status_macros.h"
 #include "common/model/parameters.h"
 #include "common/program/program.h"
-#include "coordinator/epoch/local_looks.h"
+#include "coordinator/epoch/holdings_round.h"
 #include "coordinator/epoch/plan_sentence.h"
 #include "coordinator/epoch/planning_inputs.h"
 #include "coordinator/epoch/setup.h"
@@ -20,6 +20,8 @@
 
 namespace motley::coordinator {
 namespace {
+
+constexpr absl::Duration kTicketOfStart = absl::Hours(1);
 
 EventRecord JobEvent(const JobRecord& job, const char* kind, std::string message) {
   EventRecord event;
@@ -212,6 +214,7 @@ absl::Status StartEpoch(Core& core, const std::string& reason) {
   run.epoch_steps = 0;
   run.recent_step_seconds.clear();
   WatchRanks(core, ranks);
+  core.copy_rate.Begin(/*link_bytes_per_second=*/0);
   run.typical_step_seconds = 0;
   run.saved_step = prepared.start_step;
   run.state_bytes = StateBytes(ranks.front());
@@ -226,7 +229,8 @@ absl::Status StartEpoch(Core& core, const std::string& reason) {
     commands[node].ranks.push_back(std::move(rank));
   }
   for (auto& [node, command] : commands) {
-    if (source) command.source = SourceFor(core, node, *source, job.uid, offers);
+    if (source) command.source = SourceFor(core, node, *source, job.uid, offers, kTicketOfStart);
+    command.source.verify = source && run.read_twice.contains(source->head.name);
     core.Send(node, std::move(command));
   }
   return absl::OkStatus();

@@ -10,6 +10,7 @@
 #include "common/base/logging.h"
 #include "common/data/loss_figures.h"
 #include "common/session/loss_text.h"
+#include "coordinator/epoch/copies.h"
 #include "coordinator/epoch/storage_blame.h"
 
 namespace motley::coordinator {
@@ -213,6 +214,7 @@ void OnStep(Core& core, const StepReport& report) {
     }
   }
   run.last_step_at = core.clock.Now();
+  core.copy_rate.OnStep(stats.step_seconds, AreCopied(core));
   SetMetrics(core, job, stats);
   WatchPrediction(core, run, job, stats);
   core.journal.PublishStep(job.id, stats);
@@ -269,6 +271,7 @@ void OnCheckpoint(Core& core, const NodeName& node, const CheckpointReport& repo
     core.metrics.checkpoint_free_bytes.Set({{"job_id", job.id.value()}}, static_cast<double>(report.free_bytes));
   }
   core.metrics.last_checkpoint_timestamp.Set({{"job_id", job.id.value()}}, static_cast<double>(core.journal.UnixMs()) / 1e3);
+  LookAfterCopies(core, job);
 }
 
 }  // namespace motley::coordinator

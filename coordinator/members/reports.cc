@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "common/base/logging.h"
 #include "coordinator/epoch/contexts.h"
+#include "coordinator/epoch/copies.h"
 #include "coordinator/epoch/epoch_driver.h"
 #include "coordinator/epoch/host_room.h"
 #include "coordinator/epoch/local_looks.h"
@@ -66,6 +67,7 @@ struct Handler {
   }
   void operator()(const HoldingsReport& report) { OnHoldings(core, node, report); }
   void operator()(const FetchReport& report) {
+    if (!report.copy_id.empty()) return OnCopyReport(core, node, report);
     if (IsCurrent(report) && HostsRank(*core.state.run, node)) OnFetch(core, node, report);
   }
   void operator()(const ProfileReport& report) {

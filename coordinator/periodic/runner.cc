@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "coordinator/epoch/copies.h"
 #include "coordinator/epoch/epoch_driver.h"
 #include "coordinator/epoch/looks.h"
 #include "coordinator/epoch/memory_probe.h"
@@ -24,6 +25,7 @@ std::vector<PeriodicJob> PeriodicJobs() {
       {"clones", absl::Seconds(1), SayClones},
       {"epoch driver", absl::Milliseconds(50), Drive},
       {"looks", absl::Milliseconds(250), LookAgain},
+      {"copies", absl::Milliseconds(250), KeepCopies},
       {"examiner", absl::Milliseconds(250), AdvanceExamination},
       {"memory probe", absl::Milliseconds(250), AdvanceMemoryProbe},
       {"prober", absl::Milliseconds(250), ProbeNewcomers},

@@ -18,13 +18,14 @@ namespace motley::coordinator {
 
 absl::Status ResumeJob(Core& core, const v1::ResumeJobRequest& request, v1::ResumeJobResponse* response) {
   MOTLEY_ASSIGN_OR_RETURN(JobRecord * job, FindJob(core, request.job_id()));
-  const JobConfig config = wire::FromProto(request.changes(), job->config);
+  JobConfig config = wire::FromProto(request.changes(), job->config);
+  config.checkpoint = Decided(config.checkpoint);
   response->set_cursor(core.journal.Updates(job->id).newest());
   if (!IsFinal(job->phase)) {
-    if (!(config == job->config)) {
-      return absl::FailedPreconditionError(absl::StrCat("job ", job->id.value(), " has not ended, it is ",
-                                                        std::string(JobPhaseName(job->phase)), " at step ", job->step,
-                                                        "; its settings can change when it has: motley stop ", job->id.value()));
+    if (!(config == job->config) || request.has_from_step()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("job ", job->id.value(), " has not ended, it is ", std::string(JobPhaseName(job->phase)), " at step ",
+                       job->step, "; its settings, and where it goes on, can change when it has: motley stop ", job->id.value()));
     }
     if (job->stop_requested) {
       MOTLEY_RETURN_IF_ERROR(WithdrawStop(core, *job));
@@ -41,7 +42,11 @@ absl::Status ResumeJob(Core& core, const v1::ResumeJobRequest& request, v1::Resu
   }
   MOTLEY_RETURN_IF_ERROR(CheckRoomForJob(core.state, config, core.config.waiting_job_bytes));
   MOTLEY_RETURN_IF_ERROR(CheckJobsOfAccount(core.state, core.caller, core.config.account_jobs));
-  MOTLEY_ASSIGN_OR_RETURN(JobRecord next, Resumed(*job, config, core.journal.UnixMs()));
+  JobRecord ended = *job;
+  if (request.has_from_step()) {
+    MOTLEY_ASSIGN_OR_RETURN(ended, GoneBack(*job, request.from_step()));
+  }
+  MOTLEY_ASSIGN_OR_RETURN(JobRecord next, Resumed(ended, config, core.journal.UnixMs()));
   Batch batch;
   batch.events.push_back(PhaseEvent(*job, next));
   batch.jobs.push_back(std::move(next));

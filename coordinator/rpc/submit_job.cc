@@ -74,6 +74,7 @@ absl::Status SubmitJob(Core& core, const v1::SubmitJobRequest& request, v1::Subm
   JobRecord job;
   job.id = JobId(request.job_id());
   job.config = wire::FromProto(request.spec());
+  job.config.checkpoint = Decided(job.config.checkpoint);
   MOTLEY_RETURN_IF_ERROR(CheckRequest(request.job_id(), job.config));
   MOTLEY_RETURN_IF_ERROR(CheckPlaces(core.state, job.config.planner));
   MOTLEY_RETURN_IF_ERROR(ResolveInitial(core.state, &job));

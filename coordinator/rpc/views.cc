@@ -1,5 +1,7 @@
 #include "coordinator/rpc/views.h"
 
+#include <optional>
+
 #include "absl/strings/str_cat.h"
 #include "common/data/loss_figures.h"
 #include "common/device/device_kinds.h"
@@ -8,6 +10,7 @@
 #include "common/wire/device.h"
 #include "common/wire/job.h"
 #include "common/wire/profile.h"
+#include "coordinator/epoch/copies.h"
 #include "coordinator/state/data_address.h"
 #include "coordinator/state/membership.h"
 #include "coordinator/state/queue.h"
@@ -84,6 +87,7 @@ v1::Job View(const Core& core, const JobRecord& job) {
   v1::Job out = View(job);
   const std::string queue = QueueSentence(core.journal.UnixMs(), core.state, job);
   if (!queue.empty()) out.set_reason(queue);
+  if (std::optional<v1::CopyProgress> copying = CopyingOf(core, job.id)) *out.mutable_copying() = *std::move(copying);
   return out;
 }
 
@@ -99,6 +103,7 @@ v1::Job View(const JobStatus& job) {
   out.set_finished_unix_ms(job.finished_unix_ms);
   if (job.last_step.step > 0) *out.mutable_last_step() = View(job.last_step);
   out.set_newest_checkpoint(job.newest_checkpoint);
+  out.set_safe_checkpoint(job.safe_checkpoint);
   out.set_predicted_step_seconds(job.predicted_step_seconds);
   out.set_error_code(static_cast<int>(job.error_code));
   out.set_owner(job.owner);

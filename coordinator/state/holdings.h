@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/base/ids.h"
+#include "common/checkpoint/held_checkpoints.h"
 #include "common/session/files.h"
 #include "coordinator/state/unite_checkpoints.h"
 
@@ -15,11 +16,13 @@ namespace motley::coordinator {
 struct FilesOffer {
   std::string address;      // host:port
   std::string certificate;  // SHA-256 (hex) of what it shows, to both sides
+  int64_t room_bytes = 0;   // that copies may fill; 0 = not known
 };
 struct Holdings {
   std::vector<UnitedCheckpoint> checkpoints;  // the newest first
-  std::map<NodeName, FilesOffer> offers;      // of all who can keep checkpoints
-  std::map<NodeName, std::string> refusals;   // why others cannot
+  std::map<NodeName, std::vector<UnpublishedFiles>> unpublished;
+  std::map<NodeName, FilesOffer> offers;     // of all who can keep checkpoints
+  std::map<NodeName, std::string> refusals;  // why others cannot
 };
 
 }  // namespace motley::coordinator

@@ -22,6 +22,14 @@ absl::StatusOr<JobPhase> ParseJobPhase(std::string_view name);
 // Left only when a person resumes the job.
 inline bool IsFinal(JobPhase phase) { return phase >= JobPhase::kSucceeded; }
 
+// To which step people told the job to go back, and its newest generation then: what these saved behind it was given up.
+struct GoBack {
+  Epoch epoch;  // 0: nobody did
+  int64_t step = 0;
+  bool GaveUp(Epoch of, int64_t saved_step) const { return of <= epoch && saved_step > step; }
+  friend bool operator==(const GoBack&, const GoBack&) = default;
+};
+
 // What changes while a job lives. Small: watchers are sent many of these, and none holds the job's configuration.
 struct JobStatus {
   JobId id;
@@ -33,6 +41,8 @@ struct JobStatus {
   int64_t submitted_unix_ms = 0, started_unix_ms = 0, finished_unix_ms = 0;
   StepStats last_step;
   std::string newest_checkpoint;
+  std::string safe_checkpoint;  // of those on the nodes' disks: the newest that was safe (state/decide_copies)
+  GoBack go_back;
   bool has_unnamed_checkpoints = false;  // its ranks wrote some without a uid: they were of a build from before
   std::string adopted;                   // CheckpointOwner::adopted: the file that says so is used up. Empty once it has saved
   double predicted_step_seconds = 0;

@@ -36,6 +36,21 @@ std::string Short(const std::string& value) { return CutText(value, kShownBytes)
 
 }  // namespace
 
+absl::StatusOr<JobRecord> GoneBack(const JobRecord& ended, int64_t from_step) {
+  if (from_step < 0) return absl::InvalidArgumentError(absl::StrCat("--from must be a step, 0 or more, got ", from_step));
+  if (!IsOnNodesDisks(ended.config.checkpoint)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--from is for jobs whose checkpoints lie on their nodes' disks; those of job ", ended.id.value(),
+                     " lie in ", CheckpointFolder(ended), ": move the folders of later steps away there"));
+  }
+  JobRecord next = ended;
+  next.go_back = {ended.epoch, from_step};
+  next.step = std::min(next.step, from_step);
+  next.newest_checkpoint.clear();
+  next.safe_checkpoint.clear();
+  return next;
+}
+
 absl::StatusOr<JobRecord> Resumed(const JobRecord& ended, const JobConfig& config, int64_t now_unix_ms) {
   JobConfig before = ended.config, after = config;  // the tables point into mutable values
   const std::vector<JobField> old_fields = JobFields(before), new_fields = JobFields(after);

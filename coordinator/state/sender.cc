@@ -148,6 +148,7 @@ struct JudgeReport {
     return Matters(report) ? OfRank(report.rank, "a timeline") : Standing();
   }
   Standing operator()(const FetchReport& report) const {
+    if (!report.copy_id.empty()) return {};  // which nodes keep copies of what is told apart by that
     return !Matters(report) || HostsRank(*state.run, node) ? Standing() : Foreign("a fetch for ranks that it has not");
   }
   Standing operator()(const RenewalReport&) const {

@@ -45,7 +45,10 @@ Row ToRow(const JobRecord& job) {
           job.adopted,
           OwnerToJson(job.initial_of),
           DataToJson(job.data, job.validation),
-          job.initial_digest};
+          job.initial_digest,
+          job.safe_checkpoint,
+          job.go_back.epoch.value(),
+          job.go_back.step};
 }
 
 Row ToRow(const EpochRow& epoch) { return {epoch.job.value(), epoch.epoch.value(), epoch.unix_ms, RanksToJson(epoch.ranks)}; }
@@ -105,6 +108,7 @@ absl::StatusOr<JobRecord> JobOf(const Row& row) {
   JobRecord job;
   job.id = JobId(TextAt(row, 0));
   MOTLEY_ASSIGN_OR_RETURN(job.config, ConfigFromJson(TextAt(row, 1)));
+  job.config.checkpoint = Decided(job.config.checkpoint);  // older builds wrote no word for it
   MOTLEY_ASSIGN_OR_RETURN(job.phase, ParseJobPhase(TextAt(row, 2)));
   job.reason = TextAt(row, 3);
   job.epoch = Epoch(IntegerAt(row, 4));
@@ -128,6 +132,8 @@ absl::StatusOr<JobRecord> JobOf(const Row& row) {
     MOTLEY_ASSIGN_OR_RETURN(std::tie(job.data, job.validation), DataFromJson(TextAt(row, 23)));
   }
   job.initial_digest = TextAt(row, 24);
+  job.safe_checkpoint = TextAt(row, 25);
+  job.go_back = {Epoch(IntegerAt(row, 26)), IntegerAt(row, 27)};
   return job;
 }
 

@@ -8,7 +8,7 @@ from faults_common import PACED, last_step, newest_checkpoint, paced_job, row
 from patience import patience
 
 NODES = {"a": [PACED], "b": [PACED], "c": [PACED]}
-BUILD, NEXT_BUILD = b"ranks-0006", b"ranks-0007"
+BUILD, NEXT_BUILD = b"ranks-0007", b"ranks-0008"
 PROGRAMS = ("motley-worker", "motley-rank")
 
 

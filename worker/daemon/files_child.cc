@@ -9,7 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <filesystem>
+#include <functional>
+#include <iostream>
 #include <map>
 #include <memory>
 #include <optional>
@@ -38,12 +42,14 @@
 #include "worker/files/files_identity.h"
 #include "worker/files/files_server.h"
 #include "worker/files/job_folder.h"
+#include "worker/files/keep_copies.h"
 #include "worker/files/stage.h"
 
 namespace motley::worker {
 namespace {
 
-constexpr int kNice = 10;  // ranks come first
+constexpr int kNice = 10;      // ranks come first
+constexpr int kKeptFree = 10;  // copies leave this part of a file system free
 constexpr mode_t kPrivate = 0077;
 constexpr int kLandlockThatLinks = 2;  // before, links between folders are refused whatever the rules say
 constexpr char kLockName[] = "/lock", kProofName[] = "/.can-write";
@@ -66,38 +72,49 @@ class Reports {
   absl::Mutex mutex_;
 };
 
-// Brings what one start's ranks go on from, on a thread of its own. Its end stops it.
+using Work = std::function<absl::Status(const Bringing&)>;
+
+// Of one that did not begin, too.
+void SendEnd(Reports& reports, FetchReport report, const absl::Status& end, const absl::Notification* unwanted = nullptr) {
+  report.done = end.ok();
+  report.error = CleanLine(std::string(end.message()));
+  report.error_code = end.code();
+  reports.Send(report, unwanted);
+}
+
+// Brings what one start's ranks go on from, or a copy, on a thread of its own. Its end stops it.
 class Fetch {
  public:
-  Fetch(StartCommand command, const std::string& local, const FilesIdentity& identity, Reports& reports)
-      : command_(std::move(command)), reports_(reports), thread_([this, local, &identity] { Run(local, identity); }) {}
+  Fetch(FetchReport first, Work work, const std::string& local, const FilesIdentity& identity, Reports& reports)
+      : first_(std::move(first)),
+        reports_(reports),
+        thread_([this, work = std::move(work), local, &identity] { Run(work, local, identity); }) {}
   ~Fetch() {
     reports_.StopThoseOf(stopped_);
     thread_.join();
   }
-  Epoch epoch() const { return command_.ranks.front().epoch; }
+  const FetchReport& first() const { return first_; }
+  void Limit(int64_t bytes_per_second) { bytes_per_second_ = bytes_per_second; }
 
  private:
-  void Run(const std::string& local, const FilesIdentity& identity) {
-    FetchReport report{command_.ranks.front().job, epoch()};
-    const Staging staging = {.local = local,
-                             .identity = identity,
-                             .progress =
-                                 [&](const FetchReport& now) {
-                                   report = now;
-                                   reports_.Send(report, &stopped_);
-                                 },
-                             .stopped = [&] { return stopped_.HasBeenNotified(); },
-                             .pause = [&](absl::Duration pause) { (void)stopped_.WaitForNotificationWithTimeout(pause); }};
-    const absl::Status staged = command_.source.name.empty() ? absl::OkStatus() : Stage(command_, staging);
-    report.done = staged.ok();
-    report.error = CleanLine(std::string(staged.message()));
-    report.error_code = staged.code();
-    reports_.Send(report, &stopped_);
+  void Run(const Work& work, const std::string& local, const FilesIdentity& identity) {
+    FetchReport report = first_;
+    const Bringing bringing = {.local = local,
+                               .identity = identity,
+                               .progress =
+                                   [&](const FetchReport& now) {
+                                     report = now;
+                                     reports_.Send(report, &stopped_);
+                                   },
+                               .stopped = [&] { return stopped_.HasBeenNotified(); },
+                               .pause = [&](absl::Duration pause) { (void)stopped_.WaitForNotificationWithTimeout(pause); },
+                               .bytes_per_second = [&] { return bytes_per_second_.load(); }};
+    SendEnd(reports_, report, work(bringing), &stopped_);
   }
 
-  const StartCommand command_;
+  const FetchReport first_;
   Reports& reports_;
+  std::atomic<int64_t> bytes_per_second_{0};
   absl::Notification stopped_;
   std::thread thread_;
 };
@@ -121,8 +138,10 @@ class FilesKeeper {
     if (const auto* start = std::get_if<StartCommand>(&command)) Start(*start);
     if (const auto* stop = std::get_if<StopCommand>(&command)) {
       const auto fetch = fetches_.find(stop->job);
-      if (fetch != fetches_.end() && fetch->second->epoch() <= stop->epoch) fetches_.erase(fetch);
+      if (fetch != fetches_.end() && fetch->second->first().epoch <= stop->epoch) fetches_.erase(fetch);
     }
+    if (const auto* copy = std::get_if<CopyCommand>(&command)) Copy(*copy);
+    if (const auto* drop = std::get_if<DropCommand>(&command)) Drop(*drop);
   }
 
  private:
@@ -177,7 +196,8 @@ class FilesKeeper {
     report.certificate = identity_->digest;
     std::error_code ignored;
     const std::filesystem::space_info space = std::filesystem::space(local_, ignored);
-    report.free_bytes = ignored ? 0 : static_cast<int64_t>(space.available);
+    const auto free = static_cast<int64_t>(space.available), kept = static_cast<int64_t>(space.capacity / kKeptFree);
+    report.free_bytes = ignored ? 0 : std::max<int64_t>(free - kept, 1);
     return absl::OkStatus();
   }
 
@@ -185,15 +205,39 @@ class FilesKeeper {
     if (command.ranks.empty()) return;
     const RankAssignment& first = command.ranks.front();
     fetches_.erase(first.job);
-    const absl::Status serves = Serve();
-    if (serves.ok()) {
-      fetches_[first.job] = std::make_unique<Fetch>(command, local_, *identity_, reports_);
-      return;
+    Work work = [command](const Bringing& bringing) {
+      return command.source.name.empty() ? absl::OkStatus() : Stage(command, bringing);
+    };
+    Begin(fetches_, {first.job, first.epoch}, std::move(work));
+  }
+
+  void Copy(const CopyCommand& command) {
+    if (command.files.empty()) return (void)copies_.erase(command.job);
+    FetchReport first{command.job, command.epoch};
+    first.copy_id = command.copy_id;
+    const auto before = copies_.find(command.job);
+    if (before == copies_.end() || before->second->first().copy_id != command.copy_id) {
+      copies_.erase(command.job);
+      Begin(copies_, std::move(first), [command](const Bringing& bringing) { return KeepCopies(command, bringing); });
     }
-    FetchReport report{first.job, first.epoch};
-    report.error = CleanLine(std::string(serves.message()));
-    report.error_code = serves.code();
-    reports_.Send(report);
+    if (const auto begun = copies_.find(command.job); begun != copies_.end()) begun->second->Limit(command.bytes_per_second);
+  }
+
+  void Drop(const DropCommand& command) {
+    const absl::Status dropped = DropCheckpoints(command, local_);
+    // What it prints is in the worker's log.
+    if (!dropped.ok() && !absl::IsNotFound(dropped)) {
+      std::cerr << absl::StrCat("old checkpoints of job ", command.job.value(),
+                                " stay: ", CleanLine(std::string(dropped.message())))
+                << std::endl;
+    }
+  }
+
+  void Begin(std::map<JobId, std::unique_ptr<Fetch>>& among, FetchReport first, Work work) {
+    const absl::Status serves = Serve();
+    if (!serves.ok()) return SendEnd(reports_, std::move(first), serves);
+    const JobId job = first.job;
+    among[job] = std::make_unique<Fetch>(std::move(first), std::move(work), local_, *identity_, reports_);
   }
 
   const std::string local_, address_, node_;
@@ -203,7 +247,7 @@ class FilesKeeper {
   std::unique_ptr<const FilesIdentity> identity_;
   std::unique_ptr<FilesServer> server_;
   Reports reports_;
-  std::map<JobId, std::unique_ptr<Fetch>> fetches_;  // of each job the newest, also when it is over
+  std::map<JobId, std::unique_ptr<Fetch>> fetches_, copies_;  // of each job the newest, also when it is over
 };
 
 // False: the socket is closed, or what comes there is of no use.

@@ -71,9 +71,22 @@ void FilesProcess::Post(Command command) {
 void FilesProcess::Ask(HoldingsCommand question) {
   Post([this, question = std::move(question)] {
     questions_.push_back(question);
-    const absl::Status sent = Send(question);
-    if (!sent.ok()) OnGone(std::string(sent.message()));
+    Tell(question);
   });
+}
+
+void FilesProcess::Copy(CopyCommand command) {
+  Post([this, command = std::move(command)] {
+    FetchReport& report = copies_[command.job];
+    if (report.copy_id != command.copy_id) report = {command.job, command.epoch};
+    report.copy_id = command.copy_id;
+    if (command.files.empty()) copies_.erase(command.job);
+    Tell(command);
+  });
+}
+
+void FilesProcess::Drop(DropCommand command) {
+  Post([this, command = std::move(command)] { Tell(command); });
 }
 
 void FilesProcess::Start(StartCommand command) {
@@ -146,6 +159,11 @@ absl::Status FilesProcess::Send(const CoordinatorCommand& command) {
   return absl::OkStatus();
 }
 
+void FilesProcess::Tell(const CoordinatorCommand& command) {
+  const absl::Status sent = Send(command);
+  if (!sent.ok()) OnGone(std::string(sent.message()));
+}
+
 void FilesProcess::Receive() {
   std::string why;
   while (!unsent_.empty() && why.empty()) {
@@ -185,6 +203,13 @@ void FilesProcess::OnReport(WorkerReport report) {
     return outbox_.Push(std::move(report));
   }
   const auto* fetch = std::get_if<FetchReport>(&report);
+  if (fetch != nullptr && !fetch->copy_id.empty()) {
+    const auto copy = copies_.find(fetch->job);
+    if (copy == copies_.end() || copy->second.copy_id != fetch->copy_id) return;
+    copy->second = *fetch;
+    if (fetch->done || !fetch->error.empty()) copies_.erase(copy);
+    return outbox_.Push(std::move(report));
+  }
   if (fetch == nullptr || !waiting_ || fetch->job != waiting_->ranks[0].job || fetch->epoch != waiting_->ranks[0].epoch) return;
   if (!fetch->error.empty()) return Refuse(fetch->error, fetch->error_code);
   outbox_.Push(report);
@@ -202,6 +227,11 @@ void FilesProcess::OnGone(const std::string& why) {
   for (const HoldingsCommand& question : std::exchange(questions_, {})) {
     HoldingsReport report{question.job, question.epoch, question.check_id, error, absl::StatusCode::kUnavailable, {}, 0, "", 0};
     outbox_.Push(std::move(report));
+  }
+  for (auto& [job, copy] : std::exchange(copies_, {})) {
+    copy.error = error;
+    copy.error_code = absl::StatusCode::kUnavailable;
+    outbox_.Push(std::move(copy));
   }
   if (waiting_) Refuse(error, absl::StatusCode::kUnavailable);
 }

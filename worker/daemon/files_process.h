@@ -7,6 +7,7 @@
 
 #include <deque>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <thread>
@@ -38,6 +39,10 @@ class FilesProcess {
 
   // The answer goes to the outbox: always.
   void Ask(HoldingsCommand question);
+  // A copy is reported until its end: always; but for one without files, which calls off what the job has. What is dropped is
+  // not.
+  void Copy(CopyCommand command);
+  void Drop(DropCommand command);
   // Of a job whose checkpoints lie here (IsLocal). Where the source cannot be brought each rank is reported as failed: as damage
   // where nobody has it whole, else as storage.
   void Start(StartCommand command);
@@ -53,6 +58,7 @@ class FilesProcess {
   void Loop();
   void Begin(StartCommand command);
   absl::Status Send(const CoordinatorCommand& command);
+  void Tell(const CoordinatorCommand& command);  // what cannot be told is as if the process had gone
   absl::Status Spawn();
   void Receive();
   void OnReport(WorkerReport report);
@@ -75,6 +81,7 @@ class FilesProcess {
   std::string unsent_;
   std::optional<StartCommand> waiting_;    // for its checkpoint
   std::deque<HoldingsCommand> questions_;  // not answered
+  std::map<JobId, FetchReport> copies_;    // under way: what was last heard of each job's
   std::thread thread_;
 };
 

@@ -205,6 +205,8 @@ void Worker::OnCommand(CoordinatorCommand command) {
       worker.supervisor_->Stop(std::move(stop));
     }
     void operator()(HoldingsCommand& question) const { worker.files_->Ask(std::move(question)); }
+    void operator()(CopyCommand& copy) const { worker.files_->Copy(std::move(copy)); }
+    void operator()(DropCommand& drop) const { worker.files_->Drop(std::move(drop)); }
     void operator()(KvValueCommand& value) const { worker.supervisor_->Deliver(std::move(value)); }
     void operator()(PublishAnswerCommand& answer) const { worker.supervisor_->Deliver(std::move(answer)); }
     void operator()(TraceCommand& trace) const { worker.supervisor_->Deliver(std::move(trace)); }

@@ -74,12 +74,6 @@ absl::StatusOr<std::string> KeepBase(const LocalSave& save, RankHost& host) {
                                      [&](const std::string& text) { host.OnLog(text); });
 }
 
-void Prune(const LocalSave& save, RankHost& host) {
-  const absl::Status pruned =
-      PruneLocalCheckpoints(RootOf(save), save.assignment.config.checkpoint.keep_latest_k, save.manifest.step, save.fence);
-  if (!pruned.ok()) host.OnLog(absl::StrCat("old checkpoints stay: ", pruned.message()));
-}
-
 // Rank 0's part. Returns what the others need to do the same.
 absl::StatusOr<Word> PublishFirst(LocalSave& save, RankHost& host, std::string* folder) {
   MOTLEY_ASSIGN_OR_RETURN(save.manifest.base, KeepBase(save, host));
@@ -145,10 +139,8 @@ absl::Status SaveOnNodes(const LocalSave& given, Communicator& communicator, Ran
     if (!published.ok()) {
       host.OnLog(
           absl::StrCat("checkpoint of step ", save.manifest.step, " has no name on this node's disk: ", published.message()));
-      return absl::OkStatus();
     }
   }
-  if (IsFirstOfNode(save.assignment)) Prune(save, host);
   return absl::OkStatus();
 }
 

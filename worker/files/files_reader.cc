@@ -194,6 +194,7 @@ absl::Status ReadBlocks(const CheckpointHolder& holder, const FilesReading& read
   while (goes_on.ok() && *goes_on) {
     goes_on = call.Read();
     if (!goes_on.ok() || !*goes_on) break;
+    if (reading.came) reading.came(static_cast<int64_t>(call.part().bytes().size()));
     if (const absl::Status added = whole.Add(call.part()); !added.ok()) return taken.ok() ? OfNode(holder, added) : taken;
   }
   if (!goes_on.ok()) return OfNode(holder, goes_on.status());

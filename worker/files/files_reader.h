@@ -21,6 +21,7 @@ struct FilesReading {
   std::string checkpoint;                                // its name
   absl::Duration silence = absl::Seconds(10);            // a holder that sends nothing for so long is left
   std::function<bool()> stopped = [] { return false; };  // looked at between parts
+  std::function<void(int64_t bytes)> came = {};          // of each part; what it waits the holder waits, too
 };
 
 // The blocks of a checkpoint's file (empty: of its manifest, block 0), each whole, in their order. `take` verifies: its error

@@ -170,83 +170,55 @@ TEST(LocalCheckpointTest, ARefusedOperationLosesNothing) {
   }
 }
 
-TEST(LocalPruneTest, KeepsTheNewestWhereverTheirFilesAre) {
+// Of this job's own checkpoint of that step and generation.
+LocalDrop DropOf(const TempFolder& root, int64_t step, int64_t epoch = 3) {
+  return {step, epoch, ManifestDigest(TempFolder::Read(root / (CheckpointFolderName(step, epoch) + "/manifest.json")))};
+}
+
+TEST(LocalDropTest, WhatIsNamedGoesHereAlone) {
   const TwoDisks disks;
   for (const int64_t step : {20, 40, 60, 80}) ASSERT_TRUE(disks.Save(step).ok());
-  std::vector<std::string> asked;
-  CheckpointFence fence = LocalEpoch();
-  fence.confirm = [&](const std::string& purpose) {
-    asked.push_back(purpose);
-    return absl::OkStatus();
-  };
-  ASSERT_TRUE(PruneLocalCheckpoints(disks.small.path(), 2, 80, fence).ok());
-  EXPECT_EQ(NamesIn(disks.small.path()), (NameSet{NameOf(60), NameOf(80)}));
-  EXPECT_EQ(asked, (std::vector<std::string>{"delete " + NameOf(40), "delete " + NameOf(20)}));
+  const std::vector<LocalDrop> drops = {DropOf(disks.small, 20), DropOf(disks.small, 60)};
+  ASSERT_TRUE(DropLocalCheckpoints(disks.small.path(), drops, LocalEpoch()).ok());
+  EXPECT_EQ(NamesIn(disks.small.path()), (NameSet{NameOf(40), NameOf(80)}));
   EXPECT_EQ(NamesIn(disks.big.path()).size(), 4u) << "each node its own";
-  ASSERT_TRUE(PruneLocalCheckpoints(disks.big.path(), 0, 80, fence).ok());
-  EXPECT_EQ(NamesIn(disks.big.path()).size(), 4u) << "0 keeps all";
+  EXPECT_TRUE(DropLocalCheckpoints(disks.small.path(), drops, LocalEpoch()).ok()) << "gone already";
 }
 
-TEST(LocalPruneTest, WhatHasNoMarkOrIsNotOursStaysAndDoesNotCount) {
-  const TwoDisks disks;
-  for (const int64_t step : {10, 15, 20, 30, 40, 50, 60, 70, 80}) ASSERT_TRUE(disks.Save(step).ok());
-  const std::string root = disks.big.path();
-  fs::remove(disks.big / (NameOf(30) + "/mark"));
-  fs::remove(disks.big / (NameOf(70) + "/mark"));
-  disks.big.Write(NameOf(60) + "/manifest.json", "{");
-  fs::rename(disks.big / NameOf(50), disks.big / NameOf(51));
-  ASSERT_TRUE(disks.Save(25, LocalEpoch(3, kOtherUid)).ok());
-  ASSERT_TRUE(WriteTestCheckpoint(root, 35, TinyModel(true), 0.5, LocalEpoch()).ok());  // of a shared folder
-  fs::rename(disks.big / NameOf(10), disks.big / OldNameOf(10));
-  fs::rename(disks.big / NameOf(15), disks.big / CheckpointFolderName(15, 3, kOneUid));
-  const NameSet others = {
-      OldNameOf(10), CheckpointFolderName(15, 3, kOneUid), NameOf(30), NameOf(70), NameOf(60), NameOf(51), NameOf(25),
-      NameOf(35)};
-  ASSERT_TRUE(PruneLocalCheckpoints(root, 2, 80, LocalEpoch()).ok());
-  NameSet kept = others;
-  kept.insert({NameOf(40), NameOf(80)});
-  EXPECT_EQ(NamesIn(root), kept);
-  ASSERT_TRUE(PruneLocalCheckpoints(root, 1, 80, LocalEpoch()).ok());
-  kept.erase(NameOf(40));
-  EXPECT_EQ(NamesIn(root), kept);
-}
-
-TEST(LocalPruneTest, ANewerGenerationsAreNotTouched) {
+// The command was given for what the node said: something else may have the name by now.
+TEST(LocalDropTest, WhatIsAnotherOneOrOfANewerGenerationStays) {
   const TwoDisks disks;
   for (const int64_t step : {20, 40}) ASSERT_TRUE(disks.Save(step).ok());
   ASSERT_TRUE(disks.Save(60, LocalEpoch(4)).ok());
-  EXPECT_EQ(PruneLocalCheckpoints(disks.big.path(), 1, 40, Unasked()).code(), absl::StatusCode::kFailedPrecondition);
+  std::vector<LocalDrop> drops = {DropOf(disks.big, 20), DropOf(disks.big, 40), DropOf(disks.big, 60, 4)};
+  drops[0].manifest_digest = drops[1].manifest_digest;
+  disks.big.Write(NameOf(40) + "/manifest.json", "{");
+  ASSERT_TRUE(DropLocalCheckpoints(disks.big.path(), drops, LocalEpoch()).ok());
   EXPECT_EQ(NamesIn(disks.big.path()).size(), 3u);
 }
 
-TEST(LocalPruneTest, WhoIsNotTheNewestDeletesNothing) {
-  const TwoDisks disks;
-  for (const int64_t step : {20, 40, 60}) ASSERT_TRUE(disks.Save(step).ok());
-  CheckpointFence fence = LocalEpoch();
-  int asked = 0;
-  fence.confirm = [&](const std::string& purpose) {
-    return ++asked < 2 ? absl::OkStatus() : absl::FailedPreconditionError(purpose);
-  };
-  EXPECT_EQ(PruneLocalCheckpoints(disks.big.path(), 1, 60, fence).code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(NamesIn(disks.big.path()), (NameSet{NameOf(20), NameOf(60)})) << "asked before each";
-}
-
-TEST(LocalPruneTest, WhatWasLeftBehindDoesNotCount) {
-  const TwoDisks disks;
-  for (const int64_t step : {20, 40, 60, 80}) ASSERT_TRUE(disks.Save(step).ok());
-  ASSERT_TRUE(disks.Save(50, LocalEpoch(4)).ok());  // went on from 40: the newer ones were not whole
-  ASSERT_TRUE(PruneLocalCheckpoints(disks.big.path(), 2, 50, LocalEpoch(4)).ok());
-  EXPECT_EQ(NamesIn(disks.big.path()), (NameSet{NameOf(40), CheckpointFolderName(50, 4)}));
-}
-
-TEST(LocalPruneTest, WhatOlderGenerationsLeftUnpublishedGoes) {
+TEST(LocalDropTest, WhatHasNoNameGoesWhereItsRanksAreGone) {
   const TwoDisks disks;
   ASSERT_TRUE(disks.Save(20).ok());
   const std::string own = TemporaryCheckpointFolderName(40, 3, kOneUid), old = TemporaryCheckpointFolderName(40, 2, kOneUid),
-                    trash = old + ".trash", theirs = TemporaryCheckpointFolderName(40, 2, kOtherUid);
-  for (const std::string& name : {own, old, trash, theirs}) disks.big.Write(name + "/rank-0.bin", "x");
-  ASSERT_TRUE(PruneLocalCheckpoints(disks.big.path(), 0, 20, LocalEpoch()).ok());
-  EXPECT_EQ(NamesIn(disks.big.path()), (NameSet{NameOf(20), own, theirs}));
+                    older = TemporaryCheckpointFolderName(40, 1, kOneUid), trash = old + ".trash",
+                    theirs = TemporaryCheckpointFolderName(40, 2, kOtherUid);
+  for (const std::string& name : {own, old, older, trash, theirs}) disks.big.Write(name + "/rank-0.bin", "x");
+  ASSERT_TRUE(DropLocalCheckpoints(disks.big.path(), {{40, 3, ""}, {40, 2, ""}}, LocalEpoch()).ok());
+  EXPECT_EQ(NamesIn(disks.big.path()), (NameSet{NameOf(20), own, older, theirs})) << "a deletion that was cut off is ended, too";
+}
+
+TEST(LocalDropTest, WhatCannotGoDoesNotKeepTheRest) {
+  const TwoDisks disks;
+  for (const int64_t step : {20, 40}) ASSERT_TRUE(disks.Save(step).ok());
+  CheckpointFence fence = LocalEpoch();
+  int operations = 0;
+  fence.before = [&](const std::string& operation) {
+    return operations++ == 0 ? absl::PermissionDeniedError(operation) : absl::OkStatus();
+  };
+  const auto dropped = DropLocalCheckpoints(disks.big.path(), {DropOf(disks.big, 20), DropOf(disks.big, 40)}, fence);
+  EXPECT_EQ(dropped.code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(NamesIn(disks.big.path()), NameSet{NameOf(20)});
 }
 
 }  // namespace

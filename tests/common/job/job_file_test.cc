@@ -93,7 +93,6 @@ TEST(JobFileTest, AllProblemsAtOnceInTheOrderOfTheFile) {
                                     "job.toml:7: unknown key 'step' in .training.; did you mean 'steps'.\n"
                                     "job.toml:9: model.name 'llama', model.flavor 'debug': [^\n]*\n"
                                     "job.toml:11: data.path must be a string\n"
-                                    "job.toml: checkpoint.folder is required[^\n]*\n"
                                     "--set training.step=1: unknown key 'training.step'; did you mean 'training.steps'.\n"
                                     "--set: optimizer.lr must be greater than 0, got 0.0"));
   EXPECT_EQ(all.code(), absl::StatusCode::kInvalidArgument);

@@ -126,7 +126,21 @@ TEST(JobTest, PathsAreRequiredAndAbsolute) {
   EXPECT_EQ(Complaint(config), "");
   config = Good();
   config.checkpoint.folder = "";
+  EXPECT_EQ(Complaint(config), "") << "on the disks of the nodes that train";
+  config.checkpoint.keep_latest_k = 33;
+  EXPECT_NE(Complaint(config).find("checkpoint.keep_latest_k must be at most 32 on the nodes' own disks"), std::string::npos);
+  config.checkpoint.keep_latest_k = 2;
+  config.checkpoint.storage = "shared";
   EXPECT_NE(Complaint(config).find("checkpoint.folder is required"), std::string::npos);
+}
+
+TEST(JobTest, WhoNamesAFolderHasOneThatAllShare) {
+  CheckpointSection checkpoint;
+  EXPECT_EQ(Decided(checkpoint).storage, "local");
+  checkpoint.folder = "/shared";
+  EXPECT_EQ(Decided(checkpoint).storage, "shared");
+  checkpoint.storage = "local";
+  EXPECT_EQ(Decided(checkpoint), checkpoint) << "what was said is not changed";
 }
 
 TEST(JobTest, CombinationsWithTheModel) {

@@ -29,7 +29,8 @@ TEST(SessionTest, WhatIsSaidOfFilesOnNodesDisksComesBack) {
   start.source = {"step-00000040-gen-3",
                   "d",
                   "m",
-                  {{NodeName("b"), "10.0.0.2:7", "cc", {JobUid("0a"), 77, std::string("\0p", 2)}, true, {"rank-1.bin"}}}};
+                  {{NodeName("b"), "10.0.0.2:7", "cc", {JobUid("0a"), 77, std::string("\0p", 2)}, true, {"rank-1.bin"}}},
+                  true};
   EXPECT_EQ(ThroughSession<StartCommand>(CoordinatorCommand(start)).source, start.source);
   HoldingsReport holdings{JobId("j"), Epoch(3), "h1", "why", absl::StatusCode::kUnavailable, {}, 7, "cc", 99};
   HeldCheckpoint held;
@@ -43,8 +44,20 @@ TEST(SessionTest, WhatIsSaidOfFilesOnNodesDisksComesBack) {
   EXPECT_EQ(said.error_code, absl::StatusCode::kUnavailable);
   EXPECT_EQ(said.port, 7);
   EXPECT_EQ(said.free_bytes, 99);
-  const auto fetch = ThroughSession<FetchReport>(
-      WorkerReport(FetchReport{JobId("j"), Epoch(3), 100, 40, true, "why", absl::StatusCode::kDataLoss}));
+  const auto copy = ThroughSession<CopyCommand>(
+      CoordinatorCommand(CopyCommand{JobId("j"), Epoch(3), JobUid("0a"), "c1", start.source, {"rank-0.bin"}, 1000}));
+  EXPECT_EQ(copy.job_uid, JobUid("0a"));
+  EXPECT_EQ(copy.copy_id, "c1");
+  EXPECT_EQ(copy.source, start.source);
+  EXPECT_EQ(copy.files, std::vector<std::string>{"rank-0.bin"});
+  EXPECT_EQ(copy.bytes_per_second, 1000);
+  const std::vector<DroppedCheckpoint> dropped = {{Epoch(2), 20, "d"}, {Epoch(1), 10, ""}};
+  EXPECT_EQ(ThroughSession<DropCommand>(CoordinatorCommand(DropCommand{JobId("j"), Epoch(3), JobUid("0a"), dropped})).checkpoints,
+            dropped);
+  const auto fetch = ThroughSession<FetchReport>(WorkerReport(FetchReport{
+      JobId("j"), Epoch(3), 100, 40, true, "why", absl::StatusCode::kDataLoss, "c1", {{NodeName("b"), "rank-1.bin"}}}));
+  EXPECT_EQ(fetch.copy_id, "c1");
+  EXPECT_EQ(fetch.damaged_files, (std::vector<DamagedFile>{{NodeName("b"), "rank-1.bin"}}));
   EXPECT_EQ(fetch.bytes, 100);
   EXPECT_EQ(fetch.bytes_here, 40);
   EXPECT_TRUE(fetch.done);

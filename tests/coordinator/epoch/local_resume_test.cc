@@ -113,6 +113,49 @@ TEST_F(LocalResumeTest, BehindAStartOfTheCoordinatorWhatWasPublishedIsWaitedFor)
   EXPECT_EQ(Find().start_step, 60);
 }
 
+// Whoever has it may come back, after months: steps that were promised are not thrown away by anybody but people.
+TEST_F(LocalResumeTest, WhatWasSafeIsWaitedForWithoutEnd) {
+  wish_.published = wish_.safe = CheckpointFolderName(60, 7);
+  Add(40, 6);
+  EXPECT_EQ(FaultOf(Find().status), Fault::kStorage);
+  EXPECT_THAT(std::string(Find().status.message()),
+              testing::AllOf(HasSubstr("no node that is here has anything of checkpoint step-00000060-gen-7, which was safe"),
+                             HasSubstr("motley resume job-1 --from 40")));
+  wish_.held.checkpoints.clear();
+  Add(60, 7, false);
+  Add(40, 6);
+  EXPECT_EQ(FaultOf(Find().status), Fault::kStorage);
+  EXPECT_THAT(std::string(Find().status.message()), HasSubstr("lack rank-1.bin of node c; start the worker"));
+  wish_.damaged = {CheckpointFolderName(60, 7)};
+  EXPECT_EQ(Find().start_step, 40) << "nobody who comes back makes it good";
+  wish_.damaged.clear();
+  wish_.safe = CheckpointFolderName(20, 5);
+  EXPECT_EQ(Find().start_step, 40) << "what was only published is not waited for";
+}
+
+TEST_F(LocalResumeTest, PeopleMayGoBack) {
+  wish_.go_back = {Epoch(7), 50};
+  Add(60, 7);
+  Add(40, 6);
+  const Prepared found = Find();
+  ASSERT_TRUE(found.status.ok()) << found.status;
+  EXPECT_EQ(found.start_step, 40);
+  EXPECT_EQ(found.epoch, Epoch(8)) << "above what was given up, too";
+  EXPECT_THAT(found.skipped, ElementsAre(HasSubstr("is behind step 50, to which the job was told to go back")));
+  Add(60, 8);
+  std::swap(wish_.held.checkpoints.front(), wish_.held.checkpoints.back());
+  EXPECT_EQ(Find().start_step, 60) << "saved since";
+  wish_.held.checkpoints.erase(wish_.held.checkpoints.begin());
+  wish_.go_back.step = 30;
+  EXPECT_EQ(FaultOf(Find().status), Fault::kStorage) << "there is none";
+  wish_.held.checkpoints.clear();
+  EXPECT_EQ(FaultOf(Find().status), Fault::kStorage) << "nobody who is here has any";
+  EXPECT_THAT(std::string(Find().status.message()), HasSubstr("no node that is here has a checkpoint up to step 30"));
+  wish_.go_back.step = 0;
+  ASSERT_TRUE(Find().status.ok());
+  EXPECT_EQ(Find().resume_from, "") << "from its begin";
+}
+
 TEST_F(LocalResumeTest, DamagedAndOthersAreSkipped) {
   Add(60, 7).head.seed = 1;
   Add(50, 7);

@@ -123,6 +123,17 @@ void FakeWorker::Handle(const v1::CoordinatorMessage& message) {
     holdings->set_port(7);
     holdings->set_certificate(absl::StrCat("certificate of ", node_));
     if (!options_.on_holdings || options_.on_holdings(message.holdings_request(), holdings)) Send(answer);
+  } else if (message.has_copy_request() && options_.on_copy) {
+    v1::WorkerMessage answer;
+    v1::FetchProgress* progress = answer.mutable_fetch_progress();
+    progress->set_job_id(message.copy_request().job_id());
+    progress->set_epoch(message.copy_request().epoch());
+    progress->set_copy_id(message.copy_request().copy_id());
+    progress->set_done(true);
+    options_.on_copy(message.copy_request(), progress);
+    Send(answer);
+  } else if (message.has_drop_request()) {
+    if (options_.on_drop) options_.on_drop(message.drop_request());
   } else if (message.has_reach_check() && options_.answer_reach) {
     v1::WorkerMessage answer;
     v1::ReachResult* result = answer.mutable_reach_result();

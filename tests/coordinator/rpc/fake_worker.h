@@ -69,6 +69,9 @@ class FakeWorker {
     // What its disk holds; null: nothing. Returns false where it does not answer.
     std::function<bool(const v1::HoldingsRequest& request, v1::Holdings* holdings)> on_holdings;
     std::function<void(const v1::CheckpointSource& source)> on_source;  // of each start
+    // Of each copy that it is to keep: how that ends; null: it does not. And of each deletion.
+    std::function<void(const v1::CopyRequest& request, v1::FetchProgress* end)> on_copy;
+    std::function<void(const v1::DropRequest& request)> on_drop;
     // Called before the ranks of a saving stop end; here a test writes its checkpoint.
     std::function<void(const v1::RankAssignment& rank, int64_t step)> on_save;
   };

@@ -1,7 +1,10 @@
 // Jobs whose checkpoints lie on the disks of their nodes: what the coordinator asks, marks and hands out.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <map>
+#include <set>
+#include <thread>
 
 #include "absl/synchronization/mutex.h"
 #include "common/checkpoint/checkpoint_folders.h"
@@ -36,6 +39,26 @@ class LocalStorage : public Replan {
       absl::MutexLock lock(&mutex_);
       sources_[node] = source;
     };
+    options.on_copy = [this, node](const v1::CopyRequest& request, v1::FetchProgress* end) {
+      absl::MutexLock lock(&mutex_);
+      copies_.emplace_back(node, request);
+      if (!copy_error_.empty()) {
+        end->set_done(false);
+        end->set_error(copy_error_);
+        return;
+      }
+      for (v1::HeldCheckpoint& held : disks_[node]) {
+        for (v1::HeldFile& file : *held.mutable_files()) {
+          const auto& files = request.files();
+          if (held.name() == request.source().name() && std::count(files.begin(), files.end(), file.name()) > 0)
+            file.set_here(true);
+        }
+      }
+    };
+    options.on_drop = [this, node](const v1::DropRequest& request) {
+      absl::MutexLock lock(&mutex_);
+      for (const v1::DroppedCheckpoint& dropped : request.checkpoints()) drops_.insert({node, dropped.step()});
+    };
     return options;
   }
   // What a save leaves: the manifest on both disks, each rank's file on its own. `mark`: what the coordinator gave for it.
@@ -65,6 +88,11 @@ class LocalStorage : public Replan {
   }
   // As rank 0 does it. Returns the mark.
   std::string Publish(FakeWorker& n1, int64_t step) {
+    const std::string mark = PublishMark(n1, step);
+    SayPublished(n1, step);
+    return mark;
+  }
+  std::string PublishMark(FakeWorker& n1, int64_t step) {
     const v1::RankAssignment rank = n1.ranks()[0];
     v1::WorkerMessage message;
     v1::PublishRequest* request = message.mutable_publish_request();
@@ -78,6 +106,10 @@ class LocalStorage : public Replan {
     v1::PublishAnswer answer;
     EXPECT_TRUE(n1.WaitForAnswer(&answer));
     EXPECT_TRUE(answer.allowed()) << answer.reason();
+    return answer.mark();
+  }
+  void SayPublished(FakeWorker& n1, int64_t step) {
+    const v1::RankAssignment rank = n1.ranks()[0];
     v1::WorkerMessage saved;
     v1::CheckpointPublished* published = saved.mutable_checkpoint_published();
     published->set_job_id(rank.job_id());
@@ -88,7 +120,19 @@ class LocalStorage : public Replan {
     published->set_job_uid(rank.job_uid());
     n1.Send(saved);
     WaitForEvent("a", "checkpoint");
-    return answer.mark();
+  }
+  void WaitForMessage(const std::string& job, const std::string& kind, const std::string& part) {
+    bool said = false;
+    Watch(job, [&](const v1::JobUpdate& update) {
+      return said =
+                 update.has_event() && update.event().kind() == kind && update.event().message().find(part) != std::string::npos;
+    });
+    EXPECT_TRUE(said) << kind << " with '" << part << "' was not said";
+  }
+  grpc::Status Resume(const v1::ResumeJobRequest& request) {
+    grpc::ClientContext context;
+    v1::ResumeJobResponse response;
+    return stub_->ResumeJob(&context, request, &response);
   }
   v1::CheckpointSource SourceOf(const std::string& node) {
     absl::MutexLock lock(&mutex_);
@@ -99,6 +143,9 @@ class LocalStorage : public Replan {
   std::map<std::string, std::vector<v1::HeldCheckpoint>> disks_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, std::string> secrets_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, v1::CheckpointSource> sources_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::pair<std::string, v1::CopyRequest>> copies_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::pair<std::string, int64_t>> drops_ ABSL_GUARDED_BY(mutex_);
+  std::string copy_error_ ABSL_GUARDED_BY(mutex_);
   bool answers_ = true;
 };
 
@@ -143,6 +190,124 @@ TEST_F(LocalStorage, GoesOnFromWhatTheNodesHoldTogether) {
   EXPECT_FALSE(Admits(secrets_["n1"], ticket, "certificate of n1", absl::ToUnixMillis(absl::Now())));
 }
 
+// Of two nodes each takes what the other wrote; then the loss of a disk costs no step, and what is older goes.
+TEST_F(LocalStorage, IsCopiedSafeAndOldOnesGo) {
+  auto n1 = Join("n1", WithDisk("n1")), n2 = Join("n2", WithDisk("n2"));
+  JobConfig config = Config();
+  config.checkpoint.keep_latest_k = 1;
+  ASSERT_TRUE(Submit("a", config).ok());
+  const int64_t epoch = Train(*n1, *n2, 4);
+  for (const int64_t step : {2, 3}) {
+    const std::string name = CheckpointFolderName(step, epoch);
+    // As it is on the disks when rank 0 says so.
+    Put(step, epoch, PublishMark(*n1, step), {"n1", "n2"});
+    SayPublished(*n1, step);
+    WaitForMessage("a", "checkpoint_safe", name);
+    EXPECT_EQ(GetJob("a").safe_checkpoint(), name);
+  }
+  const std::set<std::pair<std::string, int64_t>> old = {{"n1", 2}, {"n2", 2}};
+  absl::MutexLock lock(&mutex_);
+  const auto all_dropped = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return drops_.size() == old.size(); };
+  mutex_.AwaitWithTimeout(absl::Condition(&all_dropped), Patience(absl::Seconds(30)));
+  EXPECT_EQ(drops_, old);
+  ASSERT_EQ(copies_.size(), 4u);
+  for (const auto& [node, request] : copies_) {
+    ASSERT_EQ(request.files_size(), 1);
+    EXPECT_EQ(request.files(0), node == "n1" ? "rank-1.bin" : "rank-0.bin");
+    EXPECT_EQ(request.source().mark().size(), 32u);
+    EXPECT_GT(request.bytes_per_second(), 0) << "beside training";
+    EXPECT_EQ(request.source().holders_size(), 2);
+  }
+}
+
+// A node that saved it, and whose rank is elsewhere now: what it says of its copy is heard, too.
+TEST_F(LocalStorage, ATakerThatTrainsNoMoreIsHeard) {
+  auto n1 = Join("n1", WithDisk("n1")), n2 = Join("n2", WithDisk("n2"));
+  ASSERT_TRUE(Submit("a", Config()).ok());
+  const int64_t epoch = Train(*n1, *n2, 4);
+  {
+    absl::MutexLock lock(&mutex_);
+    copy_error_ = "the disk is full";
+  }
+  Put(3, epoch, PublishMark(*n1, 3), {"n1", "n2"});
+  SayPublished(*n1, 3);
+  WaitForMessage("a", "copy_failed", "the disk is full");
+  ASSERT_TRUE(StopJob("a").ok());
+  WaitForState("a", v1::JOB_STATE_STOPPED);
+  {
+    absl::MutexLock lock(&mutex_);
+    copy_error_.clear();
+  }
+  // The stream of a job that has ended does not go on.
+  const absl::Time end = absl::Now() + Patience(absl::Seconds(30));
+  while (GetJob("a").safe_checkpoint().empty() && absl::Now() < end) std::this_thread::yield();
+  EXPECT_EQ(GetJob("a").safe_checkpoint(), CheckpointFolderName(3, epoch));
+}
+
+TEST_F(LocalStorage, ACopyThatFailsIsSaidAndTriedAgain) {
+  auto n1 = Join("n1", WithDisk("n1")), n2 = Join("n2", WithDisk("n2"));
+  {
+    absl::MutexLock lock(&mutex_);
+    copy_error_ = "the disk is full";
+  }
+  ASSERT_TRUE(Submit("a", Config()).ok());
+  const int64_t epoch = Train(*n1, *n2, 4);
+  Put(3, epoch, PublishMark(*n1, 3), {"n1", "n2"});
+  SayPublished(*n1, 3);
+  WaitForMessage("a", "copy_failed", "the disk is full; it is tried again");
+  EXPECT_EQ(GetJob("a").safe_checkpoint(), "");
+  {
+    absl::MutexLock lock(&mutex_);
+    copy_error_.clear();
+  }
+  WaitForMessage("a", "checkpoint_safe", CheckpointFolderName(3, epoch));
+}
+
+// What both disks had is gone with them: people decide whether the steps are.
+TEST_F(LocalStorage, WhatWasSafeIsWaitedForUntilPeopleGoBack) {
+  auto n1 = Join("n1", WithDisk("n1")), n2 = Join("n2", WithDisk("n2"));
+  ASSERT_TRUE(Submit("a", Config()).ok());
+  const int64_t epoch = Train(*n1, *n2, 4);
+  Put(3, epoch, PublishMark(*n1, 3), {"n1", "n2"});
+  SayPublished(*n1, 3);
+  WaitForMessage("a", "checkpoint_safe", CheckpointFolderName(3, epoch));
+  n2->Drop();
+  const auto alone = n1->WaitForStart(epoch);
+  ASSERT_FALSE(alone.empty());
+  EXPECT_EQ(alone[0].start_step(), 3) << "the other's part is here, too";
+  {
+    absl::MutexLock lock(&mutex_);
+    disks_["n1"].clear();
+  }
+  n1->Drop();
+  auto emptied = Join("n1", WithDisk("n1"));
+  Watch("a", [&](const v1::JobUpdate& update) {
+    return update.has_job() && update.job().reason().find("has anything of checkpoint") != std::string::npos;
+  });
+  v1::ResumeJobRequest request;
+  request.set_job_id("a");
+  request.set_from_step(0);
+  EXPECT_EQ(Resume(request).error_code(), grpc::StatusCode::FAILED_PRECONDITION) << "it has not ended";
+  ASSERT_TRUE(StopJob("a").ok());
+  WaitForState("a", v1::JOB_STATE_STOPPED);
+  ASSERT_TRUE(Resume(request).ok());
+  const auto again = emptied->WaitForStart();
+  ASSERT_FALSE(again.empty());
+  EXPECT_EQ(again[0].start_step(), 0);
+}
+
+TEST_F(LocalStorage, WithoutAFolderItIsLocal) {
+  JobConfig config = Config();
+  config.checkpoint.storage = "auto";
+  ASSERT_TRUE(Submit("a", config).ok());
+  EXPECT_EQ(GetJob("a").spec().checkpoint().storage(), "local");
+  EXPECT_TRUE(Submit("a", config).ok()) << "the same again";
+  JobConfig shared = MakeConfig(10);
+  ASSERT_EQ(shared.checkpoint.storage, "auto");
+  ASSERT_TRUE(Submit("b", shared).ok());
+  EXPECT_EQ(GetJob("b").spec().checkpoint().storage(), "shared");
+}
+
 TEST_F(LocalStorage, WhatHasNoMarkOfThisStoreIsNotGoneOnFrom) {
   auto n1 = Join("n1", WithDisk("n1")), n2 = Join("n2", WithDisk("n2"));
   Put(9, 77, std::string(32, '0'), {"n1", "n2"});
@@ -171,11 +336,11 @@ TEST_F(LocalStorage, ANodeThatCanKeepNoneIsNamedAndWaitedFor) {
 
 TEST_F(LocalStorage, OfAnOlderVersionIsSaid) {
   FakeWorker::Options options = WithDisk("n2");
-  options.protocol = 2;
+  options.protocol = kSessionProtocol - 1;
   auto n1 = Join("n1", WithDisk("n1")), n2 = Join("n2", options);
   ASSERT_TRUE(Submit("a", Config()).ok());
   const v1::Job job = Watch("a", [](const v1::JobUpdate& update) {
-    return update.has_job() && update.job().reason().find("keeps no files of jobs; upgrade it") != std::string::npos;
+    return update.has_job() && update.job().reason().find("keeps no copies of checkpoints; upgrade it") != std::string::npos;
   });
   EXPECT_THAT(job.reason(), HasSubstr("node n2: its worker"));
 }

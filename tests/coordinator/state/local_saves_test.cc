@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/files.h"
 #include "common/checkpoint/resume_folder.h"
+#include "coordinator/state/decide_copies.h"
 #include "coordinator/state/unite_checkpoints.h"
 #include "coordinator/store/number_key.h"
 #include "tests/common/checkpoint/local_fixture.h"
@@ -19,7 +20,7 @@ namespace fs = std::filesystem;
 
 class LocalSaves : public testing::Test {
  protected:
-  // The same steps as worker/engine/local_saver: files, then rank 0's node, then the other one; each prunes behind its own.
+  // The same steps as worker/engine/local_saver: files, then rank 0's node, then the other one; then what is not needed goes.
   // `before` of a node may end it: it does nothing any more.
   struct Node {
     std::string root;
@@ -44,15 +45,31 @@ class LocalSaves : public testing::Test {
       const CheckpointFence fence = FenceOf(*node, epoch);
       const auto published = PublishLocalCheckpoint(node->root, *manifest, text, mark, fence);
       if (node == &a_ && !published.ok()) return;  // nobody is told anything
-      if (published.ok()) (void)PruneLocalCheckpoints(node->root, /*keep_latest=*/1, step, fence);
+    }
+    Drop(epoch);
+  }
+  // As the coordinator says it, which keeps one checkpoint and no copies.
+  void Drop(int64_t epoch) {
+    Holdings held;
+    held.checkpoints = Unite(&held.unpublished);
+    held.offers = {{NodeName("a"), {}}, {NodeName("b"), {}}};
+    const CopyPlan plan = DecideCopies({held, {}, Epoch(epoch), /*copies=*/0, /*keep_latest=*/1, "", ""});
+    for (Node* node : {&a_, &b_}) {
+      const auto of_node = plan.drops.find(NodeName(node == &a_ ? "a" : "b"));
+      if (node->dead || of_node == plan.drops.end()) continue;
+      std::vector<LocalDrop> drops;
+      for (const DroppedCheckpoint& each : of_node->second)
+        drops.push_back({each.step, each.epoch.value(), each.manifest_digest});
+      (void)DropLocalCheckpoints(node->root, drops, FenceOf(*node, epoch));
     }
   }
-  std::vector<UnitedCheckpoint> Unite() {
+  std::vector<UnitedCheckpoint> Unite(std::map<NodeName, std::vector<UnpublishedFiles>>* unpublished = nullptr) {
     std::map<NodeName, HeldCheckpoints> held;
     for (const auto& [name, node] : {std::pair("a", &a_), std::pair("b", &b_)}) {
       const auto of_node = LookForHeldCheckpoints(node->root, kOneUid);
       EXPECT_TRUE(of_node.ok()) << of_node.status();
       if (of_node.ok()) held[NodeName(name)] = *of_node;
+      if (of_node.ok() && unpublished != nullptr) (*unpublished)[NodeName(name)] = of_node->unpublished;
     }
     return UniteCheckpoints(held, [this](const HeldCheckpoint& checkpoint) {
       return key_.Marked(checkpoint.mark, kOneUid, checkpoint.epoch, checkpoint.step, checkpoint.manifest_digest);

@@ -71,5 +71,25 @@ TEST(ResumeTest, WithoutStepsLeftThereIsNothingToResume) {
   EXPECT_EQ(status.message(), "job j has done 100 steps and training.steps is 100: give more, --set training.steps=N");
 }
 
+TEST(ResumeTest, PeopleMayGoBackOnTheNodesDisks) {
+  JobRecord ended = Stopped();
+  ended.safe_checkpoint = "step-00000039-gen-3";
+  EXPECT_TRUE(absl::IsInvalidArgument(GoneBack(ended, 20).status())) << "who shares a folder has it in hand";
+  ended.config.checkpoint.folder.clear();
+  ended.config.checkpoint.storage = "local";
+  EXPECT_TRUE(absl::IsInvalidArgument(GoneBack(ended, -1).status()));
+  const auto back = GoneBack(ended, 20);
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(back->go_back, (GoBack{Epoch(4), 20}));
+  EXPECT_TRUE(back->go_back.GaveUp(Epoch(4), 21));
+  EXPECT_FALSE(back->go_back.GaveUp(Epoch(4), 20));
+  EXPECT_FALSE(back->go_back.GaveUp(Epoch(5), 21)) << "it was saved since";
+  EXPECT_EQ(back->step, 20);
+  EXPECT_EQ(back->newest_checkpoint + back->safe_checkpoint, "") << "nobody waits for it";
+  ended.config.training.steps = ended.step = 39;
+  EXPECT_FALSE(Resumed(ended, ended.config, 50).ok());
+  EXPECT_TRUE(Resumed(*GoneBack(ended, 20), ended.config, 50).ok()) << "the steps behind it are done again";
+}
+
 }  // namespace
 }  // namespace motley::coordinator

@@ -196,6 +196,46 @@ TEST_F(FilesChildTest, BringsFromAnotherNodeWhatRanksGoOnFrom) {
   EXPECT_EQ(report.bytes, 0);
 }
 
+TEST_F(FilesChildTest, KeepsACopyAndDeletesIt) {
+  saved_.PutOn(a_.path(), saved_.files);
+  saved_.PutOn(b_.path(), {"rank-1.bin"});
+  FilesChild a(a_.path(), "a"), b(b_.path(), "b");
+  const HoldingsReport giver = Asked(a), reader = Asked(b);
+  const CopyCommand copy{saved_.job,     Epoch(5), saved_.uid, "copy-1", Start(giver, reader, saved_.files).source,
+                         {"rank-0.bin"}, 0};
+  b.Tell(copy);
+  b.Tell(copy);  // the limit alone: it does not begin again
+  FetchReport report = b.Next<FetchReport>();
+  while (!report.done && report.error.empty()) report = b.Next<FetchReport>();
+  EXPECT_EQ(report.error, "");
+  EXPECT_EQ(report.copy_id, "copy-1");
+  EXPECT_EQ(report.bytes_here, saved_.manifest.files[0].bytes);
+  const std::string folder = saved_.FolderOn(b_.path(), saved_.name);
+  EXPECT_EQ(VerifyCheckpoint(folder, saved_.manifest), absl::OkStatus());
+  b.Tell(DropCommand{
+      saved_.job, Epoch(5), saved_.uid, {{Epoch(SavedCheckpoint::kEpoch), SavedCheckpoint::kStep, ManifestDigest(saved_.text)}}});
+  EXPECT_TRUE(Asked(b).held.checkpoints.empty());
+  EXPECT_FALSE(fs::exists(folder));
+}
+
+TEST_F(FilesChildTest, ACopyIsCalledOff) {
+  const FilesGiver silent([](grpc::ServerContext& context, const v1::ReadRequest&, FilesGiver::Writer&) {
+    while (!context.IsCancelled()) std::this_thread::yield();
+    return grpc::Status::CANCELLED;
+  });
+  saved_.PutOn(b_.path(), {"rank-1.bin"});
+  FilesChild child(b_.path(), "b");
+  CopyCommand copy{saved_.job, Epoch(5), saved_.uid, "copy-1", Start({}, {}, {}).source, {"rank-0.bin"}, 0};
+  copy.source.holders = {silent.Holder("a", saved_.files)};
+  child.Tell(copy);
+  EXPECT_GT(child.Next<FetchReport>().bytes, 0);
+  copy.bytes_per_second = 1000;
+  child.Tell(copy);  // another limit: it does not begin again
+  copy.files.clear();
+  child.Tell(copy);
+  EXPECT_EQ(Asked(child).error, "") << "and no word of the copy";
+}
+
 TEST_F(FilesChildTest, SaysWhatCouldNotBeBrought) {
   saved_.PutOn(a_.path(), {"rank-0.bin"});
   FilesChild a(a_.path(), "a"), b(b_.path(), "b");

@@ -116,6 +116,20 @@ TEST_F(FilesProcessTest, WhatCannotBeStartedAnswersAll) {
   EXPECT_EQ(NumStarted(), 0u);
 }
 
+TEST_F(FilesProcessTest, ACopyIsAnsweredAlwaysAndOnce) {
+  Restart("/bin/false");
+  files_->Copy({JobId("job"), Epoch(4), kUid, "copy-1", {}, {"rank-0.bin"}, 0});
+  const auto reports = Reports<FetchReport>(1);
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_EQ(reports[0].copy_id, "copy-1");
+  EXPECT_EQ(reports[0].job, JobId("job"));
+  EXPECT_EQ(reports[0].error_code, absl::StatusCode::kUnavailable);
+  files_->Drop({JobId("job"), Epoch(4), kUid, {}});
+  files_->Ask({JobId("job"), Epoch(4), kUid, "h1", "secret"});
+  EXPECT_EQ(Reports<HoldingsReport>(1).size(), 1u);
+  EXPECT_FALSE(outbox_.TryPop().has_value());
+}
+
 // A program that says of every start what it is told here.
 TEST_F(FilesProcessTest, WhatNobodyHasWholeIsDamage) {
   const FetchReport said{JobId("job"), Epoch(4), 0, 0, false, "no node has rank-0.bin whole", absl::StatusCode::kDataLoss};

@@ -120,15 +120,6 @@ TEST_F(LocalSaverTest, ResumedWithTheSameAndWithAnotherPlanItIsTheSameRun) {
   }
 }
 
-TEST_F(LocalSaverTest, OldOnesGoOnEveryNode) {
-  config_.checkpoint.keep_latest_k = 1;
-  TrainOk(OnNodes(Assign(Gpt2(), {{{4}, 0.5}, {{4}, 0.5}}), {"a", "b"}));
-  for (const char* node : {"a", "b"}) {
-    ASSERT_EQ(HeldBy(node).checkpoints.size(), 1u);
-    EXPECT_EQ(HeldBy(node).checkpoints[0].step, 12);
-  }
-}
-
 // Without the coordinator's word there is no name, and nothing stays behind.
 TEST_F(LocalSaverTest, WhatTheCoordinatorRefusesHasNoNameAnywhere) {
   config_.training.steps = 3;

@@ -9,10 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint/checkpoint_reader.h"
-#include "common/session/files_ticket.h"
-#include "tests/worker/files/files_giver.h"
-#include "tests/worker/files/saved_checkpoint.h"
-#include "worker/files/files_server.h"
+#include "tests/worker/files/giving_node.h"
 
 namespace motley::worker {
 namespace {
@@ -23,32 +20,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using Writer = FilesGiver::Writer;
-
-// The checkpoint is made once: it is not changed.
-const SavedCheckpoint& Saved() {
-  static const auto& saved = *new SavedCheckpoint;
-  return saved;
-}
-
-// A node that has files on its disk and gives them.
-class Node {
- public:
-  explicit Node(const std::string& name) : name_(name) { server_->SetSecret("secret of " + name); }
-  const std::string& local() const { return local_.path(); }
-  CheckpointHolder Holder(const FilesIdentity& reader, std::vector<std::string> files, bool manifest = true) const {
-    const int64_t expires = absl::ToUnixMillis(clock_.WallNow()) + 1000;
-    return {NodeName(name_),  absl::StrCat("127.0.0.1:", server_->port()),
-            identity_.digest, MakeFilesTicket("secret of " + name_, reader.digest, Saved().uid, expires),
-            manifest,         std::move(files)};
-  }
-
- private:
-  const std::string name_;
-  const TempFolder local_;
-  const FakeClock clock_;
-  const FilesIdentity identity_ = NewFilesIdentity();
-  const std::unique_ptr<FilesServer> server_ = FilesServer::Start(local_.path(), "127.0.0.1", identity_, clock_).value();
-};
 
 class StageTest : public ::testing::Test {
  protected:
@@ -111,7 +82,7 @@ TEST_F(StageTest, WhatIsAllHereMovesNoByte) {
 }
 
 TEST_F(StageTest, WhatIsOnOtherNodesComesFromEach) {
-  const Node a("a"), b("b");
+  const GivingNode a("a"), b("b");
   Saved().PutOn(a.local(), {"rank-0.bin"});
   Saved().PutOn(b.local(), {"rank-1.bin"});
   command_.source.holders = {a.Holder(identity_, {"rank-0.bin"}), b.Holder(identity_, {"rank-1.bin"})};
@@ -122,7 +93,7 @@ TEST_F(StageTest, WhatIsOnOtherNodesComesFromEach) {
 }
 
 TEST_F(StageTest, OnlyWhatIsNotHereComes) {
-  const Node b("b");
+  const GivingNode b("b");
   Saved().PutOn(local_.path(), {"rank-0.bin"});
   Saved().PutOn(b.local(), {"rank-1.bin"});
   command_.source.holders = {Own({"rank-0.bin"}), b.Holder(identity_, {"rank-1.bin"})};
@@ -133,7 +104,7 @@ TEST_F(StageTest, OnlyWhatIsNotHereComes) {
 
 // Its rank was killed when it had written its file: the others have the manifest.
 TEST_F(StageTest, AFileThatWasNotGivenItsNameIsOwn) {
-  const Node b("b");
+  const GivingNode b("b");
   Saved().PutOn(local_.path(), {"rank-0.bin"}, /*with_manifest=*/false, Saved().temporary_name());
   Saved().PutOn(b.local(), {"rank-1.bin"});
   command_.source.holders = {b.Holder(identity_, {"rank-1.bin"})};
@@ -143,7 +114,7 @@ TEST_F(StageTest, AFileThatWasNotGivenItsNameIsOwn) {
 }
 
 TEST_F(StageTest, OnlyBlocksThatItsRanksReadCome) {
-  const Node a("a");
+  const GivingNode a("a");
   Saved().PutOn(a.local(), Saved().files);
   command_.source.holders = {a.Holder(identity_, Saved().files)};
   GoOnWith({1}, Saved().ownership);
@@ -159,7 +130,7 @@ TEST_F(StageTest, OnlyBlocksThatItsRanksReadCome) {
 
 // Two stores may have given one name: which checkpoint is meant, the manifest's digest says.
 TEST_F(StageTest, AnotherCheckpointOfThatNameIsPassedBy) {
-  const Node a("a"), b("b");
+  const GivingNode a("a"), b("b");
   CheckpointManifest other = Saved().manifest;
   other.seed = 7;
   const std::string text = ManifestToJson(other);
@@ -182,7 +153,7 @@ TEST_F(StageTest, AnotherCheckpointOfThatNameIsPassedBy) {
 }
 
 TEST_F(StageTest, AManifestOfAnotherStepOrJobIsRefused) {
-  const Node a("a");
+  const GivingNode a("a");
   const auto refused = [&](const std::function<void(CheckpointManifest&)>& change, const std::string& why) {
     CheckpointManifest other = Saved().manifest;
     change(other);
@@ -206,7 +177,7 @@ TEST_F(StageTest, AManifestOfAnotherStepOrJobIsRefused) {
 }
 
 TEST_F(StageTest, WhatIsDamagedAtOneHolderComesFromTheNextAndNothingTwice) {
-  const Node a("a");
+  const GivingNode a("a");
   Saved().PutOn(local_.path(), {"rank-0.bin"});
   Saved().PutOn(a.local(), {"rank-1.bin"});
   std::string damaged = Saved().Bytes("rank-1.bin");
@@ -220,12 +191,36 @@ TEST_F(StageTest, WhatIsDamagedAtOneHolderComesFromTheNextAndNothingTwice) {
   ASSERT_GT(blocks, 1);
   ASSERT_EQ(b.asked().size(), 1u);
   EXPECT_THAT(b.asked().front().blocks(), ElementsAre(blocks - 1));
+  EXPECT_THAT(said_.back().damaged_files, ElementsAre(DamagedFile{NodeName("a"), "rank-1.bin"})) << "it is told";
   EXPECT_THAT(FirstAndLast(), ElementsAre(BytesOf(1), 0, BytesOf(1), BytesOf(1)));
+}
+
+// A rank has found damage in it: which of the blocks it is, and where they are whole, is found here.
+TEST_F(StageTest, OwnFilesThatAreDamagedAreMendedFromCopies) {
+  const GivingNode a("a");
+  Saved().PutOn(local_.path(), Saved().files);
+  std::string damaged = Saved().Bytes("rank-1.bin");
+  damaged[5] ^= 1;
+  const std::string own = Saved().FolderOn(local_.path(), Saved().name) + "/rank-1.bin";
+  std::ofstream(own, std::ios::binary) << damaged;
+  ASSERT_EQ(StageIt(), absl::OkStatus());
+  EXPECT_TRUE(absl::IsDataLoss(VerifyCheckpoint(Resume(), Saved().manifest))) << "ranks read it, and say so";
+  command_.source.verify = true;
+  const absl::Status nowhere = StageIt();
+  EXPECT_TRUE(absl::IsDataLoss(nowhere)) << nowhere;
+  EXPECT_THAT(said_.back().damaged_files, ElementsAre(DamagedFile{NodeName(), "rank-1.bin"}));
+  Saved().PutOn(a.local(), Saved().files);
+  command_.source.holders = {a.Holder(identity_, Saved().files)};
+  ASSERT_EQ(StageIt(), absl::OkStatus());
+  ExpectWhole();
+  EXPECT_THAT(FirstAndLast(), ElementsAre(kCheckpointBlockBytes, 0, kCheckpointBlockBytes, kCheckpointBlockBytes));
+  EXPECT_THAT(said_.back().damaged_files, ElementsAre(DamagedFile{NodeName(), "rank-1.bin"}));
+  EXPECT_EQ(TempFolder::Read(own), damaged) << "what is its only copy may be needed";
 }
 
 TEST_F(StageTest, WhoBringsNothingIsNamed) {
   Saved().PutOn(local_.path(), {"rank-0.bin"});
-  const Node a("a");
+  const GivingNode a("a");
   FilesGiver b(Giving("rank-1.bin")), c([](grpc::ServerContext&, const v1::ReadRequest& request, Writer& writer) {
     FilesGiver::Send(writer, request.blocks(0), "wrong bytes");
     return grpc::Status::OK;

@@ -1,0 +1,346 @@
+#include "coordinator/epoch/copies.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/clean_text.h"
+#include "common/base/logging.h"
+#include "coordinator/epoch/holdings_round.h"
+#include "coordinator/epoch/looks.h"
+#include "coordinator/state/decide_copies.h"
+
+namespace motley::coordinator {
+namespace {
+
+// Behind what failed, or could not be done: doubled each time in a row.
+constexpr absl::Duration kFirstPause = absl::Seconds(2), kLongestPause = absl::Minutes(1);
+// In a row, of a job that has ended: then it is looked after again when nodes come.
+constexpr int kMostLooksOfEnded = 6;
+// What lacks may come with the next look: a slow node gives its folder the name a moment later.
+constexpr int kLooksBeforeItIsSaid = 2;
+// A node that hashes what it has, or waits for its disk, says nothing meanwhile.
+constexpr absl::Duration kTakerPatience = absl::Minutes(10);
+constexpr absl::Duration kTicketOfCopy = absl::Hours(24);
+
+bool ClusterIsUsed(const Core& core) { return core.state.run && core.state.run->stage != Stage::kIdle; }
+
+int64_t LimitNow(const Core& core) { return ClusterIsUsed(core) ? core.copy_rate.bytes_per_second() : 0; }
+
+absl::Duration PauseAfter(int failures) {
+  return std::min(kLongestPause, kFirstPause * (int64_t{1} << std::clamp(failures - 1, 0, 5)));
+}
+
+// A job that has ended is looked after until what it left is safe.
+bool NeedsCopies(const JobRecord& job) {
+  if (!IsOnNodesDisks(job.config.checkpoint) || job.newest_checkpoint.empty()) return false;
+  return !IsFinal(job.phase) || job.safe_checkpoint != job.newest_checkpoint;
+}
+
+bool Trains(const Core& core, const JobId& job) {
+  return core.state.run && core.state.run->job == job &&
+         (core.state.run->stage == Stage::kStarting || core.state.run->stage == Stage::kRunning);
+}
+
+void Say(Core& core, const JobRecord& job, const char* kind, std::string message) {
+  EventRecord event;
+  event.job = job.id;
+  event.kind = kind;
+  event.epoch = job.epoch;
+  event.message = std::move(message);
+  core.Emit(std::move(event));
+}
+
+void NoteSafe(Core& core, JobRecord& job, const CopyPlan& plan) {
+  if (plan.safe == job.safe_checkpoint) return;
+  Batch batch;
+  batch.jobs.push_back(job);
+  batch.jobs[0].safe_checkpoint = plan.safe;
+  EventRecord event;
+  event.job = job.id;
+  event.kind = kind::kCheckpointSafe;
+  event.epoch = job.epoch;
+  event.message = plan.safe_nodes > 1
+                      ? absl::StrCat("checkpoint ", plan.safe, " is safe: each of its files lies on ", plan.safe_nodes, " nodes")
+                      : absl::StrCat("checkpoint ", plan.safe, " is whole, without copies: the loss of a disk would lose it");
+  batch.events.push_back(std::move(event));
+  // Not stored, it is found again by the next look.
+  if (const absl::Status status = core.journal.Commit(batch); !status.ok()) {
+    return LogError(absl::StrCat("job ", job.id.value(), ": not recorded which checkpoint is safe: ", std::string(status.message())));
+  }
+  job = batch.jobs[0];
+}
+
+using Copies = std::map<NodeName, std::vector<std::string>>;
+
+// Without files: what was begun is called off.
+void Tell(Core& core, const JobRecord& job, CopyKeeper& keeper, const NodeName& node, CheckpointSource source,
+          std::vector<std::string> files) {
+  CopyCommand command{job.id, job.epoch, job.uid, keeper.copy_id, std::move(source), std::move(files), LimitNow(core)};
+  if (!command.files.empty()) keeper.takers[node] = {command, core.state.nodes.at(node).up_since, core.clock.Now()};
+  core.Send(node, std::move(command));
+}
+
+void EndCopies(Core& core, const JobRecord& job, CopyKeeper& keeper) {
+  for (const auto& [node, taker] : std::exchange(keeper.takers, {})) {
+    if (core.state.nodes.contains(node)) Tell(core, job, keeper, node, {}, {});
+  }
+  keeper.progress.clear();
+  keeper.copying.clear();
+}
+
+void BeginCopies(Core& core, const JobRecord& job, CopyKeeper& keeper, const UnitedCheckpoint& checkpoint, const Copies& files,
+                 const Holdings& held) {
+  EndCopies(core, job, keeper);
+  keeper.copying = checkpoint.head.name;
+  keeper.copy_id = absl::StrCat("copy-", job.id.value(), "-", ++core.holdings_rounds_begun, "-", core.journal.UnixMs());
+  keeper.failed.clear();
+  keeper.savers.clear();
+  for (const HeldFile& file : checkpoint.head.files) keeper.savers.insert(NodeName(file.node));
+  for (const auto& [node, of_node] : files)
+    Tell(core, job, keeper, node, SourceFor(core, node, checkpoint, job.uid, held.offers, kTicketOfCopy), of_node);
+}
+
+// Who is said to have a damaged file looks at it, and copies it anew where it is: of the newest such checkpoint.
+bool BeginMending(Core& core, const JobRecord& job, CopyKeeper& keeper, const CopyScene& scene) {
+  const Holdings& held = scene.held;
+  for (const UnitedCheckpoint& checkpoint : held.checkpoints) {
+    if (scene.damaged.contains(checkpoint.head.name)) continue;  // nobody has it whole
+    Copies files;
+    for (const auto& [node, name, file] : keeper.damaged_files) {
+      if (name == checkpoint.head.name && held.offers.contains(node)) files[node].push_back(file);
+    }
+    if (!files.empty()) {
+      BeginCopies(core, job, keeper, checkpoint, files, held);
+      return true;
+    }
+    if (checkpoint.head.name == job.newest_checkpoint) break;  // the job has one behind those
+  }
+  return false;
+}
+
+CopyScene SceneOf(Core& core, const JobRecord& job, const CopyKeeper& keeper, const Holdings& held) {
+  // Nobody writes for a job that has ended.
+  const Epoch newest = IsFinal(job.phase) ? Epoch(job.epoch.value() + 1) : job.epoch;
+  const CheckpointSection& section = job.config.checkpoint;
+  CopyScene scene{held, {}, newest, section.copies, section.keep_latest_k, job.safe_checkpoint, keeper.copying};
+  scene.under_way = !keeper.takers.empty();
+  scene.in_use = job.newest_checkpoint;
+  scene.failed = keeper.failed;
+  scene.go_back = job.go_back;
+  if (const JobRun* run = RunOf(core, job.id)) scene.damaged = run->damaged;
+  for (const auto& [name, node] : core.state.nodes) {
+    if (node.drained || node.leaves_at) scene.leaving.insert(name);
+  }
+  if (!Trains(core, job.id)) return scene;
+  for (const RankRun& rank : core.state.run->ranks) scene.training.insert(NodeOf(rank.device));
+  return scene;
+}
+
+// Whether the copies under way go on, or others were begun.
+bool Decide(Core& core, JobRecord& job, CopyKeeper& keeper) {
+  Holdings held = HoldingsOf(core, *keeper.round, job.uid);
+  keeper.round.reset();
+  LeaveOutDamaged(core, job.id, held);
+  const CopyScene scene = SceneOf(core, job, keeper, held);
+  const CopyPlan plan = DecideCopies(scene);
+  NoteSafe(core, job, plan);
+  for (const auto& [node, checkpoints] : plan.drops) core.Send(node, DropCommand{job.id, scene.epoch, job.uid, checkpoints});
+  const bool persists = keeper.failures >= kLooksBeforeItIsSaid;
+  if (persists && plan.lacks != keeper.said && !plan.lacks.empty()) {
+    Say(core, job, kind::kCopyFailed,
+        absl::StrCat("checkpoints have fewer copies than checkpoint.copies = ", scene.copies, ": ", plan.lacks));
+  }
+  if (persists || plan.lacks.empty()) keeper.said = plan.lacks;
+  if (scene.under_way && plan.copy == keeper.copying) return true;
+  if (BeginMending(core, job, keeper, scene)) return true;
+  if (plan.copy.empty()) return false;
+  const auto checkpoint = std::find_if(held.checkpoints.begin(), held.checkpoints.end(),
+                                       [&](const UnitedCheckpoint& each) { return each.head.name == plan.copy; });
+  BeginCopies(core, job, keeper, *checkpoint, plan.files, held);
+  return true;
+}
+
+void EndRound(Core& core, JobRecord& job, CopyKeeper& keeper) {
+  if (Decide(core, job, keeper)) return;
+  EndCopies(core, job, keeper);
+  const bool is_safe = job.safe_checkpoint == job.newest_checkpoint;
+  keeper.failures = is_safe ? 0 : keeper.failures + 1;
+  const bool ended = IsFinal(job.phase) && keeper.failures >= kMostLooksOfEnded;
+  if (!is_safe && !ended) keeper.look_at = core.clock.Now() + PauseAfter(keeper.failures);
+}
+
+// The last taker is done, or has failed. What failed is not begun again before anything newer.
+void EndTakers(Core& core, CopyKeeper& keeper) {
+  if (!keeper.failed.empty()) keeper.copying.clear();
+  keeper.failures = keeper.failed.empty() ? 0 : keeper.failures + 1;
+  keeper.look_at = core.clock.Now() + (keeper.failed.empty() ? absl::ZeroDuration() : PauseAfter(keeper.failures));
+}
+
+// Whose session is another one than it was told by, or who says nothing.
+void ForgetSilent(Core& core, CopyKeeper& keeper) {
+  if (keeper.takers.empty()) return;
+  for (auto taker = keeper.takers.begin(); taker != keeper.takers.end();) {
+    const auto node = core.state.nodes.find(taker->first);
+    const bool same = node != core.state.nodes.end() && node->second.connected && node->second.up_since == taker->second.up_since;
+    if (same && core.clock.Now() - taker->second.heard < kTakerPatience) {
+      ++taker;
+      continue;
+    }
+    keeper.failed.insert(taker->first);
+    taker = keeper.takers.erase(taker);
+  }
+  if (keeper.takers.empty()) EndTakers(core, keeper);
+}
+
+void Limit(Core& core, CopyKeeper& keeper) {
+  const int64_t limit = LimitNow(core);
+  for (auto& [node, taker] : keeper.takers) {
+    if (taker.command.bytes_per_second == limit) continue;
+    taker.command.bytes_per_second = limit;
+    core.Send(node, taker.command);
+  }
+}
+
+void Advance(Core& core, JobRecord& job, CopyKeeper& keeper) {
+  ForgetSilent(core, keeper);
+  Limit(core, keeper);
+  if (keeper.round) {
+    if (IsOver(core, *keeper.round)) EndRound(core, job, keeper);
+    return;
+  }
+  const bool trains = Trains(core, job.id) && core.state.run->stage == Stage::kRunning;
+  const bool news = keeper.membership != core.state.membership_changed || (trains && keeper.epoch != job.epoch);
+  if (!news && (!keeper.look_at || core.clock.Now() < *keeper.look_at)) return;
+  keeper.membership = core.state.membership_changed;
+  if (trains) keeper.epoch = job.epoch;
+  keeper.look_at.reset();
+  keeper.round = AskForHoldings(core, job);
+}
+
+// Its node has looked, and nobody who is here has the file whole. Where all are here whose ranks saved the checkpoint, nobody comes
+// who makes it good.
+void CondemnIfNobodyHasIt(Core& core, const JobRecord& job, const CopyKeeper& keeper) {
+  const bool all_here = std::all_of(keeper.savers.begin(), keeper.savers.end(), [&](const NodeName& node) {
+    const auto known = core.state.nodes.find(node);
+    return known != core.state.nodes.end() && known->second.connected;
+  });
+  JobRun* run = RunOf(core, job.id);
+  if (run == nullptr || !all_here || !run->damaged.insert(keeper.copying).second) return;
+  Say(core, job, kind::kCheckpointSkipped,
+      absl::StrCat("checkpoint ", keeper.copying, " is damaged, and no node has a whole copy; the one before it is used instead"));
+}
+
+void OnFailedCopy(Core& core, const JobRecord& job, CopyKeeper& keeper, const NodeName& node, const CopyCommand& command,
+                  const FetchReport& report) {
+  keeper.failed.insert(node);
+  if (keeper.failures == 0) {
+    Say(core, job, kind::kCopyFailed,
+        absl::StrCat("node ", node.value(), " could not copy its part of checkpoint ", keeper.copying, ": ", CleanLine(report.error),
+                     "; it is tried again"));
+  }
+  const bool nobody = report.error_code == absl::StatusCode::kNotFound || report.error_code == absl::StatusCode::kDataLoss;
+  const bool own = std::any_of(command.files.begin(), command.files.end(), [&](const std::string& file) {
+    return keeper.damaged_files.contains({node, keeper.copying, file});
+  });
+  if (nobody && own) CondemnIfNobodyHasIt(core, job, keeper);
+}
+
+}  // namespace
+
+void LookAfterCopies(Core& core, const JobRecord& job) {
+  if (!NeedsCopies(job)) return;
+  CopyKeeper& keeper = core.copies[job.id];
+  keeper.look_at = core.clock.Now();
+  keeper.failures = 0;
+}
+
+void KeepCopies(Core& core) {
+  if (core.stopping || core.state.stops_at) return;
+  for (auto& [id, job] : core.state.jobs) {
+    if (NeedsCopies(job)) core.copies[id];
+  }
+  for (auto keeper = core.copies.begin(); keeper != core.copies.end();) {
+    const auto job = core.state.jobs.find(keeper->first);
+    const bool known = job != core.state.jobs.end();
+    if (known && (NeedsCopies(job->second) || !keeper->second.takers.empty() || keeper->second.round)) {
+      Advance(core, job->second, keeper->second);
+      ++keeper;
+      continue;
+    }
+    keeper = core.copies.erase(keeper);
+  }
+}
+
+bool OnHoldingsForCopies(Core& core, const NodeName& node, const HoldingsReport& report) {
+  const auto keeper = core.copies.find(report.job);
+  return keeper != core.copies.end() && keeper->second.round && TakeHoldings(*keeper->second.round, node, report);
+}
+
+void OnCopyReport(Core& core, const NodeName& node, const FetchReport& report) {
+  const auto found = core.copies.find(report.job);
+  const auto job = core.state.jobs.find(report.job);
+  if (found == core.copies.end() || job == core.state.jobs.end() || found->second.copy_id != report.copy_id) return;
+  CopyKeeper& keeper = found->second;
+  const auto taker = keeper.takers.find(node);
+  if (taker == keeper.takers.end()) return;
+  taker->second.heard = core.clock.Now();
+  keeper.progress[node] = report;
+  NoteDamagedFiles(core, node, report, keeper.copying);
+  if (!report.done && report.error.empty()) return;
+  const CopyCommand command = std::move(keeper.takers.extract(taker).mapped().command);
+  if (report.done) {
+    for (const std::string& file : command.files) keeper.damaged_files.erase({node, keeper.copying, file});
+  } else {
+    OnFailedCopy(core, job->second, keeper, node, command, report);
+  }
+  if (keeper.takers.empty()) EndTakers(core, keeper);
+}
+
+void NoteDamagedFiles(Core& core, const NodeName& node, const FetchReport& report, const std::string& checkpoint) {
+  for (const DamagedFile& damaged : report.damaged_files) {
+    CopyKeeper& keeper = core.copies[report.job];
+    const bool news = keeper.damaged_files.emplace(damaged.node.empty() ? node : damaged.node, checkpoint, damaged.file).second;
+    if (news && keeper.takers.empty()) keeper.look_at = core.clock.Now();
+  }
+}
+
+bool HasDamagedFiles(const Core& core, const JobId& job, const std::string& checkpoint) {
+  const auto keeper = core.copies.find(job);
+  return keeper != core.copies.end() &&
+         std::any_of(keeper->second.damaged_files.begin(), keeper->second.damaged_files.end(),
+                     [&](const auto& damaged) { return std::get<1>(damaged) == checkpoint; });
+}
+
+void LeaveOutDamaged(const Core& core, const JobId& job, Holdings& held) {
+  const auto keeper = core.copies.find(job);
+  if (keeper == core.copies.end()) return;
+  for (UnitedCheckpoint& checkpoint : held.checkpoints) {
+    for (size_t f = 0; f < checkpoint.holders.size(); ++f) {
+      std::erase_if(checkpoint.holders[f], [&](const NodeName& node) {
+        return keeper->second.damaged_files.contains({node, checkpoint.head.name, checkpoint.head.files[f].name});
+      });
+    }
+  }
+}
+
+bool AreCopied(const Core& core) {
+  return std::any_of(core.copies.begin(), core.copies.end(), [](const auto& keeper) { return !keeper.second.takers.empty(); });
+}
+
+std::optional<v1::CopyProgress> CopyingOf(const Core& core, const JobId& job) {
+  const auto found = core.copies.find(job);
+  if (found == core.copies.end() || found->second.takers.empty()) return std::nullopt;
+  v1::CopyProgress out;
+  out.set_checkpoint(found->second.copying);
+  for (const auto& [node, report] : found->second.progress) {
+    out.set_bytes(out.bytes() + report.bytes);
+    out.set_bytes_here(out.bytes_here() + report.bytes_here);
+  }
+  out.set_bytes_per_second(found->second.takers.begin()->second.command.bytes_per_second);
+  return out;
+}
+
+}  // namespace motley::coordinator
