@@ -16,8 +16,8 @@
 
 namespace motley {
 
-// Of a file that is open, those of these blocks that are not what the manifest says; holes, and all that is behind its end, are
-// none. `path` is for errors. Fault::kStorage: it cannot be read. CANCELLED: `stopped`, which is looked at before each block.
+// Of a file that is open, those of these blocks that are not what the manifest says, or cannot be read. `path` is for errors.
+// CANCELLED: `stopped`, which is looked at before each block.
 absl::StatusOr<std::vector<int64_t>> AlteredBlocks(const FileDescriptor& opened, const std::string& path,
                                                    const CheckpointFile& file, const std::vector<int64_t>& blocks,
                                                    const std::function<bool()>& stopped);

@@ -91,14 +91,19 @@ struct CopyKeeper {
   absl::Duration membership;                 // ClusterState::membership_changed, as the last round knew it
   Epoch epoch;                               // that trained when they were last asked
   std::string copying, copy_id;              // the checkpoint's name; empty: nothing was begun
-  std::set<NodeName> savers;                 // whose ranks wrote it
+  bool all_here = false;                     // all nodes that ever had files of it, as far as is known, answered then
   std::map<NodeName, CopyTaker> takers;      // that are not done
   std::map<NodeName, FetchReport> progress;  // of those that are, too
   std::set<NodeName> failed;                 // that could not
+  std::set<NodeName> nobody_has;             // of these, whose own file is damaged, and who was given no whole one
+  bool some_done = false;                    // another one was done
   int failures = 0;                          // in a row
   std::string said;                          // why there are fewer copies than asked for
   // Node, checkpoint and file, found damaged there: they count for nothing until the node has looked, or copied them anew.
   std::set<std::tuple<NodeName, std::string, std::string>> damaged_files;
+  // Who said so of whose file, and under which name (of a generation, or a copy): what a node repeats is no news.
+  std::set<std::tuple<NodeName, std::string, NodeName, std::string>> complaints;
+  std::map<std::string, std::set<NodeName>> had;  // by checkpoint: nodes that had files of it
 };
 
 struct Core {

@@ -68,7 +68,8 @@ void NoteSafe(Core& core, JobRecord& job, const CopyPlan& plan) {
   batch.events.push_back(std::move(event));
   // Not stored, it is found again by the next look.
   if (const absl::Status status = core.journal.Commit(batch); !status.ok()) {
-    return LogError(absl::StrCat("job ", job.id.value(), ": not recorded which checkpoint is safe: ", std::string(status.message())));
+    return LogError(
+        absl::StrCat("job ", job.id.value(), ": not recorded which checkpoint is safe: ", std::string(status.message())));
   }
   job = batch.jobs[0];
 }
@@ -97,8 +98,11 @@ void BeginCopies(Core& core, const JobRecord& job, CopyKeeper& keeper, const Uni
   keeper.copying = checkpoint.head.name;
   keeper.copy_id = absl::StrCat("copy-", job.id.value(), "-", ++core.holdings_rounds_begun, "-", core.journal.UnixMs());
   keeper.failed.clear();
-  keeper.savers.clear();
-  for (const HeldFile& file : checkpoint.head.files) keeper.savers.insert(NodeName(file.node));
+  keeper.nobody_has.clear();
+  keeper.some_done = false;
+  std::set<NodeName> had = keeper.had[keeper.copying];
+  for (const HeldFile& file : checkpoint.head.files) had.insert(NodeName(file.node));
+  keeper.all_here = std::all_of(had.begin(), had.end(), [&](const NodeName& node) { return held.offers.contains(node); });
   for (const auto& [node, of_node] : files)
     Tell(core, job, keeper, node, SourceFor(core, node, checkpoint, job.uid, held.offers, kTicketOfCopy), of_node);
 }
@@ -139,10 +143,20 @@ CopyScene SceneOf(Core& core, const JobRecord& job, const CopyKeeper& keeper, co
   return scene;
 }
 
+void NoteWhoHad(CopyKeeper& keeper, const Holdings& held) {
+  std::map<std::string, std::set<NodeName>> had;
+  for (const UnitedCheckpoint& checkpoint : held.checkpoints) {
+    std::set<NodeName>& nodes = had[checkpoint.head.name] = std::move(keeper.had[checkpoint.head.name]);
+    for (const std::set<NodeName>& holders : checkpoint.holders) nodes.insert(holders.begin(), holders.end());
+  }
+  keeper.had = std::move(had);
+}
+
 // Whether the copies under way go on, or others were begun.
 bool Decide(Core& core, JobRecord& job, CopyKeeper& keeper) {
   Holdings held = HoldingsOf(core, *keeper.round, job.uid);
   keeper.round.reset();
+  NoteWhoHad(keeper, held);
   LeaveOutDamaged(core, job.id, held);
   const CopyScene scene = SceneOf(core, job, keeper, held);
   const CopyPlan plan = DecideCopies(scene);
@@ -172,15 +186,31 @@ void EndRound(Core& core, JobRecord& job, CopyKeeper& keeper) {
   if (!is_safe && !ended) keeper.look_at = core.clock.Now() + PauseAfter(keeper.failures);
 }
 
+// All who are said to have damaged files of it have looked, nobody was given a whole one, and all who had files are here: nobody
+// comes who makes it good.
+void CondemnIfNobodyHasIt(Core& core, const JobId& id, const CopyKeeper& keeper) {
+  JobRun* run = RunOf(core, id);
+  if (run == nullptr || keeper.nobody_has.empty() || keeper.some_done || !keeper.all_here) return;
+  for (const auto& [node, name, file] : keeper.damaged_files) {
+    if (name == keeper.copying && !keeper.nobody_has.contains(node)) return;
+  }
+  if (!run->damaged.insert(keeper.copying).second) return;
+  Say(core, core.state.jobs.at(id), kind::kCheckpointSkipped,
+      absl::StrCat("checkpoint ", keeper.copying,
+                   " is damaged, and no node has a whole copy; the one before it is used instead"));
+}
+
 // The last taker is done, or has failed. What failed is not begun again before anything newer.
-void EndTakers(Core& core, CopyKeeper& keeper) {
+void EndTakers(Core& core, const JobId& id, CopyKeeper& keeper) {
+  CondemnIfNobodyHasIt(core, id, keeper);
   if (!keeper.failed.empty()) keeper.copying.clear();
   keeper.failures = keeper.failed.empty() ? 0 : keeper.failures + 1;
-  keeper.look_at = core.clock.Now() + (keeper.failed.empty() ? absl::ZeroDuration() : PauseAfter(keeper.failures));
+  const bool again = keeper.failed.empty() || keeper.some_done;
+  keeper.look_at = core.clock.Now() + (again ? absl::ZeroDuration() : PauseAfter(keeper.failures));
 }
 
 // Whose session is another one than it was told by, or who says nothing.
-void ForgetSilent(Core& core, CopyKeeper& keeper) {
+void ForgetSilent(Core& core, const JobId& id, CopyKeeper& keeper) {
   if (keeper.takers.empty()) return;
   for (auto taker = keeper.takers.begin(); taker != keeper.takers.end();) {
     const auto node = core.state.nodes.find(taker->first);
@@ -192,7 +222,7 @@ void ForgetSilent(Core& core, CopyKeeper& keeper) {
     keeper.failed.insert(taker->first);
     taker = keeper.takers.erase(taker);
   }
-  if (keeper.takers.empty()) EndTakers(core, keeper);
+  if (keeper.takers.empty()) EndTakers(core, id, keeper);
 }
 
 void Limit(Core& core, CopyKeeper& keeper) {
@@ -205,7 +235,7 @@ void Limit(Core& core, CopyKeeper& keeper) {
 }
 
 void Advance(Core& core, JobRecord& job, CopyKeeper& keeper) {
-  ForgetSilent(core, keeper);
+  ForgetSilent(core, job.id, keeper);
   Limit(core, keeper);
   if (keeper.round) {
     if (IsOver(core, *keeper.round)) EndRound(core, job, keeper);
@@ -220,32 +250,19 @@ void Advance(Core& core, JobRecord& job, CopyKeeper& keeper) {
   keeper.round = AskForHoldings(core, job);
 }
 
-// Its node has looked, and nobody who is here has the file whole. Where all are here whose ranks saved the checkpoint, nobody comes
-// who makes it good.
-void CondemnIfNobodyHasIt(Core& core, const JobRecord& job, const CopyKeeper& keeper) {
-  const bool all_here = std::all_of(keeper.savers.begin(), keeper.savers.end(), [&](const NodeName& node) {
-    const auto known = core.state.nodes.find(node);
-    return known != core.state.nodes.end() && known->second.connected;
-  });
-  JobRun* run = RunOf(core, job.id);
-  if (run == nullptr || !all_here || !run->damaged.insert(keeper.copying).second) return;
-  Say(core, job, kind::kCheckpointSkipped,
-      absl::StrCat("checkpoint ", keeper.copying, " is damaged, and no node has a whole copy; the one before it is used instead"));
-}
-
 void OnFailedCopy(Core& core, const JobRecord& job, CopyKeeper& keeper, const NodeName& node, const CopyCommand& command,
                   const FetchReport& report) {
   keeper.failed.insert(node);
   if (keeper.failures == 0) {
     Say(core, job, kind::kCopyFailed,
-        absl::StrCat("node ", node.value(), " could not copy its part of checkpoint ", keeper.copying, ": ", CleanLine(report.error),
-                     "; it is tried again"));
+        absl::StrCat("node ", node.value(), " could not copy its part of checkpoint ", keeper.copying, ": ",
+                     CleanLine(report.error), "; it is tried again"));
   }
   const bool nobody = report.error_code == absl::StatusCode::kNotFound || report.error_code == absl::StatusCode::kDataLoss;
   const bool own = std::any_of(command.files.begin(), command.files.end(), [&](const std::string& file) {
     return keeper.damaged_files.contains({node, keeper.copying, file});
   });
-  if (nobody && own) CondemnIfNobodyHasIt(core, job, keeper);
+  if (nobody && own) keeper.nobody_has.insert(node);
 }
 
 }  // namespace
@@ -292,26 +309,33 @@ void OnCopyReport(Core& core, const NodeName& node, const FetchReport& report) {
   if (!report.done && report.error.empty()) return;
   const CopyCommand command = std::move(keeper.takers.extract(taker).mapped().command);
   if (report.done) {
+    keeper.some_done = true;
     for (const std::string& file : command.files) keeper.damaged_files.erase({node, keeper.copying, file});
   } else {
     OnFailedCopy(core, job->second, keeper, node, command, report);
   }
-  if (keeper.takers.empty()) EndTakers(core, keeper);
+  if (keeper.takers.empty()) EndTakers(core, report.job, keeper);
 }
 
 void NoteDamagedFiles(Core& core, const NodeName& node, const FetchReport& report, const std::string& checkpoint) {
+  const std::string under = absl::StrCat(report.epoch.value(), "/", report.copy_id);
   for (const DamagedFile& damaged : report.damaged_files) {
     CopyKeeper& keeper = core.copies[report.job];
-    const bool news = keeper.damaged_files.emplace(damaged.node.empty() ? node : damaged.node, checkpoint, damaged.file).second;
-    if (news && keeper.takers.empty()) keeper.look_at = core.clock.Now();
+    const NodeName& of = damaged.node.empty() ? node : damaged.node;
+    if (!keeper.complaints.emplace(node, under, of, damaged.file).second) continue;
+    keeper.damaged_files.emplace(of, checkpoint, damaged.file);
+    if (keeper.takers.empty()) keeper.look_at = core.clock.Now();
   }
 }
 
 bool HasDamagedFiles(const Core& core, const JobId& job, const std::string& checkpoint) {
   const auto keeper = core.copies.find(job);
   return keeper != core.copies.end() &&
-         std::any_of(keeper->second.damaged_files.begin(), keeper->second.damaged_files.end(),
-                     [&](const auto& damaged) { return std::get<1>(damaged) == checkpoint; });
+         std::any_of(keeper->second.damaged_files.begin(), keeper->second.damaged_files.end(), [&](const auto& damaged) {
+           const auto node = core.state.nodes.find(std::get<0>(damaged));
+           const bool here = node != core.state.nodes.end() && node->second.connected;
+           return here && std::get<1>(damaged) == checkpoint;
+         });
 }
 
 void LeaveOutDamaged(const Core& core, const JobId& job, Holdings& held) {

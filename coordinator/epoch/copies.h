@@ -1,5 +1,5 @@
-// Keeps copies of jobs' checkpoints on other nodes' disks, and deletes there what is not needed any more: asks the nodes what they
-// hold, decides (state/decide_copies), and tells them. docs/inside/local-storage.md
+// Keeps copies of jobs' checkpoints on other nodes' disks, and deletes there what is not needed any more: asks the nodes what
+// they hold, decides (state/decide_copies), and tells them. docs/inside/local-storage.md
 #pragma once
 
 #include <optional>
@@ -20,6 +20,7 @@ bool OnHoldingsForCopies(Core& core, const NodeName& node, const HoldingsReport&
 void OnCopyReport(Core& core, const NodeName& node, const FetchReport& report);
 // What the node found damaged of the checkpoint, its own or another's: these count for nothing until their node has looked.
 void NoteDamagedFiles(Core& core, const NodeName& node, const FetchReport& report, const std::string& checkpoint);
+// On a node that is here.
 bool HasDamagedFiles(const Core& core, const JobId& job, const std::string& checkpoint);
 // Nobody holds them.
 void LeaveOutDamaged(const Core& core, const JobId& job, Holdings& held);

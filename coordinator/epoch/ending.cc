@@ -52,6 +52,7 @@ void RecordFailure(Core& core, const Failure& failure, std::vector<EventRecord>*
   // A newcomer's word ends nothing: it is refused.
   const bool believed = BlamedNewcomers(core.state, run, failure).empty();
   if (remedy == Remedy::kSecondReader && believed) Suspect(core, failure);
+  if (remedy == Remedy::kWaitForStorage && believed) SuspectUnread(core);
   if (remedy == Remedy::kWithoutNode && believed && !EndsJob(core.state, run, failure)) {
     run.odd_nodes.insert(event.node);
     run.storage_in_doubt = true;  // others may hold the same other data, and would say so one by one

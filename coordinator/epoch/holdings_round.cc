@@ -66,8 +66,7 @@ Holdings HoldingsOf(const Core& core, const HoldingsRound& round, const JobUid& 
     } else if (!answer->error.empty()) {
       holdings.refusals[node] = answer->error;
     } else {
-      const std::string address =
-          ToText(HostPort{core.state.nodes.at(node).description.data_address, answer->port});
+      const std::string address = ToText(HostPort{core.state.nodes.at(node).description.data_address, answer->port});
       holdings.offers[node] = {address, answer->certificate, answer->free_bytes};
       if (!answer->held.unpublished.empty()) holdings.unpublished[node] = answer->held.unpublished;
       held[node] = answer->held;

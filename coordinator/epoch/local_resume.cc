@@ -63,8 +63,11 @@ absl::Status CheckKeepers(const planner::PlannerInput& input, const Holdings& he
 absl::Status WithoutLocal(const planner::PlannerInput& input, const CheckpointWish& wish, const std::vector<std::string>& skipped,
                           Prepared* prepared) {
   const bool went_back = wish.go_back.epoch > Epoch();
-  const bool is_new = wish.published.empty() && skipped.empty() && !went_back;
-  if (is_new || (went_back && wish.go_back.step == 0)) return PrepareInitial(input, wish, prepared);
+  const bool all_given_up =
+      std::all_of(wish.held.checkpoints.begin(), wish.held.checkpoints.end(),
+                  [&](const UnitedCheckpoint& each) { return wish.go_back.GaveUp(each.head.epoch, each.head.step); });
+  const bool begins = wish.published.empty() && wish.safe.empty() && all_given_up && (!went_back || wish.go_back.step == 0);
+  if (begins) return PrepareInitial(input, wish, prepared);
   // From step 0 it would throw away what the ranks saved, and what lacks may come back with its node.
   return WithFault(
       absl::FailedPreconditionError(absl::StrCat(

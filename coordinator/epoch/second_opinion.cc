@@ -39,6 +39,12 @@ void Suspect(Core& core, const Failure& failure) {
   suspicion.bytes = run.resume_bytes;
 }
 
+void SuspectUnread(Core& core) {
+  JobRun& run = *core.state.run;
+  const bool local = IsOnNodesDisks(core.state.jobs.at(run.job).config.checkpoint);
+  if (local && run.stage == Stage::kStarting && !run.resumed_from.empty()) run.read_twice.insert(run.resumed_from);
+}
+
 void AskReader(Core& core, const NodeName& node, const std::string& reason) {
   JobRun& run = *core.state.run;
   JobRecord& job = core.state.jobs.at(run.job);

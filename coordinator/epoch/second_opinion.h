@@ -11,6 +11,9 @@ namespace motley::coordinator {
 
 // From now on set-up waits for the verdict.
 void Suspect(Core& core, const Failure& failure);
+// A rank cannot read what it resumes from, of a job whose checkpoints lie on its nodes' disks: a bad sector is as good as damage,
+// and the next start looks for it.
+void SuspectUnread(Core& core);
 void AskReader(Core& core, const NodeName& node, const std::string& reason);
 // True: the report is the answer to such a question, and was filed.
 bool OnSecondReading(Core& core, const NodeName& node, const StorageReport& report);

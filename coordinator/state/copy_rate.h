@@ -1,5 +1,5 @@
-// How fast copies may go beside a job that trains: as fast as its steps do not notice. By feedback, since nobody knows which links
-// are bound by what.
+// How fast copies may go beside a job that trains: as fast as its steps do not notice. By feedback, since nobody knows which
+// links are bound by what.
 #pragma once
 
 #include <cstdint>

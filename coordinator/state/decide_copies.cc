@@ -38,8 +38,8 @@ class Decider {
     std::set<NodeName> takers;
     for (const auto& [node, offer] : scene_.held.offers) {
       if (scene_.leaving.contains(node)) continue;
-      const bool may = checkpoint.manifests.contains(node) ||
-                       (checkpoint.head.epoch < scene_.epoch && scene_.training.contains(node));
+      const bool may =
+          checkpoint.manifests.contains(node) || (checkpoint.head.epoch < scene_.epoch && scene_.training.contains(node));
       if (may) takers.insert(node);
     }
     return takers;
@@ -70,8 +70,8 @@ class Decider {
   bool IsSafe(const UnitedCheckpoint& checkpoint) const {
     if (!IsUsable(checkpoint)) return false;
     const size_t wanted = Wanted(checkpoint);
-    return std::all_of(checkpoint.holders.begin(), checkpoint.holders.end(),
-                       [&](const std::set<NodeName>& holders) { return Staying(holders) >= wanted; });
+    return wanted > 0 && std::all_of(checkpoint.holders.begin(), checkpoint.holders.end(),
+                                     [&](const std::set<NodeName>& holders) { return Staying(holders) >= wanted; });
   }
 
   void FindSafe() {
@@ -168,7 +168,9 @@ class Decider {
       const UnitedCheckpoint& checkpoint = All()[c];
       const std::string& name = checkpoint.head.name;
       const bool superseded = safe_above >= scene_.keep_latest;
-      const bool never_safe = !safe_[c] && (!ever || PlaceOf(checkpoint.head) > *ever);
+      // What was safe before people went back is not known by its name any more.
+      const bool behind = ever ? PlaceOf(checkpoint.head) > *ever : checkpoint.head.epoch > scene_.go_back.epoch;
+      const bool never_safe = !safe_[c] && behind;
       const bool passed_over = never_safe && below_newest && name != plan_.copy && name != scene_.in_use;
       const bool given_up = IsGivenUp(checkpoint) && newest_safe && newest_safe->first > scene_.go_back.epoch.value();
       const bool goes = given_up || (scene_.keep_latest > 0 && !IsGivenUp(checkpoint) && (superseded || passed_over));

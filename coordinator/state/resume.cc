@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/cut_text.h"
+#include "common/checkpoint/checkpoint_folders.h"
 #include "common/job/job_fields.h"
 
 namespace motley::coordinator {
@@ -47,7 +48,8 @@ absl::StatusOr<JobRecord> GoneBack(const JobRecord& ended, int64_t from_step) {
   next.go_back = {ended.epoch, from_step};
   next.step = std::min(next.step, from_step);
   next.newest_checkpoint.clear();
-  next.safe_checkpoint.clear();
+  const auto safe = ParseCheckpointFolder("", ended.safe_checkpoint);
+  if (!safe || next.go_back.GaveUp(Epoch(safe->epoch), safe->step)) next.safe_checkpoint.clear();
   return next;
 }
 

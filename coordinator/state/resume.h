@@ -14,7 +14,7 @@ namespace motley::coordinator {
 absl::StatusOr<JobRecord> Resumed(const JobRecord& ended, const JobConfig& config, int64_t now_unix_ms);
 
 // The ended job as if it had not come further than to this step: for Resumed. What it saved later is given up, and not waited
-// for. INVALID_ARGUMENT: no step, or its checkpoints do not lie on its nodes' disks.
+// for; what was safe and is not given up still is. INVALID_ARGUMENT: no step, or its checkpoints do not lie on its nodes' disks.
 absl::StatusOr<JobRecord> GoneBack(const JobRecord& ended, int64_t from_step);
 
 }  // namespace motley::coordinator

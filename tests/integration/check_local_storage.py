@@ -13,6 +13,7 @@ from harness import Results, TestCluster, expect, job_sections, published_checkp
 # A step takes a tenth of a second on any host, so that there is a middle of a job to act in.
 DEVICE = {"kind": "emulated", "model": "brisk", "flops_per_second": 2e9, "memory_bytes": 1 << 30, "link_bytes_per_second": 1e9}
 NODES = {"n1": [DEVICE], "n2": [DEVICE]}
+STEPS = 40     # four seconds: time to act in
 SAME = 1e-12   # of losses in float64: layouts round their sums otherwise
 
 
@@ -47,7 +48,7 @@ class LocalCluster(TestCluster):
 
 def saves_on_both(cluster):
     """Without copies: what each node writes is all that it has."""
-    cluster.submit_job("alone", cluster.sections(training__steps=24, checkpoint__copies=0))
+    cluster.submit_job("alone", cluster.sections(training__steps=STEPS, checkpoint__copies=0))
     job = cluster.wait_for_state("alone", "SUCCEEDED")
     of = {node: cluster.held(node, "alone")[-1] for node in NODES}
     expect({os.path.basename(path) for path in of.values()} == {job["newest_checkpoint"]}, f"{of}, the job's newest is {job['newest_checkpoint']}")
@@ -65,7 +66,7 @@ def saves_on_both(cluster):
 
 
 def same_plan_again(cluster):
-    cluster.submit_job("same", cluster.sections(training__steps=24))
+    cluster.submit_job("same", cluster.sections(training__steps=STEPS))
     stopped = cluster.stop_job("same", 8)
     cluster.motley("resume", "same")
     cluster.wait_for_state("same", "SUCCEEDED")
@@ -82,7 +83,7 @@ def expect_same(cluster, job_id, as_job="alone"):
 
 def another_plan(cluster):
     """Each node reads a part of what the other wrote."""
-    cluster.submit_job("other", cluster.sections(training__steps=24))
+    cluster.submit_job("other", cluster.sections(training__steps=STEPS))
     cluster.stop_job("other", 8)
     cluster.motley("resume", "other", "--set", "planner.strategy=cephalo")
     cluster.wait_for_state("other", "SUCCEEDED")
@@ -92,7 +93,7 @@ def another_plan(cluster):
 
 def newcomer(cluster):
     """It has nothing of the job, not even the manifest."""
-    cluster.submit_job("grown", cluster.sections(training__steps=24))
+    cluster.submit_job("grown", cluster.sections(training__steps=STEPS))
     cluster.stop_job("grown", 8)
     cluster.start_worker("n3", [DEVICE])
     try:
@@ -107,7 +108,7 @@ def newcomer(cluster):
 
 def node_away(cluster):
     """Nobody else has its part: the job waits, says what lacks, and goes on when it is back."""
-    cluster.submit_job("away", cluster.sections(training__steps=24, checkpoint__copies=0))
+    cluster.submit_job("away", cluster.sections(training__steps=STEPS, checkpoint__copies=0))
     cluster.stop_job("away", 8)
     cluster.workers["n2"].stop()
     cluster.motley("resume", "away")
@@ -135,7 +136,7 @@ def step_before(cluster, job_id):
 def damaged(cluster):
     """A byte of the newest is flipped on the one disk that has it: whoever needs it finds it, its own rank or another node's."""
     for job, changes in (("flipped", []), ("flipped-moved", ["--set", "planner.strategy=cephalo"])):
-        cluster.submit_job(job, cluster.sections(training__steps=24, checkpoint__copies=0))
+        cluster.submit_job(job, cluster.sections(training__steps=STEPS, checkpoint__copies=0))
         cluster.stop_job(job, 8)
         before = step_before(cluster, job)
         for node in NODES:
@@ -184,12 +185,12 @@ def lose_disk(cluster, node):
 
 def copies(cluster):
     """Of two nodes each has all; old checkpoints go, and what is copied is what was written."""
-    cluster.submit_job("copied", cluster.sections(training__steps=24))
+    cluster.submit_job("copied", cluster.sections(training__steps=STEPS))
     cluster.wait_for_state("copied", "SUCCEEDED")
     name = wait_until_safe(cluster, "copied")
     expect_full(cluster, "copied", NODES, name)
     for node in NODES:
-        cluster.wait_for(lambda node=node: len(cluster.held(node, "copied")) == 2, 30, "old checkpoints to be deleted")
+        cluster.wait_for(lambda node=node: len(cluster.held(node, "copied")) <= 2, 30, "old checkpoints to be deleted")
     said = cluster.run_motley("status", "copied").stdout
     expect(f"{name}, safe" in said, said)
     expect_same(cluster, "copied")
@@ -197,7 +198,7 @@ def copies(cluster):
 
 def disk_lost(cluster):
     """A node is killed with its disk: nothing that was safe is lost, and the new disk is given its copies again."""
-    cluster.submit_job("lost", cluster.sections(training__steps=24))
+    cluster.submit_job("lost", cluster.sections(training__steps=STEPS))
     stopped = cluster.stop_job("lost", 8)
     safe = wait_until_safe(cluster, "lost")
     lose_disk(cluster, "n2")
@@ -212,7 +213,7 @@ def disk_lost(cluster):
 
 def disk_lost_while_it_trains(cluster):
     """It goes on from what is safe, or newer, on the node that is left, and takes the other one in when it is back."""
-    steps = {"training__steps": 60, "checkpoint__interval": 4}
+    steps = {"training__steps": 120, "checkpoint__interval": 4}
     cluster.submit_job("lasting", cluster.sections(**steps))
     cluster.wait_for_state("lasting", "SUCCEEDED")
     cluster.submit_job("lost-in-it", cluster.sections(**steps))
@@ -221,7 +222,9 @@ def disk_lost_while_it_trains(cluster):
     lose_disk(cluster, "n2")
     cluster.start_worker("n2", NODES["n2"])
     cluster.wait_for_state("lost-in-it", "SUCCEEDED", 120)
-    first = next(message for message in cluster.event_messages("plan", "lost-in-it")[1:] if "from step" in message)
+    plans = cluster.event_messages("plan", "lost-in-it")
+    first = next((message for message in plans[1:] if "from step" in message), None)
+    expect(first, f"it was not planned again: {plans}")
     step = int(re.search(r"from step (\d+)", first).group(1))
     expect(step >= int(safe.split("-")[1]), f"{first}, safe was {safe}")
     expect_same(cluster, "lost-in-it", "lasting")
@@ -229,7 +232,7 @@ def disk_lost_while_it_trains(cluster):
 
 def mended_from_copies(cluster):
     """Damage on one disk costs nothing where a copy is whole, and the damaged file is replaced."""
-    cluster.submit_job("mended", cluster.sections(training__steps=24))
+    cluster.submit_job("mended", cluster.sections(training__steps=STEPS))
     stopped = cluster.stop_job("mended", 8)
     name = wait_until_safe(cluster, "mended")
     path = os.path.join(cluster.held("n1", "mended")[-1], "rank-0.bin")
@@ -252,25 +255,26 @@ def mended_from_copies(cluster):
 
 
 def goes_back(cluster):
-    """Both disks are lost: it waits, says what is to be done, and does it."""
-    cluster.submit_job("back", cluster.sections(training__steps=24))
+    """Both disks lose the newest: it waits, says what is to be done, and does it."""
+    cluster.submit_job("back", cluster.sections(training__steps=STEPS, checkpoint__copies=0))
     cluster.stop_job("back", 13)
-    wait_until_safe(cluster, "back")
+    newest = wait_until_safe(cluster, "back")
+    before = step_before(cluster, "back")
     for node in NODES:
-        shutil.rmtree(cluster.held(node, "back")[-1])
+        shutil.rmtree(os.path.join(os.path.dirname(cluster.held(node, "back")[-1]), newest))
     cluster.motley("resume", "back")
-    cluster.wait_for(lambda: "motley resume back --from 10" in cluster.job("back").get("reason", ""), 30, "the way out to be named")
+    cluster.wait_for(lambda: f"motley resume back --from {before}" in cluster.job("back").get("reason", ""), 30, "the way out to be named")
     cluster.motley("stop", "back")
     cluster.wait_for_state("back", "STOPPED")
-    cluster.motley("resume", "back", "--from", "10")
+    cluster.motley("resume", "back", "--from", str(before))
     cluster.wait_for_state("back", "SUCCEEDED", 120)
-    expect("from step 10" in cluster.resumed_from("back"), cluster.resumed_from("back"))
+    expect(f"from step {before} " in cluster.resumed_from("back"), cluster.resumed_from("back"))
     expect_same(cluster, "back")
 
 
 def forged(cluster):
     """What lies there without this store's mark is not gone on from, whatever its name says."""
-    cluster.submit_job("forged", cluster.sections(training__steps=24, checkpoint__copies=0))
+    cluster.submit_job("forged", cluster.sections(training__steps=STEPS, checkpoint__copies=0))
     cluster.stop_job("forged", 8)
     wait_until_safe(cluster, "forged")
     before = step_before(cluster, "forged")
@@ -291,7 +295,7 @@ def forged(cluster):
 def no_room_for_files(cluster):
     """A node that cannot keep checkpoints is named, with what to do."""
     cluster.workers["n2"].stop()
-    shutil.rmtree(cluster.disk("n2"))
+    shutil.rmtree(cluster.disk("n2"), ignore_errors=True)
     with open(cluster.disk("n2"), "w", encoding="utf-8") as file:
         file.write("in the way")
     cluster.start_worker("n2", NODES["n2"])

@@ -119,6 +119,19 @@ class Fetch {
   std::thread thread_;
 };
 
+// That copies which were begun take already: they do not ask for this room again.
+int64_t BytesOfParts(const std::string& checkpoints) {
+  int64_t bytes = 0;
+  std::error_code error;
+  for (std::filesystem::recursive_directory_iterator entry(checkpoints, error), end; !error && entry != end;
+       entry.increment(error)) {
+    struct stat found {};
+    const bool is_one = entry->path().extension() == ".part" && ::lstat(entry->path().c_str(), &found) == 0;
+    if (is_one) bytes += int64_t{found.st_blocks} * 512;
+  }
+  return bytes;
+}
+
 class FilesKeeper {
  public:
   FilesKeeper(std::string local, std::string address, std::string node)
@@ -197,7 +210,7 @@ class FilesKeeper {
     std::error_code ignored;
     const std::filesystem::space_info space = std::filesystem::space(local_, ignored);
     const auto free = static_cast<int64_t>(space.available), kept = static_cast<int64_t>(space.capacity / kKeptFree);
-    report.free_bytes = ignored ? 0 : std::max<int64_t>(free - kept, 1);
+    report.free_bytes = ignored ? 0 : std::max<int64_t>(free - kept + BytesOfParts(folder), 1);
     return absl::OkStatus();
   }
 

@@ -33,7 +33,8 @@ CheckpointBringer::CheckpointBringer(const CheckpointSource& source, LocalCheckp
       checkpoint_(std::move(checkpoint)),
       bringing_(bringing),
       reading_{bringing.identity, checkpoint_.job, source.name},
-      report_(std::move(report)) {
+      report_(std::move(report)),
+      said_at_(clock_.Now()) {
   reading_.stopped = bringing.stopped;
   reading_.came = [this](int64_t bytes) { Pace(bytes); };
 }
@@ -41,6 +42,11 @@ CheckpointBringer::CheckpointBringer(const CheckpointSource& source, LocalCheckp
 void CheckpointBringer::Say() {
   said_at_ = clock_.Now();
   bringing_.progress(report_);
+}
+
+bool CheckpointBringer::SayAndAsk() {
+  if (clock_.Now() - said_at_ >= kProgressPause) Say();
+  return bringing_.stopped();
 }
 
 void CheckpointBringer::NoteDamaged(const NodeName& node, const std::string& file) {

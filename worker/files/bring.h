@@ -26,8 +26,8 @@ struct Bringing {
   const FilesIdentity& identity;
   std::function<void(const FetchReport&)> progress;      // before the first block, about once a second, and when all is here
   std::function<bool()> stopped = [] { return false; };  // CANCELLED soon after
-  std::function<void(absl::Duration)> pause = absl::SleepFor;        // before a holder to which too many came is asked again
-  std::function<int64_t()> bytes_per_second = [] { return 0; };      // at most, of blocks; 0: as fast as it goes
+  std::function<void(absl::Duration)> pause = absl::SleepFor;    // before a holder to which too many came is asked again
+  std::function<int64_t()> bytes_per_second = [] { return 0; };  // at most, of blocks; 0: as fast as it goes
 };
 
 // A manifest as it came, and what it says.
@@ -49,13 +49,15 @@ class CheckpointBringer {
   absl::StatusOr<MeantManifest> FindManifest();
   // That so many bytes will be brought: before the first block.
   void Expect(int64_t bytes) { report_.bytes += bytes; }
-  // These blocks of the file, each verified as it is put into `into`: from the next holder where one fails; what came is not asked
-  // for again. Errors name the file, and what each holder said. UNAVAILABLE: one does not answer, or not now; NOT_FOUND,
+  // These blocks of the file, each verified as it is put into `into`: from the next holder where one fails; what came is not
+  // asked for again. Errors name the file, and what each holder said. UNAVAILABLE: one does not answer, or not now; NOT_FOUND,
   // DATA_LOSS: none has it, or has it whole; CANCELLED; Fault::kStorage: this node's disk.
   absl::Status Bring(const CheckpointFile& file, std::vector<int64_t> blocks, ResumeFile& into);
   // A file, this node's own where the node's name is empty, does not hold what the manifest says.
   void NoteDamaged(const NodeName& node, const std::string& file);
   void Say();
+  // The same once a second, for what takes long and brings nothing. Returns what bringing.stopped says.
+  bool SayAndAsk();
 
  private:
   absl::StatusOr<MeantManifest> Parse(std::string text) const;

@@ -31,13 +31,13 @@ CheckpointFence FenceOf(const JobId& job, const JobUid& uid, Epoch epoch) {
 }
 
 // Whole: one that the coordinator believes to be missing may be here, and damaged.
-absl::StatusOr<bool> IsHere(const std::string& folder, const CheckpointFile& file, const Bringing& bringing) {
+absl::StatusOr<bool> IsHere(const std::string& folder, const CheckpointFile& file, CheckpointBringer& bringer) {
   const std::string path = absl::StrCat(folder, "/", file.name);
   struct stat found {};
   if (::lstat(path.c_str(), &found) != 0 || !S_ISREG(found.st_mode) || found.st_size != file.bytes) return false;
   MOTLEY_ASSIGN_OR_RETURN(const FileDescriptor opened, OpenForRead(path));
   MOTLEY_ASSIGN_OR_RETURN(const std::vector<int64_t> altered,
-                          AlteredBlocks(opened, path, file, AllBlocks(file), bringing.stopped));
+                          AlteredBlocks(opened, path, file, AllBlocks(file), [&] { return bringer.SayAndAsk(); }));
   return altered.empty();
 }
 
@@ -48,11 +48,11 @@ struct Part {
   std::vector<int64_t> lacking;
 };
 
-absl::StatusOr<Part> BeginPart(const std::string& folder, const CheckpointFile& file, const Bringing& bringing) {
+absl::StatusOr<Part> BeginPart(const std::string& folder, const CheckpointFile& file, CheckpointBringer& bringer) {
   CheckpointFile part = file;
   part.name += kPartSuffix;
   MOTLEY_ASSIGN_OR_RETURN(ResumeFile made, ResumeFile::GoOn(folder, part));
-  MOTLEY_ASSIGN_OR_RETURN(std::vector<int64_t> lacking, made.Lacking(AllBlocks(file), bringing.stopped));
+  MOTLEY_ASSIGN_OR_RETURN(std::vector<int64_t> lacking, made.Lacking(AllBlocks(file), [&] { return bringer.SayAndAsk(); }));
   return Part{file, std::move(made), std::move(lacking)};
 }
 
@@ -86,9 +86,9 @@ absl::Status KeepCopies(const CopyCommand& command, const Bringing& bringing) {
   std::vector<Part> parts;
   for (const CheckpointFile& file : manifest.read.files) {
     if (!absl::c_linear_search(command.files, file.name)) continue;
-    MOTLEY_ASSIGN_OR_RETURN(const bool here, IsHere(folder, file, bringing));
+    MOTLEY_ASSIGN_OR_RETURN(const bool here, IsHere(folder, file, bringer));
     if (here) continue;
-    MOTLEY_ASSIGN_OR_RETURN(Part part, BeginPart(folder, file, bringing));
+    MOTLEY_ASSIGN_OR_RETURN(Part part, BeginPart(folder, file, bringer));
     for (const int64_t block : part.lacking) bringer.Expect(BytesOfBlock(file, block));
     parts.push_back(std::move(part));
   }

@@ -9,7 +9,8 @@ namespace motley::worker {
 
 // Brings the command's files whole, as far as they are not here, beside this node's own of that checkpoint; without a folder of
 // its published name makes one first, with manifest and mark: what the node's ranks wrote and did not publish is in it then. Each
-// is given its name when it is all here and verified; what came of one that was called off, or failed, is kept for the next try. Errors as CheckpointBringer's. INVALID_ARGUMENT: of the command.
+// is given its name when it is all here and verified; what came of one that was called off, or failed, is kept for the next try.
+// Errors as CheckpointBringer's. INVALID_ARGUMENT: of the command.
 absl::Status KeepCopies(const CopyCommand& command, const Bringing& bringing);
 // Deletes what the command names of the job.
 absl::Status DropCheckpoints(const DropCommand& command, const std::string& local);

@@ -98,7 +98,7 @@ absl::Status Stage(const StartCommand& command, const Bringing& bringing) {
   for (const RankAssignment& rank : command.ranks) ranks.push_back(rank.rank);
   MOTLEY_ASSIGN_OR_RETURN(const std::vector<Lack> lacks,
                           WhatLacks(folder, files, missing, NeededBlocks(manifest.read, first.ownership, ranks),
-                                    command.source.verify, bringing.stopped));
+                                    command.source.verify, [&] { return bringer.SayAndAsk(); }));
   for (const Lack& lack : lacks) {
     for (const int64_t block : lack.blocks) bringer.Expect(BytesOfBlock(*lack.file, block));
     if (lack.own.get() >= 0) bringer.NoteDamaged(NodeName(), lack.file->name);

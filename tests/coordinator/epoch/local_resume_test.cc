@@ -154,6 +154,11 @@ TEST_F(LocalResumeTest, PeopleMayGoBack) {
   wish_.go_back.step = 0;
   ASSERT_TRUE(Find().status.ok());
   EXPECT_EQ(Find().resume_from, "") << "from its begin";
+  wish_.published = CheckpointFolderName(90, 9);
+  EXPECT_EQ(FaultOf(Find().status), Fault::kStorage) << "what it saved since is waited for";
+  wish_.published.clear();
+  Add(90, 9, false);
+  EXPECT_EQ(FaultOf(Find().status), Fault::kStorage) << "also where nobody heard of it";
 }
 
 TEST_F(LocalResumeTest, DamagedAndOthersAreSkipped) {

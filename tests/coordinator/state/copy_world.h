@@ -236,8 +236,8 @@ class CopyWorld {
 
   // On as many of the nodes that have its manifest as there should be.
   bool HasCopies(const std::string& name) const {
-    const size_t nodes = std::count_if(disks_.begin(), disks_.end(),
-                                       [&](const auto& disk) { return disk.second.checkpoints.contains(name); });
+    const size_t nodes =
+        std::count_if(disks_.begin(), disks_.end(), [&](const auto& disk) { return disk.second.checkpoints.contains(name); });
     const std::vector<HeldFile>& files = heads_.at(name).files;
     return nodes > 0 && std::all_of(files.begin(), files.end(), [&](const HeldFile& file) {
              return Holders(name, file.name) >= std::min(static_cast<size_t>(1 + policy_.copies), nodes);

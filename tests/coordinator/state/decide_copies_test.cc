@@ -71,7 +71,8 @@ TEST_F(DecideCopiesTest, WhereEachFileIsOnTwoNodesItIsSafeAndOldOnesGo) {
   EXPECT_EQ(plan.safe, CheckpointFolderName(80, 1));
   EXPECT_EQ(plan.safe_nodes, 2);
   EXPECT_EQ(plan.copy, "");
-  EXPECT_THAT(plan.drops, ElementsAre(Pair(kA, ElementsAre(Dropped(40), Dropped(20))), Pair(kB, ElementsAre(Dropped(40), Dropped(20)))));
+  EXPECT_THAT(plan.drops,
+              ElementsAre(Pair(kA, ElementsAre(Dropped(40), Dropped(20))), Pair(kB, ElementsAre(Dropped(40), Dropped(20)))));
   keep_ = 0;
   EXPECT_THAT(Plan().drops, IsEmpty()) << "all are kept";
 }
@@ -198,6 +199,16 @@ TEST_F(DecideCopiesTest, WhoLeavesCountsNoMore) {
   EXPECT_THAT(plan.files, ElementsAre(Pair(kC, UnorderedElementsAre("rank-0.bin", "rank-1.bin"))));
 }
 
+TEST_F(DecideCopiesTest, WhereAllLeaveNothingIsSafe) {
+  keep_ = 1;
+  Add(60, {kA}, {kB});
+  Add(40, {kA, kB}, {kA, kB});
+  safe_ = CheckpointFolderName(40, 1);
+  leaving_ = {kA, kB};
+  EXPECT_EQ(Plan().safe, safe_);
+  EXPECT_THAT(Plan().drops, IsEmpty());
+}
+
 // It neither counts nor comes back, and goes when it is not needed to go on.
 TEST_F(DecideCopiesTest, WhatWasGivenUpGoesBehindOneThatWasSavedSince) {
   keep_ = 1;
@@ -212,7 +223,8 @@ TEST_F(DecideCopiesTest, WhatWasGivenUpGoesBehindOneThatWasSavedSince) {
   since.head.epoch = Epoch(2), since.head.name = CheckpointFolderName(70, 2);
   std::rotate(held_.checkpoints.begin(), held_.checkpoints.end() - 1, held_.checkpoints.end());
   EXPECT_EQ(Plan().safe, CheckpointFolderName(70, 2));
-  EXPECT_THAT(Plan().drops, ElementsAre(Pair(kA, ElementsAre(Dropped(80), Dropped(60))), Pair(kB, ElementsAre(Dropped(80), Dropped(60)))));
+  EXPECT_THAT(Plan().drops,
+              ElementsAre(Pair(kA, ElementsAre(Dropped(80), Dropped(60))), Pair(kB, ElementsAre(Dropped(80), Dropped(60)))));
 }
 
 TEST_F(DecideCopiesTest, WhatIsDamagedIsNeitherCopiedNorSafe) {
@@ -257,7 +269,7 @@ void Live(CopyWorld& world, std::mt19937& random, const History& history, int op
     } else if (what < 85) {
       world.CopyOne();
     } else if (what < 92) {
-      if (world.IsHere(node)) history.disks_are_lost && chance(0.5) ? world.LoseDisk(node) : world.Leave(node);
+      if (world.IsHere(node)) history.disks_are_lost&& chance(0.5) ? world.LoseDisk(node) : world.Leave(node);
     } else if (!world.IsHere(node)) {
       world.Return(node);
     }
@@ -290,7 +302,8 @@ std::vector<std::string> Broken(const CopyWorld::Decide& decide, const History& 
       Settle(world);
     }
     broken = world.broken();
-    if (world.newest() != world.safe()) broken.push_back(absl::StrCat("at rest ", world.newest(), " is not safe, but ", world.safe()));
+    if (world.newest() != world.safe())
+      broken.push_back(absl::StrCat("at rest ", world.newest(), " is not safe, but ", world.safe()));
     for (const NodeName& node : world.nodes()) {
       if (world.checkpoints_on(node) > static_cast<size_t>(history.policy.keep_latest))
         broken.push_back(absl::StrCat("at rest node ", node.value(), " has ", world.checkpoints_on(node), " checkpoints"));
@@ -310,7 +323,8 @@ TEST(CopyHistories, WhatIsSafeStaysAndTheRestGoes) {
   EXPECT_THAT(Broken(DecideCopies, {.disks_are_lost = true}, 1000), IsEmpty());
 }
 
-// A node that is killed with its disk, at any moment: the newest safe checkpoint is whole on the others, where it was on two nodes.
+// A node that is killed with its disk, at any moment: the newest safe checkpoint is whole on the others, where it was on two
+// nodes.
 TEST(CopyHistories, OneDiskIsNotMissed) {
   int judged = 0;
   for (int seed = 0; seed < 1000; ++seed) {

@@ -86,6 +86,8 @@ TEST(ResumeTest, PeopleMayGoBackOnTheNodesDisks) {
   EXPECT_FALSE(back->go_back.GaveUp(Epoch(5), 21)) << "it was saved since";
   EXPECT_EQ(back->step, 20);
   EXPECT_EQ(back->newest_checkpoint + back->safe_checkpoint, "") << "nobody waits for it";
+  ended.safe_checkpoint = "step-00000018-gen-3";
+  EXPECT_EQ(GoneBack(ended, 20)->safe_checkpoint, ended.safe_checkpoint) << "it is not given up";
   ended.config.training.steps = ended.step = 39;
   EXPECT_FALSE(Resumed(ended, ended.config, 50).ok());
   EXPECT_TRUE(Resumed(*GoneBack(ended, 20), ended.config, 50).ok()) << "the steps behind it are done again";

@@ -22,7 +22,8 @@ constexpr char kMark[] = "0123456789abcdef0123456789abcdef";
 class KeepCopiesTest : public ::testing::Test {
  protected:
   KeepCopiesTest() {
-    command_ = {Saved().job, Epoch(5), Saved().uid, "copy-1", {Saved().name, ManifestDigest(Saved().text), kMark, {}}, {"rank-0.bin"}};
+    command_ = {Saved().job,   Epoch(5), Saved().uid, "copy-1", {Saved().name, ManifestDigest(Saved().text), kMark, {}},
+                {"rank-0.bin"}};
   }
   absl::Status Keep(int64_t bytes_per_second = 0) {
     said_.clear();
@@ -34,6 +35,7 @@ class KeepCopiesTest : public ::testing::Test {
                                  .pause = [&](absl::Duration pause) { paused_ += pause; },
                                  .bytes_per_second = [=] { return bytes_per_second; }});
   }
+  int64_t ToBring() const { return said_.back().bytes; }
   std::string Folder() const { return Saved().FolderOn(local_.path(), Saved().name); }
   std::vector<std::string> There() const {
     std::vector<std::string> names;
@@ -129,12 +131,12 @@ TEST_F(KeepCopiesTest, WhatCameIsNotBroughtAgain) {
   Saved().PutOn(local_.path(), {"rank-1.bin"});
   command_.source.holders = {breaks.Holder("a", {"rank-0.bin"})};
   EXPECT_TRUE(absl::IsUnavailable(Keep()));
-  EXPECT_EQ(said_.front().bytes, Saved().manifest.files[0].bytes);
+  EXPECT_EQ(ToBring(), Saved().manifest.files[0].bytes);
   const GivingNode a("a");
   Saved().PutOn(a.local(), {"rank-0.bin"});
   command_.source.holders = {a.Holder(identity_, {"rank-0.bin"})};
   ASSERT_EQ(Keep(), absl::OkStatus());
-  EXPECT_EQ(said_.front().bytes, Saved().manifest.files[0].bytes - kCheckpointBlockBytes);
+  EXPECT_EQ(ToBring(), Saved().manifest.files[0].bytes - kCheckpointBlockBytes);
   EXPECT_EQ(VerifyCheckpoint(Folder(), Saved().manifest), absl::OkStatus());
   EXPECT_THAT(There(), UnorderedElementsAre("manifest.json", "rank-0.bin", "rank-1.bin"));
 }
@@ -176,7 +178,9 @@ TEST_F(KeepCopiesTest, NamesThatNoneHasAreRefused) {
 
 TEST_F(KeepCopiesTest, WhatIsNamedIsDeleted) {
   Saved().PutOn(local_.path(), Saved().files);
-  const DropCommand drop{Saved().job, Epoch(5), Saved().uid,
+  const DropCommand drop{Saved().job,
+                         Epoch(5),
+                         Saved().uid,
                          {{Epoch(SavedCheckpoint::kEpoch), SavedCheckpoint::kStep, ManifestDigest(Saved().text)}}};
   ASSERT_EQ(DropCheckpoints(drop, local_.path()), absl::OkStatus());
   EXPECT_TRUE(fs::is_empty(LocalCheckpoints(local_.path(), Saved().job, Saved().uid)));

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <memory>
@@ -50,7 +51,11 @@ class StageTest : public ::testing::Test {
   // Of what was brought, before the first block and when all was here.
   std::vector<int64_t> FirstAndLast() const {
     if (said_.empty()) return {};
-    return {said_.front().bytes, said_.front().bytes_here, said_.back().bytes, said_.back().bytes_here};
+    // Before that it may have looked at what is here for a while.
+    const auto knows = [](const FetchReport& report) { return report.bytes > 0; };
+    const auto found = std::find_if(said_.begin(), said_.end(), knows);
+    const FetchReport& first = found == said_.end() ? said_.front() : *found;
+    return {first.bytes, first.bytes_here, said_.back().bytes, said_.back().bytes_here};
   }
   void ExpectWhole() const { EXPECT_EQ(VerifyCheckpoint(Resume(), Saved().manifest), absl::OkStatus()); }
   CheckpointHolder Own(std::vector<std::string> files) const { return {NodeName("own"), "", "", {}, true, std::move(files)}; }
