@@ -79,15 +79,10 @@ absl::Status WithoutLocal(const planner::PlannerInput& input, const CheckpointWi
       Fault::kStorage);
 }
 
-std::optional<std::pair<int64_t, int64_t>> PlaceOf(const std::string& name) {
-  const auto folder = ParseCheckpointFolder("", name);
-  return folder ? std::optional(std::pair(folder->epoch, folder->step)) : std::nullopt;
-}
-
 // What is behind the one that is used, and waited for: what was safe until it comes, or people decide otherwise; what was only
 // published for as long as nodes may be coming back. `skipped`: why it is not used, where nobody has said so.
 absl::Status WaitForNewer(const HeldCheckpoint& used, const CheckpointWish& wish, std::vector<std::string>* skipped) {
-  const std::pair<int64_t, int64_t> own(used.epoch.value(), used.step);
+  const CheckpointPlace own = PlaceOf(used);
   const auto is_newer = [&](const std::string& name) {
     const auto place = PlaceOf(name);
     return place && *place > own && !wish.damaged.contains(name);

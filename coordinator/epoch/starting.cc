@@ -214,7 +214,7 @@ absl::Status StartEpoch(Core& core, const std::string& reason) {
   run.epoch_steps = 0;
   run.recent_step_seconds.clear();
   WatchRanks(core, ranks);
-  core.copy_rate.Begin(/*link_bytes_per_second=*/0);
+  core.copy_rate.Begin();
   run.typical_step_seconds = 0;
   run.saved_step = prepared.start_step;
   run.state_bytes = StateBytes(ranks.front());

@@ -1,13 +1,11 @@
 #include "coordinator/state/copy_rate.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace motley::coordinator {
 namespace {
 
-constexpr double kShareOfLink = 1.0 / 8;
-constexpr int64_t kUnknownLink = 10'000'000, kLeast = 64 << 10, kMost = int64_t{100} << 30;  // bytes a second
+constexpr int64_t kLeast = 64 << 10, kMost = int64_t{100} << 30;  // bytes a second
 constexpr size_t kSteps = 20, kLeastSteps = 5;
 constexpr double kTooMuch = 1.02, kLittle = 1.01, kSlower = 0.5, kFaster = 1.5;
 
@@ -25,16 +23,6 @@ void Push(std::vector<double>& values, double value) {
 }  // namespace
 
 int64_t CopyRate::bytes_per_second() const { return pausing_ ? kLeast : bytes_per_second_; }
-
-void CopyRate::Begin(double link_bytes_per_second) {
-  pausing_ = false;
-  without_.clear();
-  with_.clear();
-  const bool known = std::isfinite(link_bytes_per_second) && link_bytes_per_second > 0;
-  bytes_per_second_ =
-      known ? std::clamp(static_cast<int64_t>(std::min(link_bytes_per_second, double{kMost}) * kShareOfLink), kLeast, kMost)
-            : kUnknownLink;
-}
 
 void CopyRate::OnStep(double seconds, bool copying) {
   if (!(seconds > 0)) return;

@@ -9,9 +9,8 @@ namespace motley::coordinator {
 
 class CopyRate {
  public:
-  // Of a generation: what earlier steps took says nothing of the next ones. `link_bytes_per_second`: of the slowest link that is
-  // known; 0: none is.
-  void Begin(double link_bytes_per_second);
+  // A generation: what earlier steps took says nothing of the next ones.
+  void Begin() { *this = CopyRate(); }
   // A step, and whether copies were under way beside it.
   void OnStep(double seconds, bool copying);
   // Each node's limit. Where no step was seen without copies they nearly stop for a few.

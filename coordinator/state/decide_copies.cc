@@ -2,23 +2,13 @@
 
 #include <algorithm>
 #include <optional>
-#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/count.h"
-#include "common/checkpoint/checkpoint_folders.h"
 
 namespace motley::coordinator {
 namespace {
-
-using Place = std::pair<int64_t, int64_t>;  // generation and step: the order of checkpoints
-
-Place PlaceOf(const HeldCheckpoint& head) { return {head.epoch.value(), head.step}; }
-std::optional<Place> PlaceOf(const std::string& name) {
-  const auto folder = ParseCheckpointFolder("", name);
-  return folder ? std::optional(Place(folder->epoch, folder->step)) : std::nullopt;
-}
 
 class Decider {
  public:
@@ -79,7 +69,7 @@ class Decider {
     for (const UnitedCheckpoint& checkpoint : All()) {
       const bool is_safe = IsSafe(checkpoint);
       safe_.push_back(is_safe);
-      const std::optional<Place> known = PlaceOf(plan_.safe);
+      const std::optional<CheckpointPlace> known = PlaceOf(plan_.safe);
       if (!is_safe || (known && PlaceOf(checkpoint.head) < *known)) continue;
       if (plan_.safe_nodes > 0) continue;  // a newer one is
       plan_.safe = checkpoint.head.name;
@@ -159,11 +149,11 @@ class Decider {
   }
 
   void DecideDrops() {
-    const std::optional<Place> ever = PlaceOf(scene_.safe);
+    const std::optional<CheckpointPlace> ever = PlaceOf(scene_.safe);
     int64_t safe_above = 0;
     bool below_newest = false;
-    std::optional<Place> newest_safe;
-    std::set<Place> kept;
+    std::optional<CheckpointPlace> newest_safe;
+    std::set<CheckpointPlace> kept;
     for (size_t c = 0; c < All().size(); ++c) {
       const UnitedCheckpoint& checkpoint = All()[c];
       const std::string& name = checkpoint.head.name;
@@ -182,7 +172,7 @@ class Decider {
     }
     for (const auto& [node, left] : scene_.held.unpublished) {
       for (const UnpublishedFiles& files : left) {
-        const Place place(files.epoch.value(), files.step);
+        const CheckpointPlace place(files.epoch.value(), files.step);
         if (files.epoch < scene_.epoch && newest_safe && place < *newest_safe && !kept.contains(place))
           plan_.drops[node].push_back({files.epoch, files.step, ""});
       }

@@ -1,10 +1,10 @@
 #include "coordinator/state/unite_checkpoints.h"
 
 #include <algorithm>
-#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/checkpoint/checkpoint_folders.h"
 
 namespace motley::coordinator {
 namespace {
@@ -32,6 +32,13 @@ bool Holds(const HeldCheckpoints& held, const HeldCheckpoint& head, const HeldFi
 
 }  // namespace
 
+CheckpointPlace PlaceOf(const HeldCheckpoint& head) { return {head.epoch.value(), head.step}; }
+
+std::optional<CheckpointPlace> PlaceOf(const std::string& name) {
+  const auto folder = ParseCheckpointFolder("", name);
+  return folder ? std::optional(CheckpointPlace(folder->epoch, folder->step)) : std::nullopt;
+}
+
 bool UnitedCheckpoint::whole() const {
   return std::none_of(holders.begin(), holders.end(), [](const std::set<NodeName>& nodes) { return nodes.empty(); });
 }
@@ -56,8 +63,7 @@ std::vector<UnitedCheckpoint> UniteCheckpoints(const std::map<NodeName, HeldChec
       }
     }
   }
-  const auto place = [](const UnitedCheckpoint& each) { return std::tie(each.head.epoch, each.head.step); };
-  std::stable_sort(united.begin(), united.end(), [&](const auto& a, const auto& b) { return place(a) > place(b); });
+  std::stable_sort(united.begin(), united.end(), [](const auto& a, const auto& b) { return PlaceOf(a.head) > PlaceOf(b.head); });
   return united;
 }
 

@@ -2,10 +2,13 @@
 // docs/inside/local-storage.md
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/base/ids.h"
@@ -20,6 +23,12 @@ struct UnitedCheckpoint {
   // Every file lies on a node that is here.
   bool whole() const;
 };
+
+// Generation and step: the order of checkpoints.
+using CheckpointPlace = std::pair<int64_t, int64_t>;
+CheckpointPlace PlaceOf(const HeldCheckpoint& head);
+// By its name; null: it is none's.
+std::optional<CheckpointPlace> PlaceOf(const std::string& name);
 
 // The newest first: by generation, then by step. Only those that `is_marked`. Who says another thing of the same checkpoint, of
 // its files for example, makes one of its own, which no other node's files make whole. A file that a node has not published

@@ -9,18 +9,19 @@ void Steps(CopyRate& rate, int count, double seconds, bool copying) {
   for (int i = 0; i < count; ++i) rate.OnStep(seconds, copying);
 }
 
-TEST(CopyRate, BeginsWithAnEighthOfTheLink) {
+TEST(CopyRate, AGenerationBeginsAnew) {
   CopyRate rate;
+  Steps(rate, 20, 1.0, false);
+  Steps(rate, 20, 2.0, true);
+  EXPECT_EQ(rate.bytes_per_second(), 5'000'000);
+  rate.Begin();
   EXPECT_EQ(rate.bytes_per_second(), 10'000'000);
-  rate.Begin(125e6);
-  EXPECT_EQ(rate.bytes_per_second(), 15'625'000);
-  rate.Begin(0);
-  EXPECT_EQ(rate.bytes_per_second(), 10'000'000) << "no link is known";
+  Steps(rate, 19, 2.0, true);
+  EXPECT_EQ(rate.bytes_per_second(), 10'000'000) << "of the steps before nothing is known";
 }
 
 TEST(CopyRate, IsHalvedWhereStepsNoticeAndGrowsWhereTheyDoNot) {
   CopyRate rate;
-  rate.Begin(80e6);
   Steps(rate, 20, 1.0, false);
   Steps(rate, 19, 1.05, true);
   EXPECT_EQ(rate.bytes_per_second(), 10'000'000) << "too few";
