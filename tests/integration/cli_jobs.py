@@ -85,9 +85,14 @@ def no_utilization_of_cpus(cluster, name, plan):
 
 
 def memory_of_ranks(cluster, job, ranks, when):
-    """What is measured is measured of every rank, of each purpose its own most."""
+    """What is measured is measured of every rank, of each purpose its own most. Each node reports its own ranks' in its own time."""
+    def measured():
+        memory = cluster.motley("status", job, "--memory")["memory"]
+        return len(memory) == ranks and all(use["measured_bytes"] is not None for rank in memory for use in rank["uses"]
+                                            if (use["tier"], use["purpose"]) == ("device", "held"))
+
+    cluster.wait_for(measured, 90, f"measured memory of {job}")
     memory = cluster.motley("status", job, "--memory")["memory"]
-    expect(len(memory) == ranks, f"{when}: memory of {len(memory)} ranks, not of {ranks}")
     for rank in memory:
         uses = {(use["tier"], use["purpose"]): use for use in rank["uses"]}
         held, tensors = uses["device", "held"]["measured_bytes"], uses["device", "tensors"]["measured_bytes"]
@@ -105,6 +110,8 @@ def transports_of_a_running_job(cluster):
     path = cluster.job_file("moving", job_sections(cluster, training__steps=100000, planner__strategy="cephalo"))
     expect(cluster.run_motley("submit", path, "--id", "moving").returncode == 0, "submit")
     cluster.wait_for_step("moving", 1)
+    # Steps are reported by one node, what goes how by another, whose word may be behind the first step's.
+    cluster.wait_for(lambda: cluster.motley("status", "moving")["transports"], 90, "transports of moving")
     text = cluster.run_motley("status", "moving").stdout
     expect("\ntransport   tcp\n" in text, f"no transport in one word: {text}")
     uses, plan = cluster.motley("status", "moving")["transports"], cluster.motley("plan", "moving")
