@@ -26,6 +26,7 @@
 #include "coordinator/periodic/runner.h"
 #include "coordinator/rpc/acceptor.h"
 #include "coordinator/rpc/busy_peers.h"
+#include "coordinator/rpc/carries.h"
 #include "coordinator/rpc/endpoint.h"
 #include "coordinator/rpc/health_service.h"
 #include "coordinator/rpc/listening_socket.h"
@@ -64,8 +65,9 @@ struct Server::Parts {
         executor(loop),
         core(config, clock, *store, executor, registry, [this](std::function<void()> task) { loop.Post(std::move(task)); }),
         runner(core, PeriodicJobs()),
-        people(TaskPoster(loop, TaskKind::kPeople), core),
-        workers(TaskPoster(loop, TaskKind::kWorkers), core, workers_busy),
+        carries(TaskPoster(loop, TaskKind::kPeople), core),
+        people(TaskPoster(loop, TaskKind::kPeople), core, carries),
+        workers(TaskPoster(loop, TaskKind::kWorkers), core, carries, workers_busy),
         workers_health(TaskPoster(loop, TaskKind::kWorkers), core, workers_busy, Role::kWorker,
                        v1::WorkerService::service_full_name()) {}
 
@@ -79,6 +81,7 @@ struct Server::Parts {
   Core core;
   Runner runner;
   BusyPeers workers_busy;
+  Carries carries;
   PeopleServers people;
   WorkerSessions workers;
   HealthService workers_health;
@@ -233,6 +236,7 @@ Server::~Server() {
   parts_->people.Shutdown(deadline);
   if (parts_->own_workers != nullptr) parts_->own_workers->Shutdown(deadline);
   if (parts_->workers_endpoint.server != nullptr) parts_->workers_endpoint.server->Shutdown(deadline);
+  parts_->carries.Stop();
   parts_->executor.Stop();
   parts_->loop.Stop();
 }

@@ -144,9 +144,13 @@ absl::Status PruneCheckpoints(const std::string& root, int64_t keep_latest, int6
 // Writes HuggingFace's layout. Of a checkpoint with a base (common/weights/base_model.h) in that one's names, types and small
 // files; else config.json, float weights (a tied head left out as transformers does) and a tokenizer of bytes (byte_tokenizer.h).
 // Weights are in model.safetensors, or in shards of at most `most_shard_bytes` with an index. README.md is a card with `facts`
-// (model_card.h). The checkpoint is verified first. ALREADY_EXISTS when out_folder holds a model or a README.md already, is no
+// (model_card.h). ALREADY_EXISTS when out_folder holds a model or a README.md already, is no
 // folder, or another export writes into it (export_folder.h). FAILED_PRECONDITION: the base is not there.
+enum class VerifiedWhen {
+  kFirst,   // all of it, before anything is written
+  kAsRead,  // what is read of it: of a folder that has no more (ParameterBlocks)
+};
 absl::Status ExportHuggingFace(const std::string& checkpoint_folder, const std::string& out_folder, const CardFacts& facts = {},
-                               int64_t most_shard_bytes = kMostShardBytes);
+                               int64_t most_shard_bytes = kMostShardBytes, VerifiedWhen verified = VerifiedWhen::kFirst);
 
 }  // namespace motley

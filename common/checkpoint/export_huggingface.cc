@@ -161,10 +161,10 @@ absl::Status PublishWeights(const std::vector<WrittenFile>& files, ExportFolder&
 }  // namespace
 
 absl::Status ExportHuggingFace(const std::string& checkpoint_folder, const std::string& out_folder, const CardFacts& facts,
-                               int64_t most_shard_bytes) {
+                               int64_t most_shard_bytes, VerifiedWhen verified) {
   MOTLEY_RETURN_IF_ERROR(CheckNoModel(out_folder));  // before a whole checkpoint is read
   MOTLEY_ASSIGN_OR_RETURN(const CheckpointManifest manifest, ReadManifest(checkpoint_folder));
-  MOTLEY_RETURN_IF_ERROR(VerifyCheckpoint(checkpoint_folder, manifest));
+  if (verified == VerifiedWhen::kFirst) MOTLEY_RETURN_IF_ERROR(VerifyCheckpoint(checkpoint_folder, manifest));
   MOTLEY_ASSIGN_OR_RETURN(CheckpointReader reader, CheckpointReader::Open(checkpoint_folder));
   MOTLEY_ASSIGN_OR_RETURN(const BaseModel base, BaseOfCheckpoint(checkpoint_folder, manifest));
   MOTLEY_ASSIGN_OR_RETURN(ExportFolder out, ExportFolder::Claim(out_folder));

@@ -32,6 +32,11 @@ void AddBlocks(const CheckpointPiece& piece, const OwnedRanges& owned, int64_t e
   }
 }
 
+void SortOut(std::vector<int64_t>& blocks) {
+  std::sort(blocks.begin(), blocks.end());
+  blocks.erase(std::unique(blocks.begin(), blocks.end()), blocks.end());
+}
+
 }  // namespace
 
 std::vector<std::vector<int64_t>> NeededBlocks(const CheckpointManifest& manifest, const Ownership& ownership,
@@ -46,8 +51,21 @@ std::vector<std::vector<int64_t>> NeededBlocks(const CheckpointManifest& manifes
       if (piece.unit < 0 || piece.unit >= ownership.num_blocks() || !LiesInFile(piece, file, element_bytes)) continue;
       AddBlocks(piece, owned[static_cast<size_t>(piece.unit)], element_bytes, &needed[f]);
     }
-    std::sort(needed[f].begin(), needed[f].end());
-    needed[f].erase(std::unique(needed[f].begin(), needed[f].end()), needed[f].end());
+    SortOut(needed[f]);
+  }
+  return needed;
+}
+
+std::vector<std::vector<int64_t>> ParameterBlocks(const CheckpointManifest& manifest) {
+  const int64_t element_bytes = SizeOfBytes(manifest.dtype);
+  std::vector<std::vector<int64_t>> needed(manifest.files.size());
+  for (size_t f = 0; f < manifest.files.size(); ++f) {
+    const CheckpointFile& file = manifest.files[f];
+    for (const CheckpointPiece& piece : file.pieces) {
+      if (piece.tensor != StateTensor::kParameter || !LiesInFile(piece, file, element_bytes)) continue;
+      AddBlocks(piece, {{.begin = piece.begin, .end = piece.end}}, element_bytes, &needed[f]);
+    }
+    SortOut(needed[f]);
   }
   return needed;
 }

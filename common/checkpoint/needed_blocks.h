@@ -15,4 +15,7 @@ namespace motley {
 std::vector<std::vector<int64_t>> NeededBlocks(const CheckpointManifest& manifest, const Ownership& ownership,
                                                const std::vector<int32_t>& ranks);
 
+// The same of what an export reads: the blocks that hold a parameter.
+std::vector<std::vector<int64_t>> ParameterBlocks(const CheckpointManifest& manifest);
+
 }  // namespace motley

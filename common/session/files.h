@@ -63,6 +63,16 @@ struct DropCommand {
   std::vector<DroppedCheckpoint> checkpoints;
 };
 
+// Dial the coordinator for this carry, and give what is read there of the file.
+struct CarryCommand {
+  JobId job;
+  Epoch epoch;
+  JobUid job_uid;
+  std::string carry_id;
+  std::string checkpoint;  // its name
+  std::string file;        // "rank-0.bin", "base-0123456789abcdef/base.json"; empty: the manifest
+};
+
 // ---- from a worker ----
 struct HoldingsReport {
   JobId job;

@@ -151,7 +151,7 @@ struct CertificateCommand {
 };
 using CoordinatorCommand = std::variant<StorageCheckCommand, ReachCheckCommand, ProfileCommand, StartCommand, StopCommand,
                                         KvValueCommand, PublishAnswerCommand, HeartbeatAnswer, TraceCommand, AuthoritiesCommand,
-                                        CertificateCommand, HoldingsCommand, CopyCommand, DropCommand>;
+                                        CertificateCommand, HoldingsCommand, CopyCommand, DropCommand, CarryCommand>;
 
 // ---- from a worker ----
 struct HeartbeatReport {

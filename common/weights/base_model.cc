@@ -27,7 +27,7 @@ using Json = nlohmann::json;
 
 constexpr std::string_view kBasePrefix = "base-";
 constexpr size_t kBaseDigits = 16;
-constexpr char kBaseDocument[] = "base.json", kBaseFormat[] = "motley-base", kFilesFolder[] = "files", kMark[] = "job-";
+constexpr char kBaseFormat[] = "motley-base", kFilesFolder[] = "files", kMark[] = "job-";
 constexpr int kBaseVersion = 1;
 constexpr int64_t kMostBaseBytes = int64_t{64} << 20;
 
@@ -216,6 +216,22 @@ absl::Status KeepBase(const NamedBase& base, const std::string& root, int64_t ep
   MOTLEY_RETURN_IF_ERROR(written);
   if (OpenBase(root, base.name).ok()) return AddMark(root, base.name, uid);  // another job's rank wrote the same meanwhile
   return FileError(error, "name", folder);
+}
+
+absl::StatusOr<std::map<std::string, std::string>> FilesOfBase(const std::string& document, const std::string& name) {
+  const std::string path = absl::StrCat(name, "/", kBaseDocument);
+  if (NameOfBase(document) != name) return absl::DataLossError(absl::StrCat(path, " was altered: its digest does not match"));
+  MOTLEY_ASSIGN_OR_RETURN(const Json json, ParseJson(document, path));
+  std::map<std::string, std::string> files;
+  try {
+    for (const auto& [file, digest] : json.at("files").items()) {
+      if (!IsSafeName(file)) return absl::DataLossError(absl::StrCat(path, " has a file named ", Quoted(file)));
+      files[absl::StrCat(name, "/", kFilesFolder, "/", file)] = digest.get<std::string>();
+    }
+  } catch (const Json::exception& error) {
+    return absl::DataLossError(absl::StrCat(path, " is wrong: ", Echo(error.what())));
+  }
+  return files;
 }
 
 absl::StatusOr<BaseModel> ReadBase(const std::string& root, const std::string& name) {

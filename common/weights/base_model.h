@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,6 +49,7 @@ struct NamedBase {
 // All but the files.
 BaseModel BaseOf(const HuggingFaceWeights& weights);
 
+inline constexpr char kBaseDocument[] = "base.json";
 // "base-" and digits.
 bool IsBaseName(std::string_view name);
 // ".tmp-base-0123456789abcdef-gen-3-job-<uid>", of a job without a uid without the last.
@@ -58,6 +60,9 @@ absl::StatusOr<std::vector<JobUid>> KeepersOf(const std::string& root, const std
 // Sees that it is whole under `root`, or writes it, and that the job's mark is there beside other jobs'. `epoch` is the writer's:
 // unfinished ones of two do not meet. INVALID_ARGUMENT: something else has the name, a link above all.
 absl::Status KeepBase(const NamedBase& base, const std::string& root, int64_t epoch, const JobUid& uid);
+// Of a text of base.json: the paths of its files ("base-.../files/config.json") and their digests (SHA-256, hex). DATA_LOSS: it
+// is not this base's.
+absl::StatusOr<std::map<std::string, std::string>> FilesOfBase(const std::string& document, const std::string& name);
 // NOT_FOUND names the folder; DATA_LOSS: a file is not what was written; INVALID_ARGUMENT: something is a link.
 absl::StatusOr<BaseModel> ReadBase(const std::string& root, const std::string& name);
 

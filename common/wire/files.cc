@@ -94,6 +94,14 @@ WIRE_MESSAGE(v1::DropRequest, DropCommand) {
   WIRE_PARTS(checkpoints, plain.checkpoints);
 }
 
+WIRE_MESSAGE(v1::CarryRequest, CarryCommand) {
+  WIRE_STAMP();
+  WIRE_FIELD(job_uid, plain.job_uid);
+  WIRE_FIELD(carry_id, plain.carry_id);
+  WIRE_FIELD(checkpoint, plain.checkpoint);
+  WIRE_FIELD(file, plain.file);
+}
+
 WIRE_MESSAGE(v1::Holdings, HoldingsReport) {
   WIRE_STAMP();
   WIRE_FIELD(check_id, plain.check_id);

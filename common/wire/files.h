@@ -21,6 +21,9 @@ CopyCommand FromProto(const v1::CopyRequest& request);
 v1::DropRequest ToProto(const DropCommand& command);
 DropCommand FromProto(const v1::DropRequest& request);
 
+v1::CarryRequest ToProto(const CarryCommand& command);
+CarryCommand FromProto(const v1::CarryRequest& request);
+
 v1::Holdings ToProto(const HoldingsReport& report);
 HoldingsReport FromProto(const v1::Holdings& holdings);
 

@@ -112,6 +112,7 @@ constexpr std::tuple kCommands = {
     WIRE_KIND(v1::CoordinatorMessage, holdings_request, HoldingsCommand),
     WIRE_KIND(v1::CoordinatorMessage, copy_request, CopyCommand),
     WIRE_KIND(v1::CoordinatorMessage, drop_request, DropCommand),
+    WIRE_KIND(v1::CoordinatorMessage, carry_request, CarryCommand),
 };
 
 }  // namespace

@@ -50,6 +50,9 @@ class Connection {
     }
   }
 
+  // For streams both ways, whose owner tries again. As long as this lives.
+  Stub& stub() { return *stub_; }
+
   // Of the newest call. With more than one, the coordinator may have done before what it was asked again.
   int attempts() const { return attempts_; }
 

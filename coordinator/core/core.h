@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "common/base/clock.h"
 #include "common/session/session.h"
 #include "coordinator/core/cluster_authority.h"
@@ -70,13 +71,30 @@ struct HoldingsRound {
   std::string check_id;
   absl::Duration since;                                       // steady
   std::map<NodeName, std::optional<HoldingsReport>> answers;  // of all who were asked
-  std::map<NodeName, std::string> refused;                    // why others were not
 };
 struct LookTask;
 struct LocalLook {
   HoldingsRound round;
   std::shared_ptr<LookTask> task;
   std::function<void()> done;
+};
+
+// A file of a checkpoint on the nodes' disks that somebody wants to read, until it is known which node gives it
+// (epoch/carrying).
+struct CarryWish {
+  JobId job;
+  std::string checkpoint;       // its name; empty: the newest whole one
+  std::string file;             // empty: its manifest
+  std::set<NodeName> not_from;  // who was asked already
+};
+struct CarryPlace {
+  NodeName node;
+  std::string checkpoint, manifest_digest, mark;
+};
+struct PendingCarry {
+  CarryWish wish;
+  std::function<void(absl::StatusOr<CarryPlace>)> answer;
+  HoldingsRound round = {};
 };
 
 // Copies of a job's checkpoints on other nodes' disks (epoch/copies).
@@ -143,6 +161,7 @@ struct Core {
   std::map<JobId, LocalLook> local_looks;
   int64_t holdings_rounds_begun = 0;
   std::map<JobId, CopyKeeper> copies;
+  std::map<std::string, PendingCarry> carries;              // by id
   CopyRate copy_rate;                                       // beside the job that trains
   std::optional<absl::Duration> leases_checked;             // when; empty before the first time
   std::set<std::pair<NodeName, std::string>> foreign_said;  // nodes and kinds of reports whose first was logged

@@ -11,8 +11,6 @@ namespace {
 
 // A disk that is busy reads a few dozen manifests.
 constexpr absl::Duration kAnswerPatience = absl::Seconds(30);
-// The first protocol whose workers keep files of jobs and copies of other nodes'.
-constexpr int kFirstProtocolWithFiles = 4;
 
 std::string SecretOf(const Core& core, const NodeName& node) {
   return core.numbers.FilesSecretOf(node, core.state.nodes.at(node).description.incarnation);
@@ -31,10 +29,6 @@ HoldingsRound AskForHoldings(Core& core, const JobRecord& job) {
   round.since = core.clock.Now();
   for (const auto& [name, node] : core.state.nodes) {
     if (!node.connected) continue;
-    if (node.description.protocol < kFirstProtocolWithFiles) {
-      round.refused[name] = "its worker is of a version that keeps no copies of checkpoints; upgrade it";
-      continue;
-    }
     round.answers[name];
     core.Send(name, HoldingsCommand{job.id, job.epoch, job.uid, round.check_id, SecretOf(core, name)});
   }
@@ -72,7 +66,6 @@ Holdings HoldingsOf(const Core& core, const HoldingsRound& round, const JobUid& 
       held[node] = answer->held;
     }
   }
-  for (const auto& [node, why] : round.refused) holdings.refusals[node] = why;
   holdings.checkpoints = UniteCheckpoints(held, [&](const HeldCheckpoint& checkpoint) {
     return core.numbers.Marked(checkpoint.mark, uid, checkpoint.epoch, checkpoint.step, checkpoint.manifest_digest);
   });

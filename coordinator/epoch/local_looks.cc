@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_format.h"
 #include "common/base/count.h"
+#include "coordinator/epoch/carrying.h"
 #include "coordinator/epoch/copies.h"
 #include "coordinator/epoch/holdings_round.h"
 #include "coordinator/epoch/local_resume.h"
@@ -36,7 +37,7 @@ absl::Status BeginLocalLook(Core& core, const std::shared_ptr<LookTask>& task, s
 }
 
 void OnHoldings(Core& core, const NodeName& node, const HoldingsReport& report) {
-  if (OnHoldingsForCopies(core, node, report)) return;
+  if (OnHoldingsForCopies(core, node, report) || OnHoldingsForCarries(core, node, report)) return;
   const auto look = core.local_looks.find(report.job);
   if (look == core.local_looks.end() || !TakeHoldings(look->second.round, node, report)) return;
   if (IsOver(core, look->second.round)) End(core, report.job);

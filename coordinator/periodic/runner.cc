@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "coordinator/epoch/carrying.h"
 #include "coordinator/epoch/copies.h"
 #include "coordinator/epoch/epoch_driver.h"
 #include "coordinator/epoch/looks.h"
@@ -26,6 +27,7 @@ std::vector<PeriodicJob> PeriodicJobs() {
       {"epoch driver", absl::Milliseconds(50), Drive},
       {"looks", absl::Milliseconds(250), LookAgain},
       {"copies", absl::Milliseconds(250), KeepCopies},
+      {"carries", absl::Milliseconds(250), AdvanceCarries},
       {"examiner", absl::Milliseconds(250), AdvanceExamination},
       {"memory probe", absl::Milliseconds(250), AdvanceMemoryProbe},
       {"prober", absl::Milliseconds(250), ProbeNewcomers},

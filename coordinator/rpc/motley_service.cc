@@ -188,5 +188,8 @@ grpc::ServerWriteReactor<v1::LogLine>* MotleyService::TailLogs(Context* context,
 grpc::ServerWriteReactor<v1::TraceStepUpdate>* MotleyService::TraceStep(Context* context, const v1::TraceStepRequest* request) {
   return new StreamReactor<v1::TraceStepUpdate>(loop_, core_, busy_, *context, std::make_unique<TraceStepSource>(*request));
 }
+grpc::ServerBidiReactor<v1::CarryMessage, v1::CarryMessage>* MotleyService::Carry(Context* context) {
+  return carries_.ForPerson(*context, busy_, person_);
+}
 
 }  // namespace motley::coordinator

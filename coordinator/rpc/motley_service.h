@@ -8,6 +8,7 @@
 #include "coordinator/core/core.h"
 #include "coordinator/core/loop.h"
 #include "coordinator/rpc/busy_peers.h"
+#include "coordinator/rpc/carries.h"
 #include "coordinator/rpc/person.h"
 #include "coordinator/rpc/roles.h"
 #include "proto/motley/v1/motley.grpc.pb.h"
@@ -17,8 +18,8 @@ namespace motley::coordinator {
 class MotleyService : public v1::Motley::CallbackService {
  public:
   // All must outlive the gRPC server.
-  MotleyService(TaskPoster loop, Core& core, BusyPeers& busy, Person person)
-      : loop_(loop), core_(core), busy_(busy), person_(std::move(person)) {
+  MotleyService(TaskPoster loop, Core& core, Carries& carries, BusyPeers& busy, Person person)
+      : loop_(loop), core_(core), carries_(carries), busy_(busy), person_(std::move(person)) {
     for (const int method : NotGranted(Role::kPerson, v1::Motley::service_full_name())) MarkMethodGeneric(method);
   }
 
@@ -46,6 +47,7 @@ class MotleyService : public v1::Motley::CallbackService {
   grpc::ServerWriteReactor<v1::Event>* ListEvents(Context*, const v1::ListEventsRequest*) override;
   grpc::ServerWriteReactor<v1::LogLine>* TailLogs(Context*, const v1::TailLogsRequest*) override;
   grpc::ServerWriteReactor<v1::TraceStepUpdate>* TraceStep(Context*, const v1::TraceStepRequest*) override;
+  grpc::ServerBidiReactor<v1::CarryMessage, v1::CarryMessage>* Carry(Context*) override;
 
  private:
   // The request and response live until the call is done.
@@ -59,6 +61,7 @@ class MotleyService : public v1::Motley::CallbackService {
 
   const TaskPoster loop_;
   Core& core_;
+  Carries& carries_;
   BusyPeers& busy_;
   const Person person_;  // who calls
 };

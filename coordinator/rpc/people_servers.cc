@@ -19,7 +19,7 @@ constexpr absl::Duration kKnownFor = absl::Seconds(30);
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<PeopleServers::Server>> PeopleServers::Make(Person person) {
-  auto server = std::make_unique<Server>(loop_, core_, std::move(person));
+  auto server = std::make_unique<Server>(loop_, core_, carries_, std::move(person));
   MOTLEY_ASSIGN_OR_RETURN(
       server->endpoint,
       StartEndpoint({Role::kPerson, {&server->motley, &server->health}, &server->refusing, kMaxRequestBytes, true}));

@@ -26,7 +26,7 @@ namespace motley::coordinator {
 class PeopleServers {
  public:
   // All must outlive it.
-  PeopleServers(TaskPoster loop, Core& core) : loop_(loop), core_(core) {}
+  PeopleServers(TaskPoster loop, Core& core, Carries& carries) : loop_(loop), core_(core), carries_(carries) {}
 
   // The server of those of whom nothing is known; without owners, of everybody. INTERNAL: gRPC does not start.
   absl::Status Start();
@@ -37,8 +37,9 @@ class PeopleServers {
 
  private:
   struct Server {
-    Server(TaskPoster loop, Core& core, Person person)
-        : motley(loop, core, busy, std::move(person)), health(loop, core, busy, Role::kPerson, v1::Motley::service_full_name()) {}
+    Server(TaskPoster loop, Core& core, Carries& carries, Person person)
+        : motley(loop, core, carries, busy, std::move(person)),
+          health(loop, core, busy, Role::kPerson, v1::Motley::service_full_name()) {}
     BusyPeers busy;  // by Unix sockets only this account's calls
     MotleyService motley;
     HealthService health;
@@ -55,6 +56,7 @@ class PeopleServers {
 
   const TaskPoster loop_;
   Core& core_;
+  Carries& carries_;
   std::unique_ptr<Server> unknown_;
   std::map<uint32_t, Known> known_;  // of the acceptor's thread
   absl::Mutex mutex_;

@@ -192,6 +192,10 @@ grpc::ServerBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage>* WorkerSessio
   return new SessionReactor(loop_, core_, busy_, *context);
 }
 
+grpc::ServerBidiReactor<v1::CarryMessage, v1::CarryMessage>* WorkerSessions::Carry(grpc::CallbackServerContext* context) {
+  return carries_.ForWorker(*context, busy_);
+}
+
 grpc::ServerUnaryReactor* WorkerSessions::Join(grpc::CallbackServerContext* context, const v1::JoinRequest* request,
                                                v1::JoinResponse* response) {
   return new UnaryReactor(loop_, busy_, *context, [this, context, request, response]() -> absl::Status {

@@ -9,6 +9,7 @@ import re
 import shutil
 
 from harness import Results, TestCluster, expect, job_sections, published_checkpoints
+from local_exports import exports, exports_from_copies, exports_what_began_from_weights
 
 # A step takes a tenth of a second on any host, so that there is a middle of a job to act in.
 DEVICE = {"kind": "emulated", "model": "brisk", "flops_per_second": 2e9, "memory_bytes": 1 << 30, "link_bytes_per_second": 1e9}
@@ -312,12 +313,15 @@ def main():
     with LocalCluster() as cluster:
         results.prepare("a cluster of two nodes without a common folder", cluster.start, NODES)
         results.prepare("a checkpoint: each node's part on its own disk", saves_on_both, cluster)
+        results.run("a model of it, and all of it, through the coordinator", exports, cluster, NODES)
+        results.run("a model that began from weights", exports_what_began_from_weights, cluster, NODES)
         results.run("the same plan goes on from it", same_plan_again, cluster)
         results.run("another plan brings what lacks", another_plan, cluster)
         results.run("a newcomer brings its part", newcomer, cluster)
         results.run("a node that is away is waited for and named", node_away, cluster)
         results.run("a damaged part is found by whoever needs it", damaged, cluster)
         results.run("each node has copies of the other's part, and old checkpoints go", copies, cluster)
+        results.run("a model of copies", exports_from_copies, cluster, NODES)
         results.run("what is damaged comes from a copy", mended_from_copies, cluster)
         results.run("what was safe is waited for until people go back", goes_back, cluster)
         results.run("a forged mark counts for nothing", forged, cluster)

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -263,20 +262,6 @@ class FilesKeeper {
   std::map<JobId, std::unique_ptr<Fetch>> fetches_, copies_;  // of each job the newest, also when it is over
 };
 
-// False: the socket is closed, or what comes there is of no use.
-bool NextMessage(FrameDecoder& decoder, v1::CoordinatorMessage* message) {
-  while (true) {
-    const absl::StatusOr<std::optional<std::string>> frame = decoder.Next();
-    if (!frame.ok()) return false;
-    if (frame->has_value()) return message->ParseFromString(**frame);
-    char buffer[1 << 12];
-    const ssize_t n = recv(kChildSocket, buffer, sizeof(buffer), 0);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    decoder.Append(std::string_view(buffer, static_cast<size_t>(n)));
-  }
-}
-
 }  // namespace
 
 int FilesChildMain(int argc, char** argv) {
@@ -288,11 +273,13 @@ int FilesChildMain(int argc, char** argv) {
   FilesKeeper process(argv[2], argv[3], argv[4]);
   process.Begin();
   FrameDecoder decoder;
-  for (v1::CoordinatorMessage message; NextMessage(decoder, &message); message.Clear()) {
+  while (true) {
+    const absl::StatusOr<std::string> frame = ReadFrame(kChildSocket, decoder);
+    v1::CoordinatorMessage message;
+    if (!frame.ok() || !message.ParseFromString(*frame)) return 0;
     const auto command = wire::FromProto(message);
     if (command.ok() && *command) process.Obey(**command);
   }
-  return 0;
 }
 
 }  // namespace motley::worker

@@ -5,8 +5,10 @@
 #include <sys/socket.h>
 
 #include <cstdint>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 
 namespace motley::worker {
 
@@ -34,6 +36,18 @@ absl::StatusOr<std::optional<std::string>> FrameDecoder::Next() {
     begin_ = 0;
   }
   return body;
+}
+
+absl::StatusOr<std::string> ReadFrame(int fd, FrameDecoder& decoder) {
+  char buffer[1 << 16];
+  while (true) {
+    MOTLEY_ASSIGN_OR_RETURN(std::optional<std::string> frame, decoder.Next());
+    if (frame) return *std::move(frame);
+    const ssize_t n = recv(fd, buffer, sizeof(buffer), 0);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return absl::UnavailableError("the other end of the socket is gone");
+    decoder.Append(std::string_view(buffer, static_cast<size_t>(n)));
+  }
 }
 
 absl::Status WriteAll(int fd, std::string_view bytes) {

@@ -29,6 +29,8 @@ class FrameDecoder {
   size_t begin_ = 0;
 };
 
+// The next message from a blocking socket, by the decoder of this socket. UNAVAILABLE: the other end is gone; DATA_LOSS.
+absl::StatusOr<std::string> ReadFrame(int fd, FrameDecoder& decoder);
 // Blocking writes until all is sent. UNAVAILABLE when the other end is gone.
 absl::Status WriteAll(int fd, std::string_view bytes);
 

@@ -14,6 +14,7 @@
 #include "common/base/standard_streams.h"
 #include "common/base/stop_signals.h"
 #include "common/rpc/tls_credentials.h"
+#include "worker/daemon/carry_child.h"
 #include "worker/daemon/ending.h"
 #include "worker/daemon/files_child.h"
 #include "worker/daemon/flags.h"
@@ -38,6 +39,7 @@ int main(int argc, char** argv) {
   IgnoreSignalsOfWrites();
   if (argc > 1 && std::string_view(argv[1]) == worker::kStorageChildWord) return worker::StorageChildMain(argc, argv);
   if (argc > 1 && std::string_view(argv[1]) == worker::kFilesChildWord) return worker::FilesChildMain(argc, argv);
+  if (argc > 1 && std::string_view(argv[1]) == worker::kCarryChildWord) return worker::CarryChildMain(argc, argv);
   const worker::FlagsResult flags = worker::ParseFlags(argc, argv);
   if (!flags.config) return flags.exit_code;
   const worker::WorkerConfig& config = *flags.config;

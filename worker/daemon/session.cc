@@ -35,6 +35,23 @@ std::shared_ptr<grpc::Channel> NewChannel(const std::string& address,
   return OpenChannel(address, arguments, credentials);
 }
 
+// What it carries lasts, and a coordinator whose machine is gone says nothing.
+constexpr int kKeepaliveMs = 20000, kKeepaliveAnswerMs = 10000;
+
+ChannelOpener OpenerBeside(const SessionConfig::Credentials& credentials, const std::string& target) {
+  return [credentials, target]() -> absl::StatusOr<std::shared_ptr<grpc::Channel>> {
+    grpc::ChannelArguments arguments = DirectArguments();
+    arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
+    arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
+    arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveAnswerMs);
+    if (!credentials) return OpenChannel(target, arguments);
+    MOTLEY_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::ChannelCredentials> own,
+                            credentials(std::make_shared<ShownCertificate>()));
+    ExpectCoordinator(arguments);
+    return OpenChannel(target, arguments, own);
+  };
+}
+
 // gRPC does not say why a handshake failed.
 constexpr char kNotByTls[] =
     "it answers, but no session by TLS comes about: is the address workers.listen of the coordinator of this node's cluster, is "
@@ -261,7 +278,8 @@ absl::Status Session::Handle(const v1::CoordinatorMessage& message, const Way& w
     state.patience = std::max(absl::Milliseconds(message.welcome().lease_ms()), kShortestLease);
     heartbeat_ = state.patience / 3;
     state.next_heartbeat = state.last_heard;
-    handler_.on_connected(wire::FromProto(message.welcome().store_mark()), message.welcome().key_id(), way.address);
+    handler_.on_connected(wire::FromProto(message.welcome().store_mark()), message.welcome().key_id(), way.address,
+                          OpenerBeside(config_.credentials, way.target));
     return absl::OkStatus();
   }
   absl::StatusOr<std::optional<CoordinatorCommand>> command = wire::FromProto(message);

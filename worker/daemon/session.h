@@ -32,7 +32,9 @@ struct SessionConfig {
   std::vector<std::string> coordinators;  // host:port or unix:PATH; the cluster's coordinator is at one of them
   // Of each dial: what this node shows and whom it believes; what the other end shows is put into `shown`. Not set: nothing, in
   // plaintext. FAILED_PRECONDITION ends the session for good.
-  std::function<absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>>(std::shared_ptr<ShownCertificate> shown)> credentials;
+  using Credentials =
+      std::function<absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>>(std::shared_ptr<ShownCertificate> shown)>;
+  Credentials credentials;
   // Whether who let this node in is to be obeyed, by what it showed; with credentials alone. Any error: another one is tried.
   std::function<absl::Status(const Certificate& shown)> follow;
   std::string instead;                                   // what may help where nobody answers; empty: nothing more is known
@@ -43,12 +45,16 @@ struct SessionConfig {
   absl::Duration welcome_timeout = absl::Seconds(10);  // a coordinator that was restarted greets many workers
 };
 
+// Another channel to where a session is, of its own: what goes there delays no heartbeat. Errors of SessionConfig::credentials.
+using ChannelOpener = std::function<absl::StatusOr<std::shared_ptr<grpc::Channel>>()>;
+
 class Session {
  public:
   struct Handler {
     std::function<NodeDescription()> hello;  // of each attempt
     // After each welcome: how far the store has got, and whose numbers come from now on.
-    std::function<void(const StoreMark&, const std::string& key_id, const std::string& address)> on_connected;
+    std::function<void(const StoreMark&, const std::string& key_id, const std::string& address, ChannelOpener beside)>
+        on_connected;
     std::function<void(CoordinatorCommand)> on_command;
     // Said with each heartbeat: HeartbeatReport::doing. Not set: nothing.
     std::function<std::string()> doing;

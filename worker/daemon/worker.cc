@@ -82,6 +82,7 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(const WorkerConfig& config
   self->files_ = std::make_unique<FilesProcess>(
       FilesProcessConfig{.local = FilesFolderOf(config), .data_address = config.data_address, .node = NodeName(config.name)},
       self->outbox_, [self](StartCommand command) { self->supervisor_->Start(std::move(command)); });
+  self->carrier_ = std::make_unique<Carrier>(CarrierConfig{.local = FilesFolderOf(config)});
   self->reach_checker_ = std::make_unique<ReachChecker>(config.data_address, clock, self->outbox_);
   MOTLEY_ASSIGN_OR_RETURN(self->reach_listener_, ReachListener::Start(config.data_address, NodeName(config.name), clock));
   self->description_ = {NodeName(config.name),        kVersion, NewIncarnation(), config.data_address, std::move(devices), {}, {},
@@ -129,7 +130,9 @@ void Worker::StartSession() {
   handler.doing = [this] { return supervisor_->doing(); };
   handler.hello = [this] { return Describe(); };
   handler.on_command = [this](CoordinatorCommand command) { OnCommand(std::move(command)); };
-  handler.on_connected = [this](const StoreMark& mark, const std::string& key_id, const std::string& address) {
+  handler.on_connected = [this](const StoreMark& mark, const std::string& key_id, const std::string& address,
+                                ChannelOpener beside) {
+    carrier_->SetOpener(std::move(beside));
     LogInfo(absl::StrCat("in session with the coordinator at ", address));
     if (key_id != key_id_) mark_ = StoreMark();  // its token means nothing to this coordinator
     key_id_ = key_id;
@@ -207,6 +210,7 @@ void Worker::OnCommand(CoordinatorCommand command) {
     void operator()(HoldingsCommand& question) const { worker.files_->Ask(std::move(question)); }
     void operator()(CopyCommand& copy) const { worker.files_->Copy(std::move(copy)); }
     void operator()(DropCommand& drop) const { worker.files_->Drop(std::move(drop)); }
+    void operator()(CarryCommand& carry) const { worker.carrier_->Carry(std::move(carry)); }
     void operator()(KvValueCommand& value) const { worker.supervisor_->Deliver(std::move(value)); }
     void operator()(PublishAnswerCommand& answer) const { worker.supervisor_->Deliver(std::move(answer)); }
     void operator()(TraceCommand& trace) const { worker.supervisor_->Deliver(std::move(trace)); }

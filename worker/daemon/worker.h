@@ -12,6 +12,7 @@
 #include "common/session/session.h"
 #include "worker/daemon/card_metrics.h"
 #include "worker/daemon/card_watch.h"
+#include "worker/daemon/carrier.h"
 #include "worker/daemon/certificate_renewal.h"
 #include "worker/daemon/config.h"
 #include "worker/daemon/files_process.h"
@@ -83,6 +84,7 @@ class Worker {
   std::unique_ptr<StorageChecker> storage_checker_;
   std::unique_ptr<Supervisor> supervisor_;
   std::unique_ptr<FilesProcess> files_;  // starts ranks
+  std::unique_ptr<Carrier> carrier_;
   std::unique_ptr<Session> session_;
   std::atomic<bool> connected_ = false;
   StoreMark mark_;  // session's thread only, like the next three

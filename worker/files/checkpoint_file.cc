@@ -4,6 +4,8 @@
 
 #include <cerrno>
 #include <optional>
+#include <string_view>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -17,12 +19,15 @@
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint_folders.h"
 #include "common/checkpoint/checkpoint_manifest.h"
+#include "common/weights/base_model.h"
 #include "worker/files/job_folder.h"
 
 namespace motley::worker {
 namespace {
 
 constexpr size_t kMostDigitsOfRank = 9;
+constexpr size_t kMostName = 1024;
+constexpr std::string_view kFilesOfBase = "files/";
 
 }  // namespace
 
@@ -51,10 +56,22 @@ absl::Status CheckRankFile(const std::string& name) {
   return is_one ? absl::OkStatus() : absl::InvalidArgumentError(absl::StrCat(Quoted(name), " is no rank's file"));
 }
 
+absl::Status CheckBaseFile(const std::string& name) {
+  const size_t slash = name.find('/');
+  const std::string_view base = std::string_view(name).substr(0, slash);
+  const std::string_view rest = slash == std::string::npos ? "" : std::string_view(name).substr(slash + 1);
+  const bool is_one = IsBaseName(base) && (rest == kBaseDocument || rest.starts_with(kFilesOfBase)) && name.size() < kMostName &&
+                      CheckPath("", absl::StrCat("/", name)).ok();
+  return is_one ? absl::OkStatus() : absl::InvalidArgumentError(absl::StrCat(Quoted(name), " is no file of a checkpoint"));
+}
+
+bool IsOneBlock(const std::string& file) { return !CheckRankFile(file).ok(); }
+
 absl::StatusOr<FileDescriptor> OpenCheckpointFile(const std::string& local, const LocalCheckpoint& checkpoint,
                                                   const std::string& file) {
   MOTLEY_RETURN_IF_ERROR(CheckNames(checkpoint));
-  if (!file.empty()) MOTLEY_RETURN_IF_ERROR(CheckRankFile(file));
+  const bool of_base = !file.empty() && !CheckRankFile(file).ok();
+  if (of_base) MOTLEY_RETURN_IF_ERROR(CheckBaseFile(file));
   const std::string name = file.empty() ? kManifestName : file;
   const absl::Status nothing = absl::NotFoundError(absl::StrCat(name, " of ", checkpoint.name, " is not here"));
   const std::string folder = LocalCheckpoints(local, checkpoint.job, checkpoint.job_uid);
@@ -63,8 +80,11 @@ absl::StatusOr<FileDescriptor> OpenCheckpointFile(const std::string& local, cons
     if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP) return nothing;
     return FileError(errno, "open the checkpoints of job", checkpoint.job.value());
   }
-  for (const std::string& lies_in : {checkpoint.name, UnpublishedName(checkpoint)}) {
-    absl::StatusOr<FileDescriptor> opened = OpenFileBeneath(at, absl::StrCat(lies_in, "/", name), Resolver::kParts);
+  const std::vector<std::string> paths =
+      of_base ? std::vector{file}
+              : std::vector{absl::StrCat(checkpoint.name, "/", name), absl::StrCat(UnpublishedName(checkpoint), "/", name)};
+  for (const std::string& path : paths) {
+    absl::StatusOr<FileDescriptor> opened = OpenFileBeneath(at, path, Resolver::kParts);
     // A link or a pipe is somebody's who would lead the reading elsewhere.
     if (opened.ok() || FaultOf(opened.status()) == Fault::kStorage) return opened;
   }

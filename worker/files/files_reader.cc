@@ -14,8 +14,8 @@
 #include "common/base/clean_text.h"
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
+#include "common/checkpoint/block_parts.h"
 #include "common/checkpoint/checkpoint.h"
-#include "common/checkpoint/checkpoint_manifest.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/tls_credentials.h"
 #include "common/wire/files.h"
@@ -27,46 +27,6 @@ namespace {
 
 // How often a wait looks at `stopped`.
 constexpr absl::Duration kTick = absl::Milliseconds(100);
-
-// Puts parts together to the blocks that were asked for.
-class Blocks {
- public:
-  Blocks(const std::vector<int64_t>& numbers, int64_t most_bytes,
-         const std::function<absl::Status(int64_t, std::string_view)>& take)
-      : numbers_(numbers), most_bytes_(most_bytes), take_(take) {}
-
-  // DATA_LOSS: not of what comes next.
-  absl::Status Add(const v1::ReadPart& part) {
-    if (!block_.empty() && part.block() != numbers_[next_]) MOTLEY_RETURN_IF_ERROR(Take());
-    if (next_ == numbers_.size()) return absl::DataLossError("sends more than the blocks that were asked for");
-    const int64_t number = numbers_[next_];
-    if (part.block() != number) return absl::DataLossError(absl::StrCat("sends block ", part.block(), " instead of ", number));
-    if (part.bytes().empty()) return absl::DataLossError(absl::StrCat("sends a part of block ", number, " without bytes"));
-    if (static_cast<int64_t>(block_.size() + part.bytes().size()) > most_bytes_) {
-      return absl::DataLossError(absl::StrCat("sends more of block ", number, " than the ", most_bytes_, " bytes that one has"));
-    }
-    block_ += part.bytes();
-    return static_cast<int64_t>(block_.size()) == most_bytes_ ? Take() : absl::OkStatus();
-  }
-  absl::Status Finish() {
-    if (!block_.empty()) MOTLEY_RETURN_IF_ERROR(Take());
-    if (next_ == numbers_.size()) return absl::OkStatus();
-    return absl::DataLossError(absl::StrCat("sends ", next_, " blocks of ", numbers_.size()));
-  }
-
- private:
-  absl::Status Take() {
-    const std::string block = std::move(block_);
-    block_.clear();
-    return take_(numbers_[next_++], block);
-  }
-
-  const std::vector<int64_t>& numbers_;
-  const int64_t most_bytes_;
-  const std::function<absl::Status(int64_t, std::string_view)>& take_;
-  size_t next_ = 0;
-  std::string block_;
-};
 
 // One call, by one thread.
 class Call {
@@ -186,16 +146,15 @@ absl::Status ReadBlocks(const CheckpointHolder& holder, const FilesReading& read
             request, reading);
 
   absl::Status taken;
-  const std::function<absl::Status(int64_t, std::string_view)> noted = [&](int64_t block, std::string_view bytes) {
-    return taken = take(block, bytes);
-  };
-  Blocks whole(blocks, file.empty() ? kMostManifestBytes : kCheckpointBlockBytes, noted);
+  BlockParts whole(blocks, IsOneBlock(file) ? kMostManifestBytes : kCheckpointBlockBytes,
+                   [&](int64_t block, std::string_view bytes) { return taken = take(block, bytes); });
   absl::StatusOr<bool> goes_on = call.Started();
   while (goes_on.ok() && *goes_on) {
     goes_on = call.Read();
     if (!goes_on.ok() || !*goes_on) break;
     if (reading.came) reading.came(static_cast<int64_t>(call.part().bytes().size()));
-    if (const absl::Status added = whole.Add(call.part()); !added.ok()) return taken.ok() ? OfNode(holder, added) : taken;
+    if (const absl::Status added = whole.Add(call.part().block(), call.part().bytes()); !added.ok())
+      return taken.ok() ? OfNode(holder, added) : taken;
   }
   if (!goes_on.ok()) return OfNode(holder, goes_on.status());
   if (const absl::Status end = FromGrpc(call.End(), *other); !end.ok()) return OfNode(holder, end);

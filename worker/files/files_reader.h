@@ -24,9 +24,10 @@ struct FilesReading {
   std::function<void(int64_t bytes)> came = {};          // of each part; what it waits the holder waits, too
 };
 
-// The blocks of a checkpoint's file (empty: of its manifest, block 0), each whole, in their order. `take` verifies: its error
-// ends the reading and is returned. Errors name the node. UNAVAILABLE: it does not answer, shows another certificate or is
-// silent; NOT_FOUND: it has no such file; DATA_LOSS: what it sends are not the blocks that were asked for; CANCELLED: stopped.
+// The blocks of a checkpoint's file (OpenCheckpointFile; of one that IsOneBlock block 0), each whole, in their order. `take`
+// verifies: its error ends the reading and is returned. Errors name the node. UNAVAILABLE: it does not answer, shows another
+// certificate or is silent; NOT_FOUND: it has no such file; DATA_LOSS: what it sends are not the blocks that were asked for;
+// CANCELLED: stopped.
 absl::Status ReadBlocks(const CheckpointHolder& holder, const FilesReading& reading, const std::string& file,
                         const std::vector<int64_t>& blocks, const std::function<absl::Status(int64_t, std::string_view)>& take);
 

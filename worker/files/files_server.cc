@@ -3,9 +3,7 @@
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 #include <grpcpp/server_context.h>
-#include <sys/stat.h>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -17,18 +15,16 @@
 #include "absl/synchronization/mutex.h"
 #include "common/base/address.h"
 #include "common/base/status_macros.h"
-#include "common/checkpoint/checkpoint.h"
-#include "common/checkpoint/checkpoint_manifest.h"
 #include "common/rpc/tls_credentials.h"
 #include "common/session/files_ticket.h"
 #include "common/wire/files.h"
 #include "proto/motley/v1/files.grpc.pb.h"
 #include "worker/files/checkpoint_file.h"
+#include "worker/files/file_blocks.h"
 
 namespace motley::worker {
 namespace {
 
-constexpr int64_t kPartBytes = int64_t{128} << 10;
 // A reader whose machine is gone without a word keeps no place.
 constexpr int kKeepaliveMs = 10000, kKeepaliveAnswerMs = 5000;
 constexpr int kHandshakeMs = 10000, kIdleMs = 60000;
@@ -36,13 +32,6 @@ constexpr int kHandshakeMs = 10000, kIdleMs = 60000;
 grpc::Status ToGrpc(const absl::Status& status) {
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()));
 }
-
-// What is asked for: block numbers of a file, each so many bytes but the last.
-struct Asked {
-  FileDescriptor file;
-  std::string name;  // in errors
-  int64_t bytes = 0, block_bytes = kCheckpointBlockBytes;
-};
 
 class Service : public v1::Files::Service {
  public:
@@ -78,39 +67,15 @@ class Service : public v1::Files::Service {
     return absl::PermissionDeniedError("the ticket is not for who shows it, of another coordinator, or over");
   }
 
-  absl::StatusOr<Asked> Open(const v1::ReadRequest& request, const FilesTicket& ticket) {
-    const LocalCheckpoint checkpoint = {JobId(request.job_id()), ticket.job_uid, request.checkpoint()};
-    Asked asked;
-    MOTLEY_ASSIGN_OR_RETURN(asked.file, OpenCheckpointFile(local_, checkpoint, request.file()));
-    const bool manifest = request.file().empty();
-    asked.name = absl::StrCat(manifest ? kManifestName : request.file(), " of ", request.checkpoint());
-    struct stat found {};
-    if (::fstat(asked.file.get(), &found) != 0) return FileError(errno, "look at", asked.name);
-    asked.bytes = found.st_size;
-    if (manifest && asked.bytes > kMostManifestBytes) return absl::NotFoundError(absl::StrCat(asked.name, " is none"));
-    if (manifest) asked.block_bytes = std::max(asked.bytes, int64_t{1});
-    const int64_t blocks = (asked.bytes + asked.block_bytes - 1) / asked.block_bytes;
-    for (const int64_t block : request.blocks()) {
-      if (block >= 0 && block < blocks) continue;
-      return absl::OutOfRangeError(absl::StrCat(asked.name, " has ", blocks, " blocks here, and no block ", block));
-    }
-    return asked;
-  }
-
   absl::Status Send(const v1::ReadRequest& request, const FilesTicket& ticket, grpc::ServerWriter<v1::ReadPart>& writer) {
-    MOTLEY_ASSIGN_OR_RETURN(const Asked asked, Open(request, ticket));
-    for (const int64_t block : request.blocks()) {
-      const int64_t end = std::min(asked.bytes, (block + 1) * asked.block_bytes);
-      for (int64_t at = block * asked.block_bytes; at < end; at += kPartBytes) {
-        v1::ReadPart part;
-        part.set_block(block);
-        std::string& bytes = *part.mutable_bytes();
-        bytes.resize(static_cast<size_t>(std::min(kPartBytes, end - at)));
-        MOTLEY_RETURN_IF_ERROR(ReadAt(asked.file, asked.name, at, bytes.data(), static_cast<int64_t>(bytes.size())));
-        if (!writer.Write(part)) return absl::CancelledError("the reader is gone");
-      }
-    }
-    return absl::OkStatus();
+    const LocalCheckpoint checkpoint = {JobId(request.job_id()), ticket.job_uid, request.checkpoint()};
+    MOTLEY_ASSIGN_OR_RETURN(const FileBlocks asked, OpenFileBlocks(local_, checkpoint, request.file()));
+    return GiveBlocks(asked, {request.blocks().begin(), request.blocks().end()}, [&](int64_t block, std::string bytes) {
+      v1::ReadPart part;
+      part.set_block(block);
+      part.set_bytes(std::move(bytes));
+      return writer.Write(part);
+    });
   }
 
   const std::string local_;

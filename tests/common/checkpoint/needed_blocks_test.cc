@@ -160,5 +160,21 @@ TEST(NeededBlocksTest, PiecesOutsideTheirFileNeedNothing) {
   EXPECT_EQ(NeededBlocks(manifest, ownership, {0}), (Blocks{{0}}));
 }
 
+// Of an export: element by element, too.
+TEST(NeededBlocksTest, TheBlocksWithParameters) {
+  std::mt19937 random(20261201);
+  int fewer = 0;
+  for (int i = 0; i < 12; ++i) {
+    RandomCase made = MakeCase(random);
+    const Blocks parameters = ParameterBlocks(made.manifest), all = ByHand(made, {0, 1, 2, 3});
+    for (CheckpointFile& file : made.manifest.files) {
+      std::erase_if(file.pieces, [](const CheckpointPiece& piece) { return piece.tensor != StateTensor::kParameter; });
+    }
+    EXPECT_EQ(parameters, ByHand(made, {0, 1, 2, 3})) << "case " << i;
+    fewer += parameters != all;
+  }
+  EXPECT_GT(fewer, 3) << "else all would do";
+}
+
 }  // namespace
 }  // namespace motley

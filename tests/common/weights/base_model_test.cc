@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "common/base/sha256.h"
 #include "tests/common/checkpoint/checkpoint_fixture.h"
 #include "tests/common/weights/weights_fixture.h"
 
@@ -120,6 +121,19 @@ TEST(BaseModelTest, DamageIsNamed) {
   EXPECT_THAT(Message(status), HasSubstr("base.json was altered"));
   EXPECT_EQ(ReadBase(root.path(), "../base-0123456789abcdef").status().code(), absl::StatusCode::kDataLoss);
   EXPECT_EQ(KeepBase(NamedBase(SomeBase()), root / "absent", 3, kNobody).code(), absl::StatusCode::kUnavailable);
+}
+
+TEST(BaseModelTest, ItsDocumentNamesItsFiles) {
+  const NamedBase named(SomeBase());
+  const auto files = FilesOfBase(named.document, named.name);
+  ASSERT_TRUE(files.ok()) << files.status();
+  EXPECT_EQ(files->size(), 3u);
+  EXPECT_EQ(files->at(named.name + "/files/additional_chat_templates/tool.jinja"), Sha256Hex("{{ x }}"));
+  EXPECT_TRUE(absl::IsDataLoss(FilesOfBase(named.document + " ", named.name).status())) << "altered";
+  BaseModel outside = SomeBase();
+  outside.files[0].name = "../config.json";
+  const NamedBase bad(outside);
+  EXPECT_TRUE(absl::IsDataLoss(FilesOfBase(bad.document, bad.name).status())) << "leads out of it";
 }
 
 TEST(BaseModelTest, NamesAndTypesAreThoseOfTheFiles) {

@@ -130,6 +130,7 @@ class InventedCluster : public CoreTest {
     void operator()(const HoldingsCommand&) {}
     void operator()(const CopyCommand&) {}
     void operator()(const DropCommand&) {}
+    void operator()(const CarryCommand&) {}
     void operator()(const StopCommand& c) {
       if (node.ranks.empty() || node.ranks[0].job != c.job || node.ranks[0].epoch > c.epoch) return;
       if (c.save) test.saved_[c.job] = test.core_->state.jobs.at(c.job).step;

@@ -134,6 +134,8 @@ void FakeWorker::Handle(const v1::CoordinatorMessage& message) {
     Send(answer);
   } else if (message.has_drop_request()) {
     if (options_.on_drop) options_.on_drop(message.drop_request());
+  } else if (message.has_carry_request()) {
+    if (options_.on_carry) options_.on_carry(message.carry_request());
   } else if (message.has_reach_check() && options_.answer_reach) {
     v1::WorkerMessage answer;
     v1::ReachResult* result = answer.mutable_reach_result();

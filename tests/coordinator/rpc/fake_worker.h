@@ -72,6 +72,7 @@ class FakeWorker {
     // Of each copy that it is to keep: how that ends; null: it does not. And of each deletion.
     std::function<void(const v1::CopyRequest& request, v1::FetchProgress* end)> on_copy;
     std::function<void(const v1::DropRequest& request)> on_drop;
+    std::function<void(const v1::CarryRequest& request)> on_carry;
     // Called before the ranks of a saving stop end; here a test writes its checkpoint.
     std::function<void(const v1::RankAssignment& rank, int64_t step)> on_save;
   };

@@ -336,17 +336,6 @@ TEST_F(LocalStorage, ANodeThatCanKeepNoneIsNamedAndWaitedFor) {
   EXPECT_THAT(job.reason(), HasSubstr("checkpoints cannot be kept on the nodes' disks"));
 }
 
-TEST_F(LocalStorage, OfAnOlderVersionIsSaid) {
-  FakeWorker::Options options = WithDisk("n2");
-  options.protocol = kSessionProtocol - 1;
-  auto n1 = Join("n1", WithDisk("n1")), n2 = Join("n2", options);
-  ASSERT_TRUE(Submit("a", Config()).ok());
-  const v1::Job job = Watch("a", [](const v1::JobUpdate& update) {
-    return update.has_job() && update.job().reason().find("keeps no copies of checkpoints; upgrade it") != std::string::npos;
-  });
-  EXPECT_THAT(job.reason(), HasSubstr("node n2: its worker"));
-}
-
 TEST_F(LocalStorage, FolderAndLocalDoNotGoTogether) {
   JobConfig config = Config();
   config.checkpoint.folder = "/shared";

@@ -117,7 +117,7 @@ class MovedCoordinatorTest : public testing::Test {
       return node;
     };
     handler.on_command = [](const CoordinatorCommand&) {};
-    handler.on_connected = [this](const StoreMark&, const std::string&, const std::string& address) {
+    handler.on_connected = [this](const StoreMark&, const std::string&, const std::string& address, const ChannelOpener&) {
       absl::MutexLock lock(&mutex_);
       welcomed_by_.push_back(address);
     };

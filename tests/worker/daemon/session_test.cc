@@ -108,7 +108,8 @@ class SessionTest : public ::testing::Test {
     handler.on_command = [this](const CoordinatorCommand& command) {
       coordinator_.Change([&] { received_.push_back(command); });
     };
-    handler.on_connected = [this](const StoreMark& mark, const std::string& key_id, const std::string& address) {
+    handler.on_connected = [this](const StoreMark& mark, const std::string& key_id, const std::string& address,
+                                  const ChannelOpener&) {
       coordinator_.Change([&] {
         ++connected_;
         mark_ = mark;

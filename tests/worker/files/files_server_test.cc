@@ -102,6 +102,23 @@ TEST_F(FilesServerTest, GivesAManifestWhole) {
   EXPECT_TRUE(read->at(0) == text);
 }
 
+TEST_F(FilesServerTest, GivesFilesOfABaseWhole) {
+  const std::string base = "base-0123456789abcdef", text(static_cast<size_t>(kCheckpointBlockBytes) + 1000, 't');
+  Write(base + "/base.json", "{}");
+  Write(base + "/files/additional_chat_templates/tool.jinja", text);
+  EXPECT_EQ(Read(base + "/base.json", {0})->at(0), "{}");
+  EXPECT_TRUE(Read(base + "/files/additional_chat_templates/tool.jinja", {0})->at(0) == text);
+  Write("other/base.json", "{}");
+  Write(base + "/job-x", "x");
+  fs::create_symlink("/etc/hostname", fs::path(checkpoints_) / base / "files/link");
+  for (const char* name : {"other/base.json", "base-0123456789abcdef/job-x", "base-0123456789abcdef/files/../base.json",
+                           "base-0123456789abcdef", "base-0123456789abcdef/"}) {
+    ExpectRefused(absl::StatusCode::kInvalidArgument, name);
+  }
+  ExpectRefused(absl::StatusCode::kNotFound, base + "/files/link");
+  ExpectRefused(absl::StatusCode::kNotFound, "base-0123456789abcde0/base.json");
+}
+
 TEST_F(FilesServerTest, GivesWhatWasNotGivenItsNameYet) {
   Write(absl::StrCat(TemporaryCheckpointFolderName(40, 3, kUid), "/rank-1.bin"), "unpublished");
   EXPECT_EQ(Read("rank-1.bin", {0})->at(0), "unpublished");

@@ -30,14 +30,14 @@ class SavedCheckpoint {
   std::string text;
   Ownership ownership;  // that it was saved by
 
-  SavedCheckpoint() {
+  explicit SavedCheckpoint(int64_t vocab_size = 1024) {
     manifest.format_version = kLocalCheckpointFormat;
     manifest.job = job.value();
     manifest.job_uid = uid;
     manifest.epoch = kEpoch;
     manifest.step = kStep;
     manifest.model = {.family = ModelFamily::kGpt2,
-                      .vocab_size = 1024,
+                      .vocab_size = vocab_size,
                       .hidden_size = 256,
                       .num_layers = 1,
                       .num_heads = 2,

@@ -1,0 +1,31 @@
+// Blocks of a file on this node's disk, as whoever asks by their numbers gets them: in parts.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/base/files.h"
+#include "common/checkpoint/checkpoint.h"
+#include "worker/files/checkpoint_file.h"
+
+namespace motley::worker {
+
+// One that is open. All its blocks have so many bytes but the last.
+struct FileBlocks {
+  FileDescriptor file;
+  std::string name;  // in errors
+  int64_t bytes = 0, block_bytes = kCheckpointBlockBytes;
+};
+// A file of a checkpoint as OpenCheckpointFile finds it, with its errors.
+absl::StatusOr<FileBlocks> OpenFileBlocks(const std::string& local, const LocalCheckpoint& checkpoint, const std::string& file);
+
+// The blocks in this order, each in parts of at most 128 KiB. OUT_OF_RANGE, before the first part: it has no such block;
+// CANCELLED: `give` says that nobody takes more; Fault::kStorage: it cannot be read now.
+absl::Status GiveBlocks(const FileBlocks& from, const std::vector<int64_t>& blocks,
+                        const std::function<bool(int64_t block, std::string bytes)>& give);
+
+}  // namespace motley::worker
