@@ -13,6 +13,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/written_path.h"
 #include "common/job/job_fields.h"
+#include "common/job/job_input.h"
 
 namespace motley {
 namespace {
@@ -27,6 +28,13 @@ constexpr char kDataPath[] = "data.path", kValidationPath[] = "data.validation_p
 absl::Status ValidatePath(std::string_view field, const std::string& path, std::string_view what) {
   if (path.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(std::string(field), " is required: ", std::string(what)));
+  }
+  const std::optional<std::string> here = HerePath(path);
+  if (here || ParseInput(path)) {
+    if (field == kDataPath || field == kValidationPath) return here ? CheckPath(field, *here) : absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(std::string(field), ": ", Quoted(path), " is of this machine, and only ",
+                                                   kDataPath, " and ", kValidationPath,
+                                                   " are sent from here so far; put it on every node, and give that path"));
   }
   if (path.front() != '/') {
     const std::string why = WhyNoPath(path, Patterns::kRefuse);

@@ -18,6 +18,7 @@
 #include "common/base/written_path.h"
 #include "common/job/initial_model.h"
 #include "common/job/job_fields.h"
+#include "common/job/job_input.h"
 #include "common/job/unknown_key.h"
 
 namespace motley {
@@ -270,17 +271,20 @@ absl::Status Loader::MakePathsAbsolute(Paths which) {
     if (which == Paths::kGiven && file_.origins[path] != kOverride) continue;
     const JobField& field = *Find(path);
     std::string& value = *std::get<std::string*>(field.value);
-    value = WithHome(value, home);
+    const std::optional<std::string> here_path = HerePath(value);
+    value = WithHome(here_path.value_or(value), home);
     const Patterns patterns = &value == &file_.config.model.config ? Patterns::kTake : Patterns::kRefuse;
     if (const std::string why = WhyNoPath(value, patterns); !why.empty()) {
       Problem(field, file_.origins[path], absl::StrCat(path, ": ", Quoted(value), " ", why));
       continue;
     }
     const bool job = &value == &file_.config.checkpoint.initial && InitialIsJob(file_.config.checkpoint);
-    if (value.empty() || job) continue;
+    if (here_path && value.empty()) Problem(field, file_.origins[path], absl::StrCat(path, ": behind 'here:' a path must stand"));
+    if (value.empty() || job || ParseInput(value)) continue;
     const fs::path base = file_.origins[path] == kOverride ? here : (here / path_).parent_path();
     value = (base / value).lexically_normal().string();
     if (value.size() > 1 && value.back() == '/') value.pop_back();
+    if (here_path) value = PathHere(value);
   }
   return absl::OkStatus();
 }

@@ -18,7 +18,8 @@ struct HoldingsCommand {
   Epoch epoch;
   JobUid job_uid;
   std::string check_id;
-  std::string files_secret;  // by which tickets for this node are proven, until another one is told
+  std::string files_secret;              // by which tickets for this node are proven, until another one is told
+  std::vector<std::string> inputs = {};  // which of these are whole here? Without a job_uid that is all that is asked
 };
 // One that has the checkpoint from which ranks go on, or a part of it.
 struct CheckpointHolder {
@@ -48,6 +49,8 @@ struct CopyCommand {
   CheckpointSource source;
   std::vector<std::string> files;
   int64_t bytes_per_second = 0;  // at most; 0: as fast as it goes
+  // Instead: bring this one, from the source's holders; `files`: inputs that jobs read still. Without copy_id: it is called off.
+  std::string input = {};
 };
 struct DroppedCheckpoint {
   Epoch epoch;
@@ -69,8 +72,10 @@ struct CarryCommand {
   Epoch epoch;
   JobUid job_uid;
   std::string carry_id;
-  std::string checkpoint;  // its name
-  std::string file;        // "rank-0.bin", "base-0123456789abcdef/base.json"; empty: the manifest
+  std::string checkpoint;                     // its name
+  std::string file;                           // "rank-0.bin", "base-0123456789abcdef/base.json"; empty: the manifest
+  std::string input = {};                     // instead: take this one, by reading
+  std::vector<std::string> kept_inputs = {};  // that jobs read still
 };
 
 // ---- from a worker ----
@@ -81,9 +86,10 @@ struct HoldingsReport {
   std::string error;  // empty = fine; else why this node can keep no checkpoints
   absl::StatusCode error_code = absl::StatusCode::kOk;
   HeldCheckpoints held;
-  int port = 0;             // on the node's data address, of its files process
-  std::string certificate;  // SHA-256 (hex) of what that shows
-  int64_t free_bytes = 0;   // that copies may fill; 0 = not known
+  int port = 0;                          // on the node's data address, of its files process
+  std::string certificate;               // SHA-256 (hex) of what that shows
+  int64_t free_bytes = 0;                // that copies may fill; 0 = not known
+  std::vector<std::string> inputs = {};  // that are whole here
 };
 // Of the checkpoint that was to be brought: its bytes are not what the manifest says.
 struct DamagedFile {
@@ -101,6 +107,7 @@ struct FetchReport {
   absl::StatusCode error_code = absl::StatusCode::kOk;
   std::string copy_id = {};  // of a CopyCommand; empty: of a start
   std::vector<DamagedFile> damaged_files = {};
+  std::string input = {};  // of a CopyCommand that was for one
 };
 
 }  // namespace motley

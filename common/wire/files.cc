@@ -15,6 +15,7 @@ WIRE_MESSAGE(v1::HoldingsRequest, HoldingsCommand) {
   WIRE_FIELD(job_uid, plain.job_uid);
   WIRE_FIELD(check_id, plain.check_id);
   WIRE_FIELD(files_secret, plain.files_secret);
+  WIRE_LIST(inputs, plain.inputs);
 }
 
 namespace {
@@ -86,6 +87,7 @@ WIRE_MESSAGE(v1::CopyRequest, CopyCommand) {
   WIRE_PART(source, plain.source);
   WIRE_LIST(files, plain.files);
   WIRE_COUNT(bytes_per_second, plain.bytes_per_second);
+  WIRE_FIELD(input, plain.input);
 }
 
 WIRE_MESSAGE(v1::DropRequest, DropCommand) {
@@ -100,6 +102,8 @@ WIRE_MESSAGE(v1::CarryRequest, CarryCommand) {
   WIRE_FIELD(carry_id, plain.carry_id);
   WIRE_FIELD(checkpoint, plain.checkpoint);
   WIRE_FIELD(file, plain.file);
+  WIRE_FIELD(input, plain.input);
+  WIRE_LIST(kept_inputs, plain.kept_inputs);
 }
 
 WIRE_MESSAGE(v1::Holdings, HoldingsReport) {
@@ -112,6 +116,7 @@ WIRE_MESSAGE(v1::Holdings, HoldingsReport) {
   WIRE_FIELD(port, plain.port);
   WIRE_FIELD(certificate, plain.certificate);
   WIRE_COUNT(free_bytes, plain.free_bytes);
+  WIRE_LIST(inputs, plain.inputs);
 }
 
 WIRE_MESSAGE(v1::FetchProgress, FetchReport) {
@@ -123,6 +128,7 @@ WIRE_MESSAGE(v1::FetchProgress, FetchReport) {
   WIRE_FIELD(error_code, plain.error_code);
   WIRE_FIELD(copy_id, plain.copy_id);
   WIRE_PARTS(damaged_files, plain.damaged_files);
+  WIRE_FIELD(input, plain.input);
 }
 
 }  // namespace motley::wire

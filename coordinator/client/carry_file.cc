@@ -97,7 +97,7 @@ absl::Status FileCarrier::Read(const CarriedFile& file, std::vector<int64_t> blo
     if (blocks.size() < before) moved = absl::Now();
     const std::string why(attempt.status.message());
     if (!begun->node().empty()) {
-      asked.insert(begun->node());
+      if (!asked.insert(begun->node()).second) return attempt.status;  // it was not to be asked
       said.push_back(absl::StrCat("node ", begun->node(), ": ", why));
       damaged |= absl::IsDataLoss(attempt.status);
       continue;

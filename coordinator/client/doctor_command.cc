@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/duration_text.h"
 #include "common/base/version.h"
+#include "common/job/job_input.h"
 #include "coordinator/client/doctor_report.h"
 #include "coordinator/client/json.h"
 #include "coordinator/client/load_job.h"
@@ -87,8 +88,9 @@ Exit Examine(Context& context, const DoctorFlags& flags) {
     if (Exit exit = RefuseDirectory(flags.job); exit.code != 0) return exit;
     const absl::StatusOr<JobFile> file = LoadJob(flags.job, flags.overrides);
     if (!file.ok()) return FromJobFile(file.status());
-    request.set_data_path(file->config.data.path);
-    request.set_validation_path(file->config.data.validation_path);
+    // What is sent from here lies nowhere yet.
+    if (!HerePath(file->config.data.path)) request.set_data_path(file->config.data.path);
+    if (!HerePath(file->config.data.validation_path)) request.set_validation_path(file->config.data.validation_path);
     request.set_checkpoint_folder(file->config.checkpoint.folder);
     if (!InitialIsJob(file->config.checkpoint)) request.set_initial(file->config.checkpoint.initial);
   }

@@ -114,12 +114,8 @@ absl::Status WhyNone(const v1::Job& job) {
 
 // Of a checkpoint on the nodes' disks: how far it is here.
 std::string HowFar(const std::string& id, const CarriedBytes& bytes, absl::Time begun) {
-  const double seconds = std::max(absl::ToDoubleSeconds(absl::Now() - begun), 1e-3);
-  const double rate = static_cast<double>(bytes.here) / seconds;
   return absl::StrCat("job ", id, "'s checkpoint comes from node ", bytes.node, ", ",
-                      100 * bytes.here / std::max<int64_t>(bytes.all, 1), " % of ", FormatBytes(bytes.all), ", ",
-                      FormatBytes(static_cast<int64_t>(rate)), " a second, ",
-                      FormatSeconds(static_cast<double>(bytes.all - bytes.here) / std::max(rate, 1.0)), " left");
+                      HowFarOf(bytes.here, bytes.all, absl::Now() - begun));
 }
 
 absl::StatusOr<FoundCheckpoint> Carry(Context& context, Connection& connection, const v1::Job& job, const std::string& into,

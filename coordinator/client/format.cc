@@ -47,6 +47,13 @@ std::string FormatRate(double per_second) {
   return absl::StrFormat("%.1fM tokens/s", per_second / 1e6);
 }
 
+std::string HowFarOf(int64_t bytes, int64_t all, absl::Duration since) {
+  const double rate = static_cast<double>(bytes) / std::max(absl::ToDoubleSeconds(since), 1e-3);
+  return absl::StrCat(100 * bytes / std::max<int64_t>(all, 1), " % of ", FormatBytes(all), ", ",
+                      FormatBytes(static_cast<int64_t>(rate)), " a second, ",
+                      FormatSeconds(static_cast<double>(all - bytes) / std::max(rate, 1.0)), " left");
+}
+
 std::string FormatTime(int64_t unix_ms) {
   if (unix_ms == 0) return "-";
   return absl::FormatTime("%Y-%m-%d %H:%M:%S %Z", absl::FromUnixMillis(unix_ms), absl::LocalTimeZone());

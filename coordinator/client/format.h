@@ -4,14 +4,17 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/time/time.h"
 #include "proto/motley/v1/job.pb.h"
 #include "proto/motley/v1/motley.pb.h"
 
 namespace motley::client {
 
-std::string FormatBytes(int64_t bytes);       // "39.1 GiB"
-std::string FormatSeconds(double seconds);    // "0.512 s", "3 min 20 s", "2 h 05 min"
-std::string FormatRate(double per_second);    // "950 tokens/s", "1.6k tokens/s", "2.1M tokens/s"
+std::string FormatBytes(int64_t bytes);     // "39.1 GiB"
+std::string FormatSeconds(double seconds);  // "0.512 s", "3 min 20 s", "2 h 05 min"
+std::string FormatRate(double per_second);  // "950 tokens/s", "1.6k tokens/s", "2.1M tokens/s"
+// Of bytes that move: "47 % of 1.0 GiB, 112.0 MiB a second, 5 s left".
+std::string HowFarOf(int64_t bytes, int64_t all, absl::Duration since);
 std::string FormatTime(int64_t unix_ms);      // "2026-03-01 12:34:56 CET", local; "-" when 0
 std::string FormatState(v1::JobState state);  // "running"
 bool HasEnded(v1::JobState state);

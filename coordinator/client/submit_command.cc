@@ -4,17 +4,24 @@
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
+#include <optional>
 #include <random>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/job/job_input.h"
 #include "common/wire/job.h"
 #include "coordinator/client/format.h"
 #include "coordinator/client/json.h"
 #include "coordinator/client/load_job.h"
 #include "coordinator/client/plan_file.h"
 #include "coordinator/client/running_job.h"
+#include "coordinator/client/send_input.h"
+#include "coordinator/client/waiting.h"
 #include "planner/plan/plan.h"
 
 namespace motley::client {
@@ -62,6 +69,59 @@ Exit SayExists(Context& context, const v1::Job& job) {
                                           "; to begin anew: another --id")};
 }
 
+// What the job reads from this machine.
+struct OwnInput {
+  std::string path;
+  InputList list;
+};
+
+// "here:" paths become inputs, which are named by what they hold now.
+absl::StatusOr<std::vector<OwnInput>> TakeOwnInputs(Context& context, JobConfig& config) {
+  std::vector<OwnInput> inputs;
+  Waiting waiting(context);
+  for (const InputPath& path : InputPaths(config)) {
+    const std::optional<std::string> here = HerePath(*path.path);
+    if (!here) continue;
+    const absl::Time begun = absl::Now();
+    auto list = ListInput(*here, [&](int64_t read, int64_t all) {
+      waiting.Show(absl::StrCat("reading ", *here, ", ", HowFarOf(read, all, absl::Now() - begun)));
+      return true;
+    });
+    if (!list.ok()) return absl::Status(list.status().code(), absl::StrCat(path.key, ": ", std::string(list.status().message())));
+    *path.path = PathOf(InputOf(*list));
+    inputs.push_back({*here, *std::move(list)});
+  }
+  return inputs;
+}
+
+Exit SendOwnInputs(Context& context, Connection& connection, const std::string& job, const std::vector<OwnInput>& inputs) {
+  for (const OwnInput& input : inputs) {
+    Waiting waiting(context);
+    const absl::Time begun = absl::Now();
+    std::string said;
+    Sending sending;
+    sending.progress = [&](const SentBytes& bytes) {
+      waiting.Show(absl::StrCat("sending ", input.list.name, " to node ", bytes.node, ", ",
+                                HowFarOf(bytes.sent, bytes.all, absl::Now() - begun)));
+    };
+    sending.say = [&](const std::string& text) {
+      if (std::exchange(said, text) != text) context.Say(text);
+    };
+    const absl::Status sent = SendInput(connection, job, input.list, input.path, sending);
+    waiting.Clear();
+    if (sent.ok()) {
+      if (!context.json)
+        context.out << input.list.name << ", " << FormatBytes(input.list.bytes()) << ", is on the cluster" << std::endl;
+      continue;
+    }
+    Exit exit = absl::IsAborted(sent) ? Exit{EX_DATAERR, std::string(sent.message())} : FromServer(sent);
+    exit.message = absl::StrCat(exit.message, "\njob ", job, " waits for ", input.list.name, "; the same command with --id ", job,
+                                " goes on, 'motley stop ", job, "' gives it up");
+    return exit;
+  }
+  return {};
+}
+
 Exit Submit(Context& context, const SubmitFlags& flags) {
   if (Exit exit = RefuseDirectory(flags.file); exit.code != 0) return exit;
   auto file = LoadJob(flags.file, flags.overrides);
@@ -72,6 +132,8 @@ Exit Submit(Context& context, const SubmitFlags& flags) {
     plan.cluster_file.clear();  // a path here; the job's cluster is another
     file->config.planner.plan_json = planner::ToJson(plan);
   }
+  const auto inputs = TakeOwnInputs(context, file->config);
+  if (!inputs.ok()) return FromFiles(inputs.status());
   auto connection = context.Connect();
   if (!connection.ok()) return FromServer(connection.status());
   const std::string name = file->config.name.empty() ? std::filesystem::path(flags.file).stem().string() : file->config.name;
@@ -86,12 +148,16 @@ Exit Submit(Context& context, const SubmitFlags& flags) {
   const v1::Job& job = response->job();
   if (!response->created() && connection->attempts() == 1) {
     const Exit exists = SayExists(context, job);
+    if (exists.code == 0) {
+      if (Exit sent = SendOwnInputs(context, *connection, job.id(), *inputs); sent.code != 0) return sent;
+    }
     if (flags.wait) return Follow(context, *connection, job);
     if (context.json) PrintDocument(context.out, ToJson(job));
     return exists;
   }
   if (!context.json) context.out << "submitted job " << job.id() << std::endl;
   for (const std::string& note : file->notes) context.Say(absl::StrCat("note: ", note));
+  if (Exit sent = SendOwnInputs(context, *connection, job.id(), *inputs); sent.code != 0) return sent;
   return flags.wait ? Follow(context, *connection, job) : Begin(context, *connection, job);
 }
 

@@ -24,6 +24,7 @@
 #include "coordinator/state/cluster.h"
 #include "coordinator/state/copy_rate.h"
 #include "coordinator/state/examination.h"
+#include "coordinator/state/holdings.h"
 #include "coordinator/state/memory_probe.h"
 #include "coordinator/state/refused_joins.h"
 #include "coordinator/state/worker_link.h"
@@ -83,6 +84,7 @@ struct LocalLook {
 // (epoch/carrying).
 struct CarryWish {
   JobId job;
+  std::string input;            // not empty: this input is given, to a node that lacks it; no file is read
   std::string checkpoint;       // its name; empty: the newest whole one
   std::string file;             // empty: its manifest
   std::set<NodeName> not_from;  // who was asked already
@@ -95,6 +97,27 @@ struct PendingCarry {
   CarryWish wish;
   std::function<void(absl::StatusOr<CarryPlace>)> answer;
   HoldingsRound round = {};
+};
+
+// An input that unfinished jobs read, on its way to the nodes (epoch/inputs).
+struct InputTaker {
+  CopyCommand command;
+  absl::Duration up_since;  // of its node's session, NodeRecord::up_since
+  absl::Duration heard;     // steady: its newest progress
+  int64_t bytes = 0, bytes_here = 0;
+};
+struct InputKeeper {
+  std::optional<absl::Duration> look_at;   // steady: when the nodes are asked next
+  std::optional<HoldingsRound> round;      // they are asked now
+  bool asked = false;                      // they were, once
+  absl::Duration membership;               // ClusterState::membership_changed, as the last round knew it
+  std::map<NodeName, FilesOffer> offers;   // of all who can keep it
+  std::set<NodeName> holders;              // who has it whole
+  std::map<NodeName, InputTaker> takers;   // who is bringing it
+  std::map<NodeName, std::string> failed;  // who could not, and why; until they are asked again
+  std::map<NodeName, std::string> said;    // of these what people were told last
+  std::string upload;                      // the carry by which it comes from who submitted; empty: none
+  NodeName uploads_to;
 };
 
 // Copies of a job's checkpoints on other nodes' disks (epoch/copies).
@@ -162,6 +185,7 @@ struct Core {
   int64_t holdings_rounds_begun = 0;
   std::map<JobId, CopyKeeper> copies;
   std::map<std::string, PendingCarry> carries;              // by id
+  std::map<std::string, InputKeeper> inputs;                // by the input's id
   CopyRate copy_rate;                                       // beside the job that trains
   std::optional<absl::Duration> leases_checked;             // when; empty before the first time
   std::set<std::pair<NodeName, std::string>> foreign_said;  // nodes and kinds of reports whose first was logged

@@ -10,6 +10,7 @@
 #include "common/base/status_macros.h"
 #include "coordinator/epoch/copies.h"
 #include "coordinator/epoch/holdings_round.h"
+#include "coordinator/epoch/inputs.h"
 #include "coordinator/epoch/looks.h"
 
 namespace motley::coordinator {
@@ -95,11 +96,17 @@ void EndRoundOfCarry(Core& core, const std::string& id) {
 }  // namespace
 
 void BeginCarry(Core& core, const std::string& id, PendingCarry carry) {
+  if (!carry.wish.input.empty()) return BeginUpload(core, id, std::move(carry));
   const absl::StatusOr<const JobRecord*> job = JobOfCarry(core, carry.wish);
   if (!job.ok()) return carry.answer(job.status());
   carry.round = AskForHoldings(core, **job);
   core.carries[id] = std::move(carry);
   AdvanceCarries(core);
+}
+
+void OnCarryOver(Core& core, const std::string& id) {
+  core.carries.erase(id);
+  OnUploadOver(core, id);
 }
 
 bool OnHoldingsForCarries(Core& core, const NodeName& node, const HoldingsReport& report) {
@@ -114,7 +121,7 @@ bool OnHoldingsForCarries(Core& core, const NodeName& node, const HoldingsReport
 void AdvanceCarries(Core& core) {
   std::vector<std::string> over;
   for (const auto& [id, carry] : core.carries) {
-    if (IsOver(core, carry.round)) over.push_back(id);
+    if (carry.wish.input.empty() && IsOver(core, carry.round)) over.push_back(id);
   }
   for (const std::string& id : over) EndRoundOfCarry(core, id);
 }

@@ -9,9 +9,12 @@
 
 namespace motley::coordinator {
 
-// Asks the nodes; `carry.answer` runs once, on the loop, when it is known who has it: that node was told then. Its errors:
-// NOT_FOUND, FAILED_PRECONDITION and INVALID_ARGUMENT, for whoever asked.
+// Asks the nodes, or for an input waits until it is known who lacks it (epoch/inputs); `carry.answer` runs once, on the loop,
+// when it is known who has it: that node was told then. Its errors: NOT_FOUND, FAILED_PRECONDITION and INVALID_ARGUMENT, for
+// whoever asked.
 void BeginCarry(Core& core, const std::string& id, PendingCarry carry);
+// The carry of this id is over, however it ended.
+void OnCarryOver(Core& core, const std::string& id);
 // Whether it is an answer for one of these.
 bool OnHoldingsForCarries(Core& core, const NodeName& node, const HoldingsReport& report);
 // Periodic: nobody waits longer for a node that does not answer.

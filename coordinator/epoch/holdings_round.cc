@@ -1,5 +1,6 @@
 #include "coordinator/epoch/holdings_round.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -11,6 +12,7 @@ namespace {
 
 // A disk that is busy reads a few dozen manifests.
 constexpr absl::Duration kAnswerPatience = absl::Seconds(30);
+constexpr int kFirstProtocolWithInputs = 5;
 
 std::string SecretOf(const Core& core, const NodeName& node) {
   return core.numbers.FilesSecretOf(node, core.state.nodes.at(node).description.incarnation);
@@ -21,18 +23,61 @@ bool IsHere(const Core& core, const NodeName& node) {
   return record != core.state.nodes.end() && record->second.connected;
 }
 
+FilesOffer OfferOf(const Core& core, const NodeName& node, const HoldingsReport& answer) {
+  const std::string address = ToText(HostPort{core.state.nodes.at(node).description.data_address, answer.port});
+  return {address, answer.certificate, answer.free_bytes};
+}
+
+HoldingsRound NewRound(Core& core, const std::string& of) {
+  HoldingsRound round;
+  round.check_id = absl::StrCat("holdings-", of, "-", ++core.holdings_rounds_begun, "-", core.journal.UnixMs());
+  round.since = core.clock.Now();
+  for (const auto& [name, node] : core.state.nodes) {
+    if (node.connected) round.answers[name];
+  }
+  return round;
+}
+
 }  // namespace
 
 HoldingsRound AskForHoldings(Core& core, const JobRecord& job) {
-  HoldingsRound round;
-  round.check_id = absl::StrCat("holdings-", job.id.value(), "-", ++core.holdings_rounds_begun, "-", core.journal.UnixMs());
-  round.since = core.clock.Now();
-  for (const auto& [name, node] : core.state.nodes) {
-    if (!node.connected) continue;
-    round.answers[name];
+  HoldingsRound round = NewRound(core, job.id.value());
+  for (auto& [name, answer] : round.answers) {
     core.Send(name, HoldingsCommand{job.id, job.epoch, job.uid, round.check_id, SecretOf(core, name)});
   }
   return round;
+}
+
+HoldingsRound AskForInput(Core& core, const std::string& input) {
+  HoldingsRound round = NewRound(core, input);
+  std::erase_if(round.answers, [&](const auto& answer) {
+    return core.state.nodes.at(answer.first).description.protocol < kFirstProtocolWithInputs;
+  });
+  for (auto& [name, answer] : round.answers) {
+    core.Send(name, HoldingsCommand{JobId(), Epoch(), JobUid(), round.check_id, SecretOf(core, name), {input}});
+  }
+  return round;
+}
+
+InputHoldings InputHoldingsOf(const Core& core, const HoldingsRound& round, const std::string& input) {
+  InputHoldings held;
+  for (const auto& [node, answer] : round.answers) {
+    if (!IsHere(core, node)) continue;
+    if (!answer || !answer->error.empty()) {
+      held.refusals[node] = answer ? answer->error : "it did not say what it holds";
+      continue;
+    }
+    held.offers[node] = OfferOf(core, node, *answer);
+    if (std::find(answer->inputs.begin(), answer->inputs.end(), input) != answer->inputs.end()) held.holders.insert(node);
+  }
+  return held;
+}
+
+CheckpointHolder HolderFor(const Core& core, const NodeName& node, const FilesOffer& offer,
+                           const std::string& readers_certificate, const JobUid& of, absl::Duration ticket_lifetime) {
+  const int64_t expires = core.journal.UnixMs() + absl::ToInt64Milliseconds(ticket_lifetime);
+  return {node, offer.address, offer.certificate, MakeFilesTicket(SecretOf(core, node), readers_certificate, of, expires), false,
+          {}};
 }
 
 bool TakeHoldings(HoldingsRound& round, const NodeName& node, const HoldingsReport& report) {
@@ -60,8 +105,7 @@ Holdings HoldingsOf(const Core& core, const HoldingsRound& round, const JobUid& 
     } else if (!answer->error.empty()) {
       holdings.refusals[node] = answer->error;
     } else {
-      const std::string address = ToText(HostPort{core.state.nodes.at(node).description.data_address, answer->port});
-      holdings.offers[node] = {address, answer->certificate, answer->free_bytes};
+      holdings.offers[node] = OfferOf(core, node, *answer);
       if (!answer->held.unpublished.empty()) holdings.unpublished[node] = answer->held.unpublished;
       held[node] = answer->held;
     }

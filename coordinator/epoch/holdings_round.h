@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
+#include <string>
 
 #include "common/session/files.h"
 #include "coordinator/core/core.h"
@@ -11,12 +13,25 @@
 namespace motley::coordinator {
 
 HoldingsRound AskForHoldings(Core& core, const JobRecord& job);
+// Which of them have this input whole.
+HoldingsRound AskForInput(Core& core, const std::string& input);
 // Whether it is an answer to this round.
 bool TakeHoldings(HoldingsRound& round, const NodeName& node, const HoldingsReport& report);
 // Nobody waits longer for who does not answer, and not at all for who has gone.
 bool IsOver(const Core& core, const HoldingsRound& round);
 // Of the nodes that are here still.
 Holdings HoldingsOf(const Core& core, const HoldingsRound& round, const JobUid& uid);
+
+// Who answered that it can keep files, with what it has of this input.
+struct InputHoldings {
+  std::map<NodeName, FilesOffer> offers;
+  std::set<NodeName> holders;
+  std::map<NodeName, std::string> refusals;  // why others cannot
+};
+InputHoldings InputHoldingsOf(const Core& core, const HoldingsRound& round, const std::string& input);
+// That the reader, whose files process shows this certificate, may read there, for as long.
+CheckpointHolder HolderFor(const Core& core, const NodeName& node, const FilesOffer& offer,
+                           const std::string& readers_certificate, const JobUid& of, absl::Duration ticket_lifetime);
 
 // What a node has to know to bring what it lacks of the checkpoint.
 CheckpointSource SourceFor(const Core& core, const NodeName& reader, const UnitedCheckpoint& checkpoint, const JobUid& uid,

@@ -9,6 +9,7 @@
 #include "coordinator/epoch/carrying.h"
 #include "coordinator/epoch/copies.h"
 #include "coordinator/epoch/holdings_round.h"
+#include "coordinator/epoch/inputs.h"
 #include "coordinator/epoch/local_resume.h"
 
 namespace motley::coordinator {
@@ -37,6 +38,7 @@ absl::Status BeginLocalLook(Core& core, const std::shared_ptr<LookTask>& task, s
 }
 
 void OnHoldings(Core& core, const NodeName& node, const HoldingsReport& report) {
+  if (OnHoldingsForInputs(core, node, report)) return;
   if (OnHoldingsForCopies(core, node, report) || OnHoldingsForCarries(core, node, report)) return;
   const auto look = core.local_looks.find(report.job);
   if (look == core.local_looks.end() || !TakeHoldings(look->second.round, node, report)) return;

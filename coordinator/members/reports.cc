@@ -9,6 +9,7 @@
 #include "coordinator/epoch/copies.h"
 #include "coordinator/epoch/epoch_driver.h"
 #include "coordinator/epoch/host_room.h"
+#include "coordinator/epoch/inputs.h"
 #include "coordinator/epoch/local_looks.h"
 #include "coordinator/epoch/memory_limits.h"
 #include "coordinator/epoch/memory_probe.h"
@@ -67,6 +68,7 @@ struct Handler {
   }
   void operator()(const HoldingsReport& report) { OnHoldings(core, node, report); }
   void operator()(const FetchReport& report) {
+    if (!report.input.empty()) return OnInputReport(core, node, report);
     if (!report.copy_id.empty()) return OnCopyReport(core, node, report);
     if (IsCurrent(report) && HostsRank(*core.state.run, node)) OnFetch(core, node, report);
   }

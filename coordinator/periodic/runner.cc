@@ -5,6 +5,7 @@
 #include "coordinator/epoch/carrying.h"
 #include "coordinator/epoch/copies.h"
 #include "coordinator/epoch/epoch_driver.h"
+#include "coordinator/epoch/inputs.h"
 #include "coordinator/epoch/looks.h"
 #include "coordinator/epoch/memory_probe.h"
 #include "coordinator/epoch/prober.h"
@@ -24,6 +25,7 @@ std::vector<PeriodicJob> PeriodicJobs() {
   return {
       {"lease checker", absl::Milliseconds(250), CheckLeases},
       {"clones", absl::Seconds(1), SayClones},
+      {"inputs", absl::Milliseconds(250), KeepInputs},  // who lacks data gets no cluster
       {"epoch driver", absl::Milliseconds(50), Drive},
       {"looks", absl::Milliseconds(250), LookAgain},
       {"copies", absl::Milliseconds(250), KeepCopies},

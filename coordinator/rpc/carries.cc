@@ -1,5 +1,6 @@
 #include "coordinator/rpc/carries.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -18,17 +19,24 @@ namespace {
 constexpr char kCarryMethod[] = "/motley.v1.Motley/Carry";
 // Nothing moves, or no node comes.
 constexpr absl::Duration kCarrySilence = absl::Seconds(60);
+// Of a node whose disk syncs what it took.
+constexpr absl::Duration kTakersSilence = absl::Minutes(10);
 constexpr absl::Duration kSilenceTick = absl::Seconds(1);
 // Parts have 128 KiB.
 constexpr size_t kMostPartBytes = size_t{1} << 20;
+
+// What somebody sends who was read from.
+bool IsAnswer(const v1::CarryMessage& message) {
+  return message.has_answered() || (message.has_part() && message.part().bytes().size() <= kMostPartBytes);
+}
 
 }  // namespace
 
 // Everything but the callbacks' posts happens on the thread of the carries. It lives until gRPC is done with it.
 class Carries::End : public Reactor {
  public:
-  End(Carries& carries, BusyPeers& busy, const grpc::CallbackServerContext& context)
-      : carries_(carries), mark_(busy, context.peer()), moved_(carries.clock_.Now()) {}
+  End(Carries& carries, BusyPeers& busy, grpc::CallbackServerContext& context)
+      : carries_(carries), context_(context), mark_(busy, context.peer()), moved_(carries.clock_.Now()) {}
   // Once, before gRPC has it.
   void Start() {
     carries_.thread_.Post([this] {
@@ -56,9 +64,12 @@ class Carries::End : public Reactor {
 
   // Nothing has moved for long: who does not even take its end is not waited for.
   void EndIfSilent(absl::Duration now) {
-    if (now - moved_ <= kCarrySilence) return;
+    const absl::Duration silence = other_ == nullptr ? Silence() : std::max(Silence(), other_->Silence());
+    if (now - moved_ <= silence) return;
     if (!end_) Break(absl::UnavailableError(WhySilent()));
     SayEnd();
+    // Nor is who takes no more of what was said before it.
+    if (writing_) context_.TryCancel();
   }
   // Both ends, each with what it is told.
   void Break(const absl::Status& why) {
@@ -76,6 +87,7 @@ class Carries::End : public Reactor {
   virtual bool MayCarry(const v1::CarryMessage& message) const = 0;
   virtual std::string WhyGone() const = 0;  // told to the other end when this one goes
   virtual std::string WhySilent() const = 0;
+  virtual absl::Duration Silence() const { return kCarrySilence; }
   virtual void OnFinish() {}
 
   void Join(End& other) {
@@ -135,6 +147,7 @@ class Carries::End : public Reactor {
     other_->ReadNext();
   }
 
+  grpc::CallbackServerContext& context_;
   const CallMark mark_;
   v1::CarryMessage incoming_, outgoing_;
   End* other_ = nullptr;
@@ -145,13 +158,14 @@ class Carries::End : public Reactor {
 
 class Carries::WorkersEnd : public End {
  public:
-  WorkersEnd(Carries& carries, BusyPeers& busy, const grpc::CallbackServerContext& context)
+  WorkersEnd(Carries& carries, BusyPeers& busy, grpc::CallbackServerContext& context)
       : End(carries, busy, context), caller_(CallerOf(context)) {}
   // Whether its certificate may be that node's; without TLS it is a worker of this machine, or of a trusted network.
   bool MayBe(const NodeName& node) const {
     return caller_.ok() && (caller_->key ? caller_->key->node == node : !caller_->by_tls);
   }
-  void BeNode(const NodeName& node) { node_ = node; }
+  // `takes`: it reads what the person gives.
+  void BeNode(const NodeName& node, bool takes) { node_ = node, takes_ = takes; }
 
  private:
   // Who shows no certificate is not listened to.
@@ -161,18 +175,20 @@ class Carries::WorkersEnd : public End {
   }
   void Begin(v1::CarryMessage& first) override;
   bool MayCarry(const v1::CarryMessage& message) const override {
-    return message.has_answered() || (message.has_part() && message.part().bytes().size() <= kMostPartBytes);
+    return takes_ ? message.has_read() || message.has_busy() : IsAnswer(message);
   }
+  absl::Duration Silence() const override { return takes_ ? kTakersSilence : kCarrySilence; }
   std::string WhyGone() const override { return absl::StrCat("node ", node_.value(), " broke it off"); }
   std::string WhySilent() const override { return "nothing was carried for long"; }
 
   const absl::StatusOr<Caller> caller_;
   NodeName node_;
+  bool takes_ = false;
 };
 
 class Carries::PersonsEnd : public End {
  public:
-  PersonsEnd(Carries& carries, BusyPeers& busy, const grpc::CallbackServerContext& context, Person person)
+  PersonsEnd(Carries& carries, BusyPeers& busy, grpc::CallbackServerContext& context, Person person)
       : End(carries, busy, context), person_(std::move(person)) {}
   ~PersonsEnd() override { --carries_.persons_; }
 
@@ -183,8 +199,9 @@ class Carries::PersonsEnd : public End {
   }
   // The node that has it, which was told to come.
   const std::optional<CarryPlace>& place() const { return place_; }
+  bool gives() const { return gives_; }
   void JoinNode(End& worker) {
-    carries_.waiting_.erase(std::exchange(id_, ""));
+    carries_.waiting_.erase(id_);
     Join(worker);
     v1::CarryMessage begun;
     begun.mutable_begun()->set_checkpoint(place_->checkpoint);
@@ -201,18 +218,20 @@ class Carries::PersonsEnd : public End {
     return absl::ResourceExhaustedError(absl::StrCat(kMostCarries, " carries are under way; try again later"));
   }
   void Begin(v1::CarryMessage& first) override;
-  bool MayCarry(const v1::CarryMessage& message) const override { return message.has_read(); }
+  bool MayCarry(const v1::CarryMessage& message) const override { return gives_ ? IsAnswer(message) : message.has_read(); }
   std::string WhyGone() const override { return "who asked is gone"; }
   std::string WhySilent() const override {
     if (!place_) return "the nodes did not say in time who has it";
     return absl::StrCat("node ", place_->node.value(), " carried nothing for ", DurationText(kCarrySilence));
   }
   void OnFinish() override {
-    if (!id_.empty()) carries_.waiting_.erase(id_);
+    carries_.waiting_.erase(id_);
+    if (!id_.empty()) carries_.loop_.Post([&core = carries_.core_, id = id_] { OnCarryOver(core, id); });
   }
 
   const Person person_;
-  std::string id_;  // while it waits for a node
+  std::string id_;
+  bool gives_ = false;  // an input
   std::optional<CarryPlace> place_;
 };
 
@@ -221,6 +240,7 @@ void Carries::PersonsEnd::Begin(v1::CarryMessage& first) {
   const absl::StatusOr<JobUid> id = NewJobUid();
   if (!id.ok()) return Break(id.status());
   id_ = id->value();
+  gives_ = !first.begin().input().empty();
   carries_.waiting_[id_] = this;
   const auto answer = [carries = &carries_, id = id_](absl::StatusOr<CarryPlace> place) {
     carries->thread_.Post([carries, id, place = std::move(place)] {
@@ -229,7 +249,7 @@ void Carries::PersonsEnd::Begin(v1::CarryMessage& first) {
     });
   };
   PendingCarry carry;
-  carry.wish = {JobId(first.begin().job_id()), first.begin().checkpoint(), first.begin().file(), {}};
+  carry.wish = {JobId(first.begin().job_id()), first.begin().input(), first.begin().checkpoint(), first.begin().file(), {}};
   for (const std::string& node : first.begin().not_from()) carry.wish.not_from.insert(NodeName(node));
   carry.answer = answer;
   carries_.loop_.Post([&core = carries_.core_, person = person_, id = id_, carry = std::move(carry)] {
@@ -252,7 +272,7 @@ void Carries::WorkersEnd::Begin(v1::CarryMessage& first) {
     return Break(
         absl::PermissionDeniedError(absl::StrCat("this carry is node ", node.value(), "'s, whose certificate was not shown")));
   }
-  BeNode(node);
+  BeNode(node, waits->second->gives());
   waits->second->JoinNode(*this);
 }
 
@@ -267,12 +287,12 @@ absl::Duration Carries::EndSilent() {
   return kSilenceTick;
 }
 
-Carries::Reactor* Carries::ForPerson(const grpc::CallbackServerContext& context, BusyPeers& busy, const Person& person) {
+Carries::Reactor* Carries::ForPerson(grpc::CallbackServerContext& context, BusyPeers& busy, const Person& person) {
   auto* const end = new PersonsEnd(*this, busy, context, person);
   end->Start();
   return end;
 }
-Carries::Reactor* Carries::ForWorker(const grpc::CallbackServerContext& context, BusyPeers& busy) {
+Carries::Reactor* Carries::ForWorker(grpc::CallbackServerContext& context, BusyPeers& busy) {
   auto* const end = new WorkersEnd(*this, busy, context);
   end->Start();
   return end;

@@ -31,8 +31,8 @@ class Carries {
   void Stop() { thread_.Stop(); }
 
   // Thread-safe.
-  Reactor* ForPerson(const grpc::CallbackServerContext& context, BusyPeers& busy, const Person& person);
-  Reactor* ForWorker(const grpc::CallbackServerContext& context, BusyPeers& busy);
+  Reactor* ForPerson(grpc::CallbackServerContext& context, BusyPeers& busy, const Person& person);
+  Reactor* ForWorker(grpc::CallbackServerContext& context, BusyPeers& busy);
 
  private:
   class End;

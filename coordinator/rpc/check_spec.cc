@@ -5,6 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/clean_text.h"
+#include "common/job/job_input.h"
 #include "coordinator/rpc/job_size.h"
 #include "planner/live/job_request.h"
 
@@ -14,6 +16,12 @@ absl::Status CheckSpec(const JobConfig& config) {
   std::vector<std::string> problems;
   for (const absl::Status& status : {CheckJobSize(config), Validate(config)}) {
     if (!status.ok()) problems.push_back(std::string(status.message()));
+  }
+  JobConfig copy = config;  // the table points into a mutable value
+  for (const InputPath& path : InputPaths(copy)) {
+    if (!HerePath(*path.path)) continue;
+    problems.push_back(
+        absl::StrCat(path.key, ": ", Quoted(*path.path), " is of the machine that submits, from which 'motley submit' sends it"));
   }
   absl::StatusCode code = absl::StatusCode::kInvalidArgument;
   if (const absl::StatusOr<ModelShape> model = ResolveModel(config); model.ok()) {

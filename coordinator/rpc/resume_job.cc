@@ -7,6 +7,7 @@
 #include "common/wire/job.h"
 #include "coordinator/epoch/ending.h"
 #include "coordinator/epoch/epoch_driver.h"
+#include "coordinator/epoch/inputs.h"
 #include "coordinator/rpc/check_spec.h"
 #include "coordinator/rpc/find_job.h"
 #include "coordinator/rpc/job_size.h"
@@ -52,6 +53,7 @@ absl::Status ResumeJob(Core& core, const v1::ResumeJobRequest& request, v1::Resu
   batch.jobs.push_back(std::move(next));
   MOTLEY_RETURN_IF_ERROR(core.journal.Commit(batch));
   *job = std::move(batch.jobs[0]);
+  KeepInputs(core);  // before it gets the cluster
   Drive(core);
   *response->mutable_job() = View(core, *job);
   response->set_resumed(true);

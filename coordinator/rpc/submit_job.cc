@@ -11,6 +11,7 @@
 #include "common/model/parameters.h"
 #include "common/wire/job.h"
 #include "coordinator/epoch/epoch_driver.h"
+#include "coordinator/epoch/inputs.h"
 #include "coordinator/rpc/check_spec.h"
 #include "coordinator/rpc/job_size.h"
 #include "coordinator/rpc/views.h"
@@ -103,6 +104,7 @@ absl::Status SubmitJob(Core& core, const v1::SubmitJobRequest& request, v1::Subm
   batch.events.push_back(std::move(event));
   MOTLEY_RETURN_IF_ERROR(core.journal.Commit(batch));
   JobRecord& stored = core.state.jobs[job.id] = std::move(job);
+  KeepInputs(core);  // before it gets the cluster
   Drive(core);
   *response->mutable_job() = View(core, stored);
   response->set_created(true);

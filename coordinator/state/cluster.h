@@ -40,6 +40,10 @@ struct ClusterState {
   std::optional<std::string> rank_build;   // of the nodes that train (rank_builds.h); not set: none has come yet
   std::optional<absl::Duration> stops_at;  // steady: the coordinator was told to end and does so by then
   absl::Duration membership_changed;       // steady time of the newest join, loss, drain or undrain
+  // Of jobs that read inputs which were sent (epoch/inputs): nodes that may be used and lack one; and, of those that wait for
+  // the cluster, why they cannot begin yet.
+  std::map<JobId, std::set<NodeName>> lacks_inputs;
+  std::map<JobId, std::string> awaits_inputs;
   std::map<DeviceId, MeasuredSpeed> speeds;
   // Epochs that workers have seen of jobs that the store does not know. A job that takes such an id begins above them.
   std::map<JobId, Epoch> foreign_epochs;

@@ -48,7 +48,10 @@ Decision DecideIdle(const DecideView& v) {
   if (v.run.suspicion) {  // which a job that was put aside has not
     if (auto reading = DecideSecondReader(v.now, v.state, v.config)) return *reading;
   }
-  if (v.usable.empty()) return {Wait{true}, WhyNoDevice(v.state, v.run)};
+  if (v.usable.empty()) {
+    const auto awaits = v.state.awaits_inputs.find(v.run.job);
+    return {Wait{true}, awaits != v.state.awaits_inputs.end() ? awaits->second : WhyNoDevice(v.state, v.run)};
+  }
   if (const std::string away = NamedAway(v.state, v.run, v.usable); !away.empty()) {
     const bool by_hand = !v.job.config.planner.plan_json.empty();
     return {Wait{true}, absl::StrCat(by_hand ? "the plan by hand" : "planner.pins", " names what cannot be used now: ", away,

@@ -48,6 +48,7 @@ inline constexpr char kCheckpointFailed[] = "checkpoint_failed";
 inline constexpr char kCheckpointSkipped[] = "checkpoint_skipped";
 inline constexpr char kCheckpointSafe[] = "checkpoint_safe";
 inline constexpr char kCopyFailed[] = "copy_failed";
+inline constexpr char kInputFailed[] = "input_failed";
 inline constexpr char kStoreOlder[] = "store_older";
 inline constexpr char kStoreDamaged[] = "store_damaged";
 inline constexpr char kStoreRestored[] = "store_restored";

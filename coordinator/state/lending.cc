@@ -59,6 +59,7 @@ std::optional<JobId> ChooseBorrower(absl::Duration now, const ClusterState& stat
   if (now - *run.lends_since < config.lend_after && !Borrows(state, run)) return std::nullopt;
   const JobRecord* oldest = nullptr;
   for (const auto& [id, job] : state.jobs) {
+    if (state.awaits_inputs.contains(id)) continue;
     if (IsFinal(job.phase) || job.stop_requested || id == run.job) continue;
     if (oldest != nullptr && IsOlder(*oldest, job)) continue;
     const auto aside = state.aside.find(id);

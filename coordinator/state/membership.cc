@@ -151,6 +151,11 @@ absl::Status CheckPlaces(const ClusterState& state, const PlannerSection& planne
 
 bool MayBeUsed(const NodeRecord& node) { return node.connected && !node.drained && !node.held && !node.leaves_at; }
 
+bool LacksInputs(const ClusterState& state, const JobId& job, const NodeName& node) {
+  const auto lacks = state.lacks_inputs.find(job);
+  return lacks != state.lacks_inputs.end() && lacks->second.contains(node);
+}
+
 std::vector<DeviceDescription> UsableDevices(const ClusterState& state, const JobRun& run, const std::set<NodeName>& newcomers) {
   std::vector<DeviceDescription> usable;
   const auto job = state.jobs.find(run.job);
@@ -159,6 +164,7 @@ std::vector<DeviceDescription> UsableDevices(const ClusterState& state, const Jo
   for (const auto& [name, node] : state.nodes) {
     if (!MayBeUsed(node)) continue;
     if (IsUnreached(run, node)) continue;
+    if (LacksInputs(state, run.job, name)) continue;
     if (probing && !IsTrusted(state, run, name) && !newcomers.contains(name)) continue;
     for (const DeviceDescription& device : node.description.devices) {
       if (!run.left_out.contains(device.id) && !IsExcluded(planner, device.id) && device.card.lost.empty()) {

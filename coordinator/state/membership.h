@@ -34,6 +34,8 @@ absl::Status CheckPlaces(const ClusterState& state, const PlannerSection& planne
 bool MayBeUsed(const NodeRecord& node);
 // Devices that the job may be planned on, by id: of nodes that are connected, not drained and not held, and not left out or
 // excluded; no card that is lost. While newcomers are probed (state/probe), only of nodes that have passed, and of `newcomers`.
+// The node is here and lacks data that was sent for the job (epoch/inputs): it is not usable until it has that.
+bool LacksInputs(const ClusterState& state, const JobId& job, const NodeName& node);
 std::vector<DeviceDescription> UsableDevices(const ClusterState& state, const JobRun& run,
                                              const std::set<NodeName>& newcomers = {});
 // All nodes but those that the job looked at in their present life and refused.

@@ -198,7 +198,8 @@ std::optional<ProbeAction> DecidePlan(const View& v, const NodeName& name, const
 }
 
 bool IsWanted(const View& v, const NodeName& name, const NodeRecord& node) {
-  return MayBeUsed(node) && !IsTrusted(v.state, v.run, name) && !AllLeftOut(v.run, node);
+  return MayBeUsed(node) && !IsTrusted(v.state, v.run, name) && !AllLeftOut(v.run, node) &&
+         !LacksInputs(v.state, v.run.job, name);
 }
 
 // Null: nobody from its address waits.

@@ -40,6 +40,7 @@ std::string WaitsForSentence(const JobRecord& holder) {
 
 std::string QueueSentence(int64_t now_unix_ms, const ClusterState& state, const JobRecord& job) {
   if (job.phase != JobPhase::kQueued || !state.run || state.run->job == job.id) return "";
+  if (state.awaits_inputs.contains(job.id)) return "";
   int64_t before = 0;
   for (const auto& [id, other] : state.jobs) {
     before += !IsFinal(other.phase) && id != state.run->job && id != job.id && ComesBefore(other, job);
@@ -60,12 +61,17 @@ QueueDecision DecideQueue(const ClusterState& state) {
       decision.stopped.push_back(id);
       continue;
     }
+    if (state.awaits_inputs.contains(id)) continue;  // others pass it
     if (!state.run && (next == nullptr || ComesBefore(job, *next))) next = &job;
   }
   if (next != nullptr) decision.activate = next->id;
   const JobId holder = state.run ? state.run->job : next != nullptr ? next->id : JobId();
   for (const auto& [id, job] : state.jobs) {
     if (IsFinal(job.phase) || id == holder || job.stop_requested) continue;
+    if (const auto awaits = state.awaits_inputs.find(id); awaits != state.awaits_inputs.end()) {
+      decision.waiting.emplace_back(id, awaits->second);
+      continue;
+    }
     const auto aside = state.aside.find(id);
     decision.waiting.emplace_back(
         id, aside == state.aside.end() ? WaitsForSentence(state.jobs.at(holder)) : LenderSentence(state, aside->second));

@@ -116,6 +116,7 @@ declare_suites() {
   suite examples wait all "examples" python3 $check/check_examples.py
   suite two-machines wait all "two machines" python3 $check/check_two_machines.py
   suite local-storage wait all "checkpoints on the nodes' own disks" python3 $check/check_local_storage.py
+  suite inputs wait all "data from the machine that submits" python3 $check/check_inputs.py
   suite observability wait all "observability" python3 $check/check_observability.py
   suite starts wait all "fresh starts" python3 $check/check_starts.py
   suite packages wait all "packages" python3 $check/check_packages.py

@@ -182,6 +182,22 @@ def in_clear(frames, machines, shared):
         expect(not any(words in frame for frame in sessions), f"{words} was heard")
 
 
+def without_a_share(machines, top):
+    """The page's job again, of data that no node has: one node comes by a Unix socket, the other one by TLS."""
+    laptop = os.path.join(top, "laptop")
+    os.makedirs(laptop)
+    make_text(os.path.join(laptop, "words.txt"))
+    done = machines.motley("submit", os.path.join(ROOT, "deploy", "examples", "gpt-text.toml"), "--wait", "--id", "apart",
+                           "--set", f"data.path=here:{laptop}/words.txt", "--set", "checkpoint.folder=", "--set", "checkpoint.copies=0",
+                           "--set", f"training.steps={STEPS}", "--set", "model.flavor=debug", "--set", "training.seq_len=32")
+    expect(done.returncode == 0 and "words.txt, " in done.stdout, f"{done.stdout[-1000:]} {done.stderr[-1000:]}; {dict(machines.logs())}")
+    plan = machines.motley("plan", "apart").stdout
+    expect("a/" in plan and "b/" in plan, f"both machines train: {plan}")
+    out = os.path.join(top, "model")
+    exported = machines.motley("export", "apart", "--out", out)
+    expect(exported.returncode == 0 and "model.safetensors" in os.listdir(out), f"{exported.stdout} {exported.stderr}")
+
+
 def as_the_page_says(top):
     machines = TwoMachines(top)
     try:
@@ -201,6 +217,7 @@ def as_the_page_says(top):
         plan = machines.motley("plan", "two").stdout
         expect("a/" in plan and "b/" in plan, f"both machines train: {plan}")
         in_clear(line.heard(), machines, shared)
+        without_a_share(machines, top)
     finally:
         machines.end()
 

@@ -1,9 +1,9 @@
 #include "worker/daemon/carrier.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 
 #include <functional>
@@ -12,6 +12,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "common/base/clean_text.h"
 #include "common/base/logging.h"
 #include "proto/motley/v1/worker.grpc.pb.h"
@@ -21,6 +24,9 @@
 
 namespace motley::worker {
 namespace {
+
+// A child that takes nothing for so long waits for a disk that hangs.
+constexpr time_t kLongestWriteSeconds = 600;
 
 using Stream = grpc::ClientReaderWriter<v1::CarryMessage, v1::CarryMessage>;
 
@@ -48,6 +54,8 @@ void Forward(int child, Stream& stream) {
 void Exchange(const SpawnedProcess& child, Stream& stream) {
   const int fd = child.socket.get();
   (void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+  const timeval longest = {kLongestWriteSeconds, 0};
+  (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &longest, sizeof(longest));
   std::thread reader([&] {
     v1::CarryMessage message;
     while (stream.Read(&message) && WriteAll(fd, EncodeFrame(message.SerializeAsString())).ok()) {
@@ -59,9 +67,12 @@ void Exchange(const SpawnedProcess& child, Stream& stream) {
   reader.join();
 }
 
-void Reap(const SpawnedProcess& process) {
-  kill(process.pid, SIGKILL);
-  while (waitpid(process.pid, nullptr, 0) < 0 && errno == EINTR) {
+// One that its disk holds is not waited for: it ends with this process.
+void Reap(pid_t child) {
+  kill(child, SIGKILL);
+  for (int tries = 0; tries < 100; ++tries) {
+    if (waitpid(child, nullptr, WNOHANG) != 0) return;
+    absl::SleepFor(absl::Milliseconds(10));
   }
 }
 
@@ -73,7 +84,10 @@ Carrier::~Carrier() {
     absl::MutexLock lock(&mutex_);
     running.swap(running_);
   }
-  for (Running& carry : running) carry.context.TryCancel();
+  for (Running& carry : running) {
+    carry.context.TryCancel();
+    if (const pid_t child = carry.child; child > 0) kill(child, SIGKILL);
+  }
   for (Running& carry : running) carry.thread.join();
 }
 
@@ -92,26 +106,30 @@ void Carrier::Carry(CarryCommand command) {
   if (!opener_) return;
   Running& carry = running_.emplace_back();
   carry.thread = std::thread([this, command = std::move(command), opener = opener_, &carry] {
-    Run(command, opener, carry.context);
+    Run(command, opener, carry);
     carry.done = true;
   });
 }
 
-void Carrier::Run(const CarryCommand& command, const ChannelOpener& opener, grpc::ClientContext& context) const {
+void Carrier::Run(const CarryCommand& command, const ChannelOpener& opener, Running& carry) const {
   const absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = opener();
   // Whoever asked is told by the coordinator that this node did not come.
   if (!channel.ok()) return LogWarning(absl::StrCat("carries nothing: ", std::string(channel.status().message())));
   const std::unique_ptr<v1::WorkerService::Stub> stub = v1::WorkerService::NewStub(*channel);
-  const std::unique_ptr<Stream> stream = stub->Carry(&context);
+  const std::unique_ptr<Stream> stream = stub->Carry(&carry.context);
   v1::CarryMessage first;
   first.set_carry_id(command.carry_id);
   if (stream->Write(first)) {
-    const absl::StatusOr<SpawnedProcess> child = Spawn(
-        config_.program,
-        {kCarryChildWord, config_.local, command.job.value(), command.job_uid.value(), command.checkpoint, command.file}, {}, {});
+    const absl::StatusOr<SpawnedProcess> child =
+        Spawn(config_.program,
+              {kCarryChildWord, config_.local, command.job.value(), command.job_uid.value(), command.checkpoint, command.file,
+               command.input, absl::StrJoin(command.kept_inputs, ",")},
+              {}, {});
     if (child.ok()) {
+      carry.child = child->pid;
       Exchange(*child, *stream);
-      Reap(*child);
+      carry.child = -1;
+      Reap(child->pid);
     } else {
       SayEnd(*stream, absl::UnavailableError(child.status().message()));
       stream->WritesDone();

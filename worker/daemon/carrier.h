@@ -3,6 +3,7 @@
 #pragma once
 
 #include <grpcpp/client_context.h>
+#include <sys/types.h>
 
 #include <atomic>
 #include <list>
@@ -36,9 +37,10 @@ class Carrier {
   struct Running {
     grpc::ClientContext context;
     std::atomic<bool> done{false};
+    std::atomic<pid_t> child{-1};
     std::thread thread;
   };
-  void Run(const CarryCommand& command, const ChannelOpener& opener, grpc::ClientContext& context) const;
+  void Run(const CarryCommand& command, const ChannelOpener& opener, Running& carry) const;
 
   const CarrierConfig config_;
   absl::Mutex mutex_;

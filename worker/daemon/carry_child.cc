@@ -1,25 +1,36 @@
 #include "worker/daemon/carry_child.h"
 
 #include <sys/resource.h>
+#include <sys/stat.h>
 
+#include <algorithm>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_split.h"
 #include "common/base/clean_text.h"
+#include "common/base/fault.h"
 #include "common/base/landlock.h"
 #include "common/base/status_macros.h"
+#include "common/checkpoint/block_parts.h"
+#include "common/inputs/input_list.h"
 #include "proto/motley/v1/files.pb.h"
 #include "worker/daemon/frame.h"
 #include "worker/daemon/rank_files.h"
 #include "worker/daemon/spawn.h"
+#include "worker/files/bring_input.h"
 #include "worker/files/file_blocks.h"
+#include "worker/files/input_folder.h"
 
 namespace motley::worker {
 namespace {
 
 constexpr int kNiceOfCarry = 10;  // ranks come first
+constexpr mode_t kPrivateFiles = 0077;
+constexpr size_t kMostBlocksOfRead = 4096;
 
 bool SendCarried(const v1::CarryMessage& message) {
   return WriteAll(kChildSocket, EncodeFrame(message.SerializeAsString())).ok();
@@ -52,14 +63,74 @@ absl::Status OpenAndGive(const std::string& local, const LocalCheckpoint& checkp
   return GiveCarried(opened);
 }
 
+// By reading: the other end has it.
+class InputTaker {
+ public:
+  absl::Status Read(const std::string& file, const std::vector<int64_t>& blocks, const InputSource::Take& take) {
+    for (size_t begin = 0; begin < blocks.size(); begin += kMostBlocksOfRead) {
+      const std::vector<int64_t> some(
+          blocks.begin() + static_cast<std::ptrdiff_t>(begin),
+          blocks.begin() + static_cast<std::ptrdiff_t>(std::min(blocks.size(), begin + kMostBlocksOfRead)));
+      MOTLEY_RETURN_IF_ERROR(ReadSome(file, some, take));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status ReadSome(const std::string& file, const std::vector<int64_t>& blocks, const InputSource::Take& take) {
+    v1::CarryMessage message;
+    message.mutable_read()->set_file(file);
+    message.mutable_read()->mutable_blocks()->Add(blocks.begin(), blocks.end());
+    if (!SendCarried(message)) return absl::CancelledError("who sends it is gone");
+    BlockParts parts(blocks, file.empty() ? kMostInputListBytes : kCheckpointBlockBytes, take);
+    while (true) {
+      const absl::StatusOr<std::string> frame = ReadFrame(kChildSocket, decoder_);
+      if (!frame.ok()) return absl::CancelledError("who sends it is gone");
+      if (!message.ParseFromString(*frame)) return absl::DataLossError("a message that cannot be read");
+      if (message.has_answered()) return parts.Finish();
+      if (!message.has_part()) return absl::DataLossError("something else than what was read");
+      MOTLEY_RETURN_IF_ERROR(parts.Add(message.part().block(), message.part().bytes()));
+    }
+  }
+
+  FrameDecoder decoder_;
+};
+
+absl::Status TakeCarriedInput(const std::string& local, const std::string& input, const std::set<std::string>& kept) {
+  InputTaker taker;
+  ProgressPacer pacer;
+  const InputSource source = {
+      .read = [&](const std::string& file, const std::vector<int64_t>& blocks,
+                  const InputSource::Take& take) { return taker.Read(file, blocks, take); },
+      .progress = [](int64_t, int64_t) {},
+      .stopped =
+          [&] {
+            v1::CarryMessage busy;
+            busy.set_busy(true);
+            return pacer.Due() && !SendCarried(busy);
+          },
+  };
+  const absl::Status brought = BringInput(local, input, source, kept);
+  // What this disk says is not to be taken for a node that is gone.
+  if (FaultOf(brought) != Fault::kStorage) return brought;
+  return absl::FailedPreconditionError(brought.message());
+}
+
 }  // namespace
 
 int CarryChildMain(int argc, char** argv) {
-  if (argc < 7) return 65;
+  if (argc < 9) return 65;
+  umask(kPrivateFiles);
   (void)setpriority(PRIO_PROCESS, 0, kNiceOfCarry);
-  const absl::StatusOr<std::vector<FileDescriptor>> held = RestrictFiles(GrantsOfRank({{argv[2]}, {}}));
-  const absl::Status given = OpenAndGive(argv[2], {JobId(argv[3]), JobUid(argv[4]), argv[5]}, argv[6]);
-  if (given.ok()) return 0;
+  const std::string local = argv[2], input = argv[7];
+  const bool takes = !input.empty();
+  if (takes && !MakeFolders(InputsFolder(local)).ok()) return 0;  // it is said by who is asked what it holds
+  const std::string grant = takes ? InputsFolder(local) : "";
+  const absl::StatusOr<std::vector<FileDescriptor>> held =
+      RestrictFiles(GrantsOfRank({{local}, takes ? std::vector{grant} : std::vector<std::string>()}));
+  const absl::Status given = takes ? TakeCarriedInput(local, input, absl::StrSplit(argv[8], ',', absl::SkipEmpty()))
+                                   : OpenAndGive(local, {JobId(argv[3]), JobUid(argv[4]), argv[5]}, argv[6]);
+  if (given.ok() && !takes) return 0;
   v1::CarryMessage end;
   end.mutable_end()->set_code(static_cast<int>(given.code()));
   end.mutable_end()->set_error(CleanLine(std::string(given.message())));

@@ -38,8 +38,10 @@
 #include "worker/daemon/frame.h"
 #include "worker/daemon/rank_files.h"
 #include "worker/daemon/spawn.h"
+#include "worker/files/bring_input.h"
 #include "worker/files/files_identity.h"
 #include "worker/files/files_server.h"
+#include "worker/files/input_folder.h"
 #include "worker/files/job_folder.h"
 #include "worker/files/keep_copies.h"
 #include "worker/files/stage.h"
@@ -131,6 +133,9 @@ int64_t BytesOfParts(const std::string& checkpoints) {
   return bytes;
 }
 
+// The job whose checkpoints are copied, or the input that is brought, whosever.
+using CopyOf = std::pair<JobId, std::string>;
+
 class FilesKeeper {
  public:
   FilesKeeper(std::string local, std::string address, std::string node)
@@ -193,6 +198,14 @@ class FilesKeeper {
   }
 
   absl::Status Look(const HoldingsCommand& command, HoldingsReport& report) {
+    if (command.job_uid.empty()) {
+      MOTLEY_RETURN_IF_ERROR(Serve());
+      if (!command.files_secret.empty()) server_->SetSecret(command.files_secret);
+      MOTLEY_RETURN_IF_ERROR(MakeFolders(InputsFolder(local_)));
+      NoteWanted(local_, command.inputs);
+      report.inputs = WholeInputs(local_, command.inputs);
+      return SayWhere(BytesOfPartInputs(local_), report);
+    }
     MOTLEY_RETURN_IF_ERROR(CheckName("the job's id", command.job.value()));
     if (!IsJobUid(command.job_uid.value())) {
       return absl::InvalidArgumentError(absl::StrCat(Quoted(command.job_uid.value()), " is no job's uid"));
@@ -204,12 +217,17 @@ class FilesKeeper {
     MOTLEY_RETURN_IF_ERROR(WriteFileDurably(folder + kProofName, node_));
     if (::unlink((folder + kProofName).c_str()) != 0) return FileError(errno, "remove", folder + kProofName);
     MOTLEY_ASSIGN_OR_RETURN(report.held, LookForHeldCheckpoints(folder, command.job_uid));
+    return SayWhere(BytesOfParts(folder), report);
+  }
+
+  // By whom files are given, and the room that there is beside what has taken its own already.
+  absl::Status SayWhere(int64_t bytes_of_parts, HoldingsReport& report) const {
     report.port = server_->port();
     report.certificate = identity_->digest;
     std::error_code ignored;
     const std::filesystem::space_info space = std::filesystem::space(local_, ignored);
     const auto free = static_cast<int64_t>(space.available), kept = static_cast<int64_t>(space.capacity / kKeptFree);
-    report.free_bytes = ignored ? 0 : std::max<int64_t>(free - kept + BytesOfParts(folder), 1);
+    report.free_bytes = ignored ? 0 : std::max<int64_t>(free - kept + bytes_of_parts, 1);
     return absl::OkStatus();
   }
 
@@ -220,19 +238,24 @@ class FilesKeeper {
     Work work = [command](const Bringing& bringing) {
       return command.source.name.empty() ? absl::OkStatus() : Stage(command, bringing);
     };
-    Begin(fetches_, {first.job, first.epoch}, std::move(work));
+    Begin(fetches_, first.job, {first.job, first.epoch}, std::move(work));
   }
 
   void Copy(const CopyCommand& command) {
-    if (command.files.empty()) return (void)copies_.erase(command.job);
+    const CopyOf of(command.input.empty() ? command.job : JobId(), command.input);
+    const bool called_off = command.input.empty() ? command.files.empty() : command.copy_id.empty();
+    if (called_off) return (void)copies_.erase(of);
     FetchReport first{command.job, command.epoch};
     first.copy_id = command.copy_id;
-    const auto before = copies_.find(command.job);
+    first.input = command.input;
+    const auto before = copies_.find(of);
     if (before == copies_.end() || before->second->first().copy_id != command.copy_id) {
-      copies_.erase(command.job);
-      Begin(copies_, std::move(first), [command](const Bringing& bringing) { return KeepCopies(command, bringing); });
+      copies_.erase(of);
+      Begin(copies_, of, std::move(first), [command](const Bringing& bringing) {
+        return command.input.empty() ? KeepCopies(command, bringing) : BringInputFromNodes(command, bringing);
+      });
     }
-    if (const auto begun = copies_.find(command.job); begun != copies_.end()) begun->second->Limit(command.bytes_per_second);
+    if (const auto begun = copies_.find(of); begun != copies_.end()) begun->second->Limit(command.bytes_per_second);
   }
 
   void Drop(const DropCommand& command) {
@@ -245,11 +268,11 @@ class FilesKeeper {
     }
   }
 
-  void Begin(std::map<JobId, std::unique_ptr<Fetch>>& among, FetchReport first, Work work) {
+  template <typename Key>
+  void Begin(std::map<Key, std::unique_ptr<Fetch>>& among, const Key& key, FetchReport first, Work work) {
     const absl::Status serves = Serve();
     if (!serves.ok()) return SendEnd(reports_, std::move(first), serves);
-    const JobId job = first.job;
-    among[job] = std::make_unique<Fetch>(std::move(first), std::move(work), local_, *identity_, reports_);
+    among[key] = std::make_unique<Fetch>(std::move(first), std::move(work), local_, *identity_, reports_);
   }
 
   const std::string local_, address_, node_;
@@ -259,7 +282,9 @@ class FilesKeeper {
   std::unique_ptr<const FilesIdentity> identity_;
   std::unique_ptr<FilesServer> server_;
   Reports reports_;
-  std::map<JobId, std::unique_ptr<Fetch>> fetches_, copies_;  // of each job the newest, also when it is over
+  // The newest of each, also when it is over.
+  std::map<JobId, std::unique_ptr<Fetch>> fetches_;
+  std::map<CopyOf, std::unique_ptr<Fetch>> copies_;
 };
 
 }  // namespace

@@ -77,10 +77,12 @@ void FilesProcess::Ask(HoldingsCommand question) {
 
 void FilesProcess::Copy(CopyCommand command) {
   Post([this, command = std::move(command)] {
-    FetchReport& report = copies_[command.job];
+    const std::pair of(command.input.empty() ? command.job : JobId(), command.input);
+    FetchReport& report = copies_[of];
     if (report.copy_id != command.copy_id) report = {command.job, command.epoch};
     report.copy_id = command.copy_id;
-    if (command.files.empty()) copies_.erase(command.job);
+    report.input = command.input;
+    if (command.input.empty() ? command.files.empty() : command.copy_id.empty()) copies_.erase(of);
     Tell(command);
   });
 }
@@ -204,7 +206,7 @@ void FilesProcess::OnReport(WorkerReport report) {
   }
   const auto* fetch = std::get_if<FetchReport>(&report);
   if (fetch != nullptr && !fetch->copy_id.empty()) {
-    const auto copy = copies_.find(fetch->job);
+    const auto copy = copies_.find({fetch->input.empty() ? fetch->job : JobId(), fetch->input});
     if (copy == copies_.end() || copy->second.copy_id != fetch->copy_id) return;
     copy->second = *fetch;
     if (fetch->done || !fetch->error.empty()) copies_.erase(copy);
@@ -225,10 +227,10 @@ void FilesProcess::OnGone(const std::string& why) {
   const std::string error = absl::StrCat("the process that keeps files of jobs here is gone: ", CleanLine(why));
   LogError(error);
   for (const HoldingsCommand& question : std::exchange(questions_, {})) {
-    HoldingsReport report{question.job, question.epoch, question.check_id, error, absl::StatusCode::kUnavailable, {}, 0, "", 0};
+    HoldingsReport report{question.job, question.epoch, question.check_id, error, absl::StatusCode::kUnavailable};
     outbox_.Push(std::move(report));
   }
-  for (auto& [job, copy] : std::exchange(copies_, {})) {
+  for (auto& [of, copy] : std::exchange(copies_, {})) {
     copy.error = error;
     copy.error_code = absl::StatusCode::kUnavailable;
     outbox_.Push(std::move(copy));

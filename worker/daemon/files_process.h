@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -81,7 +82,8 @@ class FilesProcess {
   std::string unsent_;
   std::optional<StartCommand> waiting_;    // for its checkpoint
   std::deque<HoldingsCommand> questions_;  // not answered
-  std::map<JobId, FetchReport> copies_;    // under way: what was last heard of each job's
+  // Under way: what was last heard of each job's copies, and of each input, whosever.
+  std::map<std::pair<JobId, std::string>, FetchReport> copies_;
   std::thread thread_;
 };
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "common/session/session.h"
 
@@ -12,5 +13,11 @@ namespace motley::worker {
 bool IsLocal(const StartCommand& command);
 // With this node's paths, beneath its [files] local: where its ranks save, and what they go on from.
 void Localize(const std::string& local, StartCommand& command);
+
+// Of any job: paths of inputs as they are here (common/job/job_input.h). Others stay as they are.
+void LocalizeInputs(const std::string& local, JobConfig& config);
+void LocalizeInputs(const std::string& local, StorageCheckCommand& check);
+// The folders of inputs beneath which these paths, which are localized, lie: for whoever may read them.
+std::vector<std::string> InputRoots(const std::string& local, const std::vector<std::string>& paths);
 
 }  // namespace motley::worker

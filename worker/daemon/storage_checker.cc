@@ -18,6 +18,7 @@
 #include "common/base/logging.h"
 #include "common/base/status_macros.h"
 #include "common/wire/session.h"
+#include "worker/daemon/localize.h"
 #include "worker/daemon/spawn.h"
 #include "worker/daemon/storage_check.h"
 
@@ -183,6 +184,9 @@ absl::Status StorageChecker::Start(Task task) {
   }
   std::vector<std::string> arguments = {kStorageChildWord, check ? kCheck : kRemove};
   arguments.insert(arguments.end(), config_.file_roots.begin(), config_.file_roots.end());
+  for (std::string& root : InputRoots(config_.files_folder, {task.command.data_path, task.command.validation_path})) {
+    arguments.push_back(std::move(root));
+  }
   MOTLEY_ASSIGN_OR_RETURN(SpawnedProcess process, Spawn(config_.program, arguments, {}, {.known_parts = config_.known_parts}));
   // A socket takes this much at once, so nothing here waits for the child; one that is gone already answers by its exit.
   (void)WriteAll(process.socket.get(), frame);

@@ -24,6 +24,7 @@ namespace motley::worker {
 struct StorageCheckerConfig {
   std::string program = "/proc/self/exe";
   std::vector<std::string> file_roots;                 // beneath these lies what jobs may use
+  std::string files_folder;                            // [files] local, beneath which inputs of jobs lie
   absl::Duration check_patience = absl::Seconds(240);  // below what the coordinator waits
   absl::Duration verify_patience = absl::Hours(6);     // of a whole checkpoint; who does not wait any more says so
   absl::Duration remove_patience = absl::Seconds(30);

@@ -38,6 +38,7 @@ struct SupervisorConfig {
   std::string host_root;                                    // in the place of "/", of tests: what the host has
   CardWatch* cards = nullptr;                               // of its cards; outlives the supervisor; null: there are none
   FileRoots roots = FileRoots(std::vector<std::string>());  // beneath these lies what jobs may use
+  std::string files_folder;                                 // [files] local, beneath which inputs of jobs lie
   DataAuthentication data_authentication = DataAuthentication::kBetweenMachines;
   int known_parts = -1;  // memory for what ranks compare of the data (spawn.h); outlives the supervisor; -1: none
   // A folder that was brought for ranks (StartCommand::source) is not needed any more. Called on the supervisor's thread.

@@ -8,6 +8,7 @@
 #include "common/base/logging.h"
 #include "common/base/status_macros.h"
 #include "worker/daemon/host_room.h"
+#include "worker/daemon/localize.h"
 #include "worker/daemon/rank_files.h"
 #include "worker/daemon/supervisor.h"
 
@@ -174,9 +175,13 @@ absl::StatusOr<Rank> Supervisor::StartRank(const RankAssignment& assignment, con
   }
   // The storage check has looked at the files, where they may hang; whoever starts ranks without one gets no further than this.
   const JobConfig& config = assignment.config;
-  if (!config.data.path.empty()) MOTLEY_RETURN_IF_ERROR(config_.roots.Covers("data.path", config.data.path));
   const std::string& validation = config.data.validation_path;
-  if (!validation.empty()) MOTLEY_RETURN_IF_ERROR(config_.roots.Covers("data.validation_path", validation));
+  std::vector<std::string> read_roots = config_.roots.paths();
+  for (std::string& root : InputRoots(config_.files_folder, {config.data.path, validation}))
+    read_roots.push_back(std::move(root));
+  const FileRoots with_inputs(std::move(read_roots));
+  if (!config.data.path.empty()) MOTLEY_RETURN_IF_ERROR(with_inputs.Covers("data.path", config.data.path));
+  if (!validation.empty()) MOTLEY_RETURN_IF_ERROR(with_inputs.Covers("data.validation_path", validation));
   const CheckpointSection& checkpoint = config.checkpoint;
   // Where checkpoints lie on this node's disk the worker itself has said where (localize.h).
   const bool local = IsOnNodesDisks(checkpoint) && !checkpoint.folder.empty();
@@ -193,8 +198,9 @@ absl::StatusOr<Rank> Supervisor::StartRank(const RankAssignment& assignment, con
   rank.device = device;
   std::vector<std::string> arguments = {"--data-authentication",
                                         std::string(DataAuthenticationName(config_.data_authentication))};
-  const RankRoots roots =
-      local ? RootsOfLocalRank(config_.roots, checkpoint.folder) : RootsOfRank(config_.roots, checkpoint.folder);
+  RankRoots roots = local ? RootsOfLocalRank(config_.roots, checkpoint.folder) : RootsOfRank(config_.roots, checkpoint.folder);
+  for (std::string& root : InputRoots(config_.files_folder, {config.data.path, validation}))
+    roots.read.push_back(std::move(root));
   for (std::string& argument : RootArguments(roots)) arguments.push_back(std::move(argument));
   MOTLEY_ASSIGN_OR_RETURN(rank.process, RankProcess::Start(offered->rank_binary, arguments, variables, memory));
   rank.watch.started = rank.watch.last_word = rank.watch.last_advance = rank.watch.last_sign = clock_.Now();

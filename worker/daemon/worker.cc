@@ -72,17 +72,20 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(const WorkerConfig& config
   SupervisorConfig supervisor;
   supervisor.known_parts = self->known_parts_.get();
   supervisor.roots = FileRoots(config.file_roots);
+  supervisor.files_folder = self->files_folder_;
   supervisor.data_authentication = config.data_authentication;
   supervisor.devices = std::move(offer.devices);
   supervisor.cards = self->card_watch_.get();
   supervisor.on_restored = [self](std::string folder) { self->files_->Restored(std::move(folder)); };
   self->supervisor_ = std::make_unique<Supervisor>(std::move(supervisor), clock, self->outbox_, *self->metrics_);
   self->storage_checker_ = std::make_unique<StorageChecker>(
-      StorageCheckerConfig{.file_roots = config.file_roots, .known_parts = self->known_parts_.get()}, clock, self->outbox_);
+      StorageCheckerConfig{
+          .file_roots = config.file_roots, .files_folder = self->files_folder_, .known_parts = self->known_parts_.get()},
+      clock, self->outbox_);
   self->files_ = std::make_unique<FilesProcess>(
-      FilesProcessConfig{.local = FilesFolderOf(config), .data_address = config.data_address, .node = NodeName(config.name)},
+      FilesProcessConfig{.local = self->files_folder_, .data_address = config.data_address, .node = NodeName(config.name)},
       self->outbox_, [self](StartCommand command) { self->supervisor_->Start(std::move(command)); });
-  self->carrier_ = std::make_unique<Carrier>(CarrierConfig{.local = FilesFolderOf(config)});
+  self->carrier_ = std::make_unique<Carrier>(CarrierConfig{.local = self->files_folder_});
   self->reach_checker_ = std::make_unique<ReachChecker>(config.data_address, clock, self->outbox_);
   MOTLEY_ASSIGN_OR_RETURN(self->reach_listener_, ReachListener::Start(config.data_address, NodeName(config.name), clock));
   self->description_ = {NodeName(config.name),        kVersion, NewIncarnation(), config.data_address, std::move(devices), {}, {},
@@ -185,6 +188,7 @@ void Worker::OnCommand(CoordinatorCommand command) {
   struct Visitor {
     Worker& worker;
     void operator()(StorageCheckCommand& check) const {
+      LocalizeInputs(worker.files_folder_, check);
       if (!check.over) return worker.storage_checker_->Check(std::move(check));
       worker.storage_checker_->Drop(StopCommand{check.job, check.epoch, false, ""});
       worker.storage_checker_->RemoveToken(check.job);
@@ -195,10 +199,12 @@ void Worker::OnCommand(CoordinatorCommand command) {
     }
     void operator()(ProfileCommand& profile) const {
       worker.storage_checker_->RemoveToken(profile.job);
+      for (RankAssignment& rank : profile.ranks) LocalizeInputs(worker.files_folder_, rank.config);
       worker.supervisor_->Profile(std::move(profile));
     }
     void operator()(StartCommand& start) const {
       if (!start.ranks.empty()) worker.storage_checker_->RemoveToken(start.ranks[0].job);
+      for (RankAssignment& rank : start.ranks) LocalizeInputs(worker.files_folder_, rank.config);
       IsLocal(start) ? worker.files_->Start(std::move(start)) : worker.supervisor_->Start(std::move(start));
     }
     void operator()(StopCommand& stop) const {

@@ -55,7 +55,7 @@ class Worker {
 
  private:
   Worker(const WorkerConfig& config, const Clock& clock, Events events)
-      : config_(config), clock_(clock), events_(std::move(events)) {}
+      : config_(config), files_folder_(FilesFolderOf(config)), clock_(clock), events_(std::move(events)) {}
   void StartSession();
   void WatchCards(std::unique_ptr<NvmlLibrary> nvml, const std::vector<OfferedDevice>& devices);
   NodeDescription Describe() const;
@@ -66,6 +66,7 @@ class Worker {
   // What this node shows of itself now; what it is shown is put into `shown`. CheckIdentity's errors.
   absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> Credentials(std::shared_ptr<ShownCertificate> shown) const;
   const WorkerConfig config_;
+  const std::string files_folder_;  // [files] local
   const Clock& clock_;
   const Events events_;
   NodeDescription description_;  // constant after Start: all that does not change from one dial to the next

@@ -27,16 +27,43 @@ absl::Status SaidOf(const CheckpointHolder& holder, const absl::Status& status) 
 
 }  // namespace
 
+void RatePacer::Came(int64_t bytes) {
+  const int64_t rate = bringing_.bytes_per_second();
+  if (rate <= 0) return;
+  const absl::Duration now = clock_.Now();
+  next_ = std::max(next_, now) + absl::Seconds(static_cast<double>(bytes) / static_cast<double>(rate));
+  if (next_ > now) bringing_.pause(next_ - now);
+}
+
+absl::Status ReadPatiently(const CheckpointHolder& holder, const FilesReading& reading, const Bringing& bringing,
+                           const std::string& file, const std::vector<int64_t>& blocks,
+                           const std::function<absl::Status(int64_t, std::string_view)>& take, const std::function<void()>& say) {
+  for (int tries = 1;; ++tries) {
+    if (bringing.stopped()) return absl::CancelledError("stopped");
+    const std::vector<int64_t> left = blocks;  // `take` changes it
+    bool taken = true;                         // a disk that is full here says the same as a holder with many readers
+    const absl::Status read = ReadBlocks(holder, reading, file, left, [&](int64_t block, std::string_view bytes) {
+      const absl::Status status = take(block, bytes);
+      taken = status.ok();
+      return status;
+    });
+    if (!taken || !absl::IsResourceExhausted(read) || tries == kMostTries) return read;
+    say();
+    bringing.pause(kTryPause);
+  }
+}
+
 CheckpointBringer::CheckpointBringer(const CheckpointSource& source, LocalCheckpoint checkpoint, FetchReport report,
                                      const Bringing& bringing)
     : source_(source),
       checkpoint_(std::move(checkpoint)),
       bringing_(bringing),
       reading_{bringing.identity, checkpoint_.job, source.name},
+      rate_(bringing),
       report_(std::move(report)),
       said_at_(clock_.Now()) {
   reading_.stopped = bringing.stopped;
-  reading_.came = [this](int64_t bytes) { Pace(bytes); };
+  reading_.came = [this](int64_t bytes) { rate_.Came(bytes); };
 }
 
 void CheckpointBringer::Say() {
@@ -51,15 +78,6 @@ bool CheckpointBringer::SayAndAsk() {
 
 void CheckpointBringer::NoteDamaged(const NodeName& node, const std::string& file) {
   if (!absl::c_linear_search(report_.damaged_files, DamagedFile{node, file})) report_.damaged_files.push_back({node, file});
-}
-
-// What is read on the way waits in the holder's socket meanwhile.
-void CheckpointBringer::Pace(int64_t bytes) {
-  const int64_t rate = bringing_.bytes_per_second();
-  if (rate <= 0) return;
-  const absl::Duration now = clock_.Now();
-  next_ = std::max(next_, now) + absl::Seconds(static_cast<double>(bytes) / static_cast<double>(rate));
-  if (next_ > now) bringing_.pause(next_ - now);
 }
 
 absl::StatusOr<MeantManifest> CheckpointBringer::Parse(std::string text) const {
@@ -86,10 +104,13 @@ absl::StatusOr<MeantManifest> CheckpointBringer::FindManifest() {
     if (found.ok()) break;
     if (!holder.manifest || holder.address.empty()) continue;
     std::string text;
-    const absl::Status read = ReadPatiently(holder, "", {0}, [&](int64_t, std::string_view bytes) {
-      text = bytes;
-      return absl::OkStatus();
-    });
+    const absl::Status read = ReadPatiently(
+        holder, reading_, bringing_, "", {0},
+        [&](int64_t, std::string_view bytes) {
+          text = bytes;
+          return absl::OkStatus();
+        },
+        [this] { Say(); });
     if (absl::IsCancelled(read)) return read;
     found = read.ok() ? Parse(std::move(text)) : read;
     if (!found.ok()) said.push_back(read.ok() ? SaidOf(holder, found.status()) : read);
@@ -137,7 +158,7 @@ absl::Status CheckpointBringer::Bring(const CheckpointFile& file, std::vector<in
     if (blocks.empty()) break;
     if (holder.address.empty() || !absl::c_linear_search(holder.files, file.name)) continue;
     put = absl::OkStatus();
-    const absl::Status read = ReadPatiently(holder, file.name, blocks, take);
+    const absl::Status read = ReadPatiently(holder, reading_, bringing_, file.name, blocks, take, [this] { Say(); });
     if (read.ok()) break;
     // What cannot be written here is not the holder's fault.
     if (absl::IsCancelled(read) || (!put.ok() && !absl::IsDataLoss(put))) return read;
@@ -148,24 +169,6 @@ absl::Status CheckpointBringer::Bring(const CheckpointFile& file, std::vector<in
     said.push_back(put.ok() ? read : SaidOf(holder, read));
   }
   return blocks.empty() ? absl::OkStatus() : NotBrought(file.name, said);
-}
-
-absl::Status CheckpointBringer::ReadPatiently(const CheckpointHolder& holder, const std::string& file,
-                                              const std::vector<int64_t>& blocks,
-                                              const std::function<absl::Status(int64_t, std::string_view)>& take) {
-  for (int tries = 1;; ++tries) {
-    if (bringing_.stopped()) return absl::CancelledError("stopped");
-    const std::vector<int64_t> left = blocks;  // `take` changes it
-    bool taken = true;                         // a disk that is full here says the same as a holder with many readers
-    const absl::Status read = ReadBlocks(holder, reading_, file, left, [&](int64_t block, std::string_view bytes) {
-      const absl::Status status = take(block, bytes);
-      taken = status.ok();
-      return status;
-    });
-    if (!taken || !absl::IsResourceExhausted(read) || tries == kMostTries) return read;
-    Say();
-    bringing_.pause(kTryPause);
-  }
 }
 
 absl::Status CheckpointBringer::NotBrought(const std::string& file, const std::vector<absl::Status>& said) const {

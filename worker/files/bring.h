@@ -30,6 +30,38 @@ struct Bringing {
   std::function<int64_t()> bytes_per_second = [] { return 0; };  // at most, of blocks; 0: as fast as it goes
 };
 
+// Of what would be said too often: once a second.
+class ProgressPacer {
+ public:
+  bool Due() {
+    const absl::Duration now = clock_.Now();
+    if (now - said_at_ < absl::Seconds(1)) return false;
+    said_at_ = now;
+    return true;
+  }
+
+ private:
+  const SystemClock clock_;
+  absl::Duration said_at_ = clock_.Now();
+};
+
+// Of parts as they come: waits where more come than the rate allows. What is read meanwhile waits in the holder's socket.
+class RatePacer {
+ public:
+  explicit RatePacer(const Bringing& bringing) : bringing_(bringing) {}
+  void Came(int64_t bytes);
+
+ private:
+  const Bringing& bringing_;
+  const SystemClock clock_;
+  absl::Duration next_;  // when more may come
+};
+
+// ReadBlocks, and again for some minutes where a holder says that it has too many readers; `say` is called before each pause.
+absl::Status ReadPatiently(const CheckpointHolder& holder, const FilesReading& reading, const Bringing& bringing,
+                           const std::string& file, const std::vector<int64_t>& blocks,
+                           const std::function<absl::Status(int64_t, std::string_view)>& take, const std::function<void()>& say);
+
 // A manifest as it came, and what it says.
 struct MeantManifest {
   std::string text;
@@ -63,19 +95,16 @@ class CheckpointBringer {
   absl::StatusOr<MeantManifest> Parse(std::string text) const;
   absl::StatusOr<MeantManifest> OwnManifest() const;
   absl::Status CheckIsMeant(const CheckpointManifest& manifest) const;
-  absl::Status ReadPatiently(const CheckpointHolder& holder, const std::string& file, const std::vector<int64_t>& blocks,
-                             const std::function<absl::Status(int64_t, std::string_view)>& take);
   absl::Status NotBrought(const std::string& file, const std::vector<absl::Status>& said) const;
-  void Pace(int64_t bytes);
 
   const CheckpointSource& source_;
   const LocalCheckpoint checkpoint_;
   const Bringing& bringing_;
   FilesReading reading_;
+  RatePacer rate_;
   FetchReport report_;
   const SystemClock clock_;
   absl::Duration said_at_;
-  absl::Duration next_;  // when more may come, where the rate is bounded
 };
 
 }  // namespace motley::worker

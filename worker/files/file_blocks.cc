@@ -7,27 +7,37 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/clean_text.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint_manifest.h"
+#include "worker/files/input_folder.h"
 
 namespace motley::worker {
 namespace {
 
 constexpr int64_t kPartBytes = int64_t{128} << 10;
 
-}  // namespace
-
-absl::StatusOr<FileBlocks> OpenFileBlocks(const std::string& local, const LocalCheckpoint& checkpoint, const std::string& file) {
-  FileBlocks opened;
-  MOTLEY_ASSIGN_OR_RETURN(opened.file, OpenCheckpointFile(local, checkpoint, file));
-  opened.name = absl::StrCat(file.empty() ? kManifestName : file, " of ", checkpoint.name);
+absl::StatusOr<FileBlocks> BlocksOf(FileDescriptor file, std::string name, bool one_block) {
+  FileBlocks opened{std::move(file), std::move(name)};
   struct stat found {};
   if (::fstat(opened.file.get(), &found) != 0) return FileError(errno, "look at", opened.name);
   opened.bytes = found.st_size;
-  const bool one_block = IsOneBlock(file);
   if (one_block && opened.bytes > kMostManifestBytes) return absl::NotFoundError(absl::StrCat(opened.name, " is none"));
   if (one_block) opened.block_bytes = std::max(opened.bytes, int64_t{1});
   return opened;
+}
+
+}  // namespace
+
+absl::StatusOr<FileBlocks> OpenFileBlocks(const std::string& local, const LocalCheckpoint& checkpoint, const std::string& file) {
+  MOTLEY_ASSIGN_OR_RETURN(FileDescriptor opened, OpenCheckpointFile(local, checkpoint, file));
+  return BlocksOf(std::move(opened), absl::StrCat(file.empty() ? kManifestName : file, " of ", checkpoint.name),
+                  IsOneBlock(file));
+}
+
+absl::StatusOr<FileBlocks> OpenInputBlocks(const std::string& local, const std::string& id, const std::string& file) {
+  MOTLEY_ASSIGN_OR_RETURN(FileDescriptor opened, OpenInputFile(local, id, file));
+  return BlocksOf(std::move(opened), absl::StrCat(file.empty() ? "the list" : CleanLine(file), " of input ", id), file.empty());
 }
 
 absl::Status GiveBlocks(const FileBlocks& from, const std::vector<int64_t>& blocks,

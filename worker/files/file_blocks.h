@@ -22,6 +22,8 @@ struct FileBlocks {
 };
 // A file of a checkpoint as OpenCheckpointFile finds it, with its errors.
 absl::StatusOr<FileBlocks> OpenFileBlocks(const std::string& local, const LocalCheckpoint& checkpoint, const std::string& file);
+// The same of a whole input's file as OpenInputFile finds it; its list is one block.
+absl::StatusOr<FileBlocks> OpenInputBlocks(const std::string& local, const std::string& id, const std::string& file);
 
 // The blocks in this order, each in parts of at most 128 KiB. OUT_OF_RANGE, before the first part: it has no such block;
 // CANCELLED: `give` says that nobody takes more; Fault::kStorage: it cannot be read now.

@@ -140,13 +140,15 @@ absl::Status ReadBlocks(const CheckpointHolder& holder, const FilesReading& read
   request.set_job_id(reading.job.value());
   request.set_checkpoint(reading.checkpoint);
   request.set_file(file);
+  request.set_input(reading.input);
   request.mutable_blocks()->Add(blocks.begin(), blocks.end());
   Call call(OpenChannel(holder.address, DirectArguments(),
                         TlsUnsignedCredentials(reading.identity.key, reading.identity.certificate, judge)),
             request, reading);
 
   absl::Status taken;
-  BlockParts whole(blocks, IsOneBlock(file) ? kMostManifestBytes : kCheckpointBlockBytes,
+  const bool one_block = reading.input.empty() ? IsOneBlock(file) : file.empty();
+  BlockParts whole(blocks, one_block ? kMostManifestBytes : kCheckpointBlockBytes,
                    [&](int64_t block, std::string_view bytes) { return taken = take(block, bytes); });
   absl::StatusOr<bool> goes_on = call.Started();
   while (goes_on.ok() && *goes_on) {

@@ -18,10 +18,11 @@ namespace motley::worker {
 struct FilesReading {
   const FilesIdentity& identity;
   JobId job;
-  std::string checkpoint;                                // its name
+  std::string checkpoint;                                // its name; empty: of an input
   absl::Duration silence = absl::Seconds(10);            // a holder that sends nothing for so long is left
   std::function<bool()> stopped = [] { return false; };  // looked at between parts
   std::function<void(int64_t bytes)> came = {};          // of each part; what it waits the holder waits, too
+  std::string input = {};                                // its id: `file` is one of its list, empty: the list
 };
 
 // The blocks of a checkpoint's file (OpenCheckpointFile; of one that IsOneBlock block 0), each whole, in their order. `take`

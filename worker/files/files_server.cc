@@ -67,9 +67,17 @@ class Service : public v1::Files::Service {
     return absl::PermissionDeniedError("the ticket is not for who shows it, of another coordinator, or over");
   }
 
+  // The ticket is of one job, or of one input.
+  absl::StatusOr<FileBlocks> Open(const v1::ReadRequest& request, const FilesTicket& ticket) const {
+    if (request.input().empty()) {
+      return OpenFileBlocks(local_, {JobId(request.job_id()), ticket.job_uid, request.checkpoint()}, request.file());
+    }
+    if (request.input() != ticket.job_uid.value()) return absl::PermissionDeniedError("the ticket is of something else");
+    return OpenInputBlocks(local_, request.input(), request.file());
+  }
+
   absl::Status Send(const v1::ReadRequest& request, const FilesTicket& ticket, grpc::ServerWriter<v1::ReadPart>& writer) {
-    const LocalCheckpoint checkpoint = {JobId(request.job_id()), ticket.job_uid, request.checkpoint()};
-    MOTLEY_ASSIGN_OR_RETURN(const FileBlocks asked, OpenFileBlocks(local_, checkpoint, request.file()));
+    MOTLEY_ASSIGN_OR_RETURN(const FileBlocks asked, Open(request, ticket));
     return GiveBlocks(asked, {request.blocks().begin(), request.blocks().end()}, [&](int64_t block, std::string bytes) {
       v1::ReadPart part;
       part.set_block(block);

@@ -44,6 +44,30 @@ TEST_F(QueueTest, WhoeverHasTheClusterOrHasEndedWaitsForNobody) {
   EXPECT_EQ(QueueSentence(1000, state_, ended), "");
 }
 
+// It neither gets the cluster nor keeps others from it, and says what lacks.
+TEST_F(QueueTest, OthersPassAJobThatAwaitsItsInputs) {
+  state_.run.reset();
+  state_.jobs.clear();
+  Add("a", 1), Add("b", 2);
+  state_.awaits_inputs[JobId("a")] = "words.txt lies on no node";
+  QueueDecision decision = DecideQueue(state_);
+  EXPECT_EQ(decision.activate, JobId("b"));
+  ASSERT_EQ(decision.waiting.size(), 1u);
+  EXPECT_EQ(decision.waiting[0], std::pair(JobId("a"), std::string("words.txt lies on no node")));
+  state_.jobs.at(JobId("b")).phase = JobPhase::kSucceeded;
+  decision = DecideQueue(state_);
+  EXPECT_FALSE(decision.activate.has_value());
+  ASSERT_EQ(decision.waiting.size(), 1u);
+  state_.jobs.at(JobId("a")).stop_requested = true;
+  EXPECT_EQ(DecideQueue(state_).stopped, std::vector<JobId>{JobId("a")});
+}
+
+TEST_F(QueueTest, WhoAwaitsItsInputsDoesNotWaitForAJob) {
+  const JobRecord& waiting = Add("k", 1000);
+  state_.awaits_inputs[waiting.id] = "words.txt lies on no node";
+  EXPECT_EQ(QueueSentence(1000, state_, waiting), "");
+}
+
 TEST(DecideQueue, OneJobHasTheClusterAndTheOthersSayWhyTheyWait) {
   ClusterState state;
   for (const auto& [id, time] : {std::pair("a", 2), std::pair("b", 1), std::pair("c", 3)}) {

@@ -17,10 +17,12 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "common/checkpoint/block_parts.h"
+#include "common/inputs/input_list.h"
 #include "common/rpc/channel.h"
 #include "proto/motley/v1/worker.grpc.pb.h"
 #include "tests/common/base/patience.h"
 #include "tests/worker/files/saved_checkpoint.h"
+#include "worker/files/input_folder.h"
 
 namespace motley::worker {
 namespace {
@@ -135,6 +137,63 @@ TEST_F(CarrierTest, SaysWhyItGivesNothing) {
   EXPECT_EQ(refused("rank-0.bin", "../x").code(), static_cast<int>(absl::StatusCode::kInvalidArgument));
   coordinator_.reads = {{9}};
   EXPECT_EQ(refused("rank-0.bin", saved_.name).code(), static_cast<int>(absl::StatusCode::kOutOfRange));
+}
+
+// By reading from whoever has it; then it is whole on this disk.
+TEST_F(CarrierTest, TakesAnInput) {
+  const TempFolder laptop;
+  const std::string text(static_cast<size_t>(kCheckpointBlockBytes) + 7, 't');
+  laptop.Write("words/a.txt", text);
+  laptop.Write("words/b.txt", "b");
+  const InputList list = ListInput(laptop / "words", [](int64_t, int64_t) { return true; }).value();
+  const JobInput input = InputOf(list);
+  class Giving : public v1::WorkerService::Service {
+   public:
+    grpc::Status Carry(grpc::ServerContext*, grpc::ServerReaderWriter<v1::CarryMessage, v1::CarryMessage>* stream) override {
+      v1::CarryMessage message;
+      stream->Read(&message);
+      while (stream->Read(&message) && message.has_read()) {
+        const v1::CarryRead read = message.read();
+        for (const int64_t block : read.blocks()) {
+          const std::string& all = files.at(read.file());
+          const size_t size = read.file().empty() ? all.size() : static_cast<size_t>(kCheckpointBlockBytes);
+          message.mutable_part()->set_block(block);
+          message.mutable_part()->set_bytes(all.substr(static_cast<size_t>(block) * size, size));
+          stream->Write(message);
+        }
+        message.set_answered(true);
+        stream->Write(message);
+      }
+      end = message.end();
+      ended.Notify();
+      return grpc::Status::OK;
+    }
+    std::map<std::string, std::string> files;
+    v1::CarryEnd end;
+    absl::Notification ended;
+  } giving;
+  giving.files = {{"", InputListToJson(list)}, {"words/a.txt", text}, {"words/b.txt", "b"}};
+  int port = 0;
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  builder.SetMaxReceiveMessageSize(-1);
+  builder.RegisterService(&giving);
+  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  Carrier carrier({.local = local_.path()});
+  carrier.SetOpener([port]() -> absl::StatusOr<std::shared_ptr<grpc::Channel>> {
+    grpc::ChannelArguments arguments = DirectArguments();
+    arguments.SetMaxReceiveMessageSize(-1);
+    return OpenChannel(absl::StrCat("127.0.0.1:", port), arguments);
+  });
+  CarryCommand command{saved_.job, Epoch(3), saved_.uid, "carry-4"};
+  command.input = input.id;
+  command.kept_inputs = {std::string(64, '1'), std::string(64, '2')};
+  carrier.Carry(command);
+  ASSERT_TRUE(giving.ended.WaitForNotificationWithTimeout(Patience(absl::Seconds(30))));
+  EXPECT_EQ(giving.end.code(), 0) << giving.end.error();
+  EXPECT_TRUE(TempFolder::Read(LocalPathOf(local_.path(), input) + "/a.txt") == text);
+  EXPECT_EQ(TempFolder::Read(LocalPathOf(local_.path(), input) + "/b.txt"), "b");
+  server->Shutdown();
 }
 
 TEST_F(CarrierTest, SaysThatItsProgramCannotBeRun) {

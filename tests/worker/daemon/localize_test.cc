@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
+#include "common/job/job_input.h"
 #include "tests/worker/daemon/test_assignment.h"
 
 namespace motley::worker {
@@ -35,6 +39,26 @@ TEST(Localize, LeavesTheInitialWeightsWhereTheyAre) {
   command.ranks[0].resume_from = "/weights";
   Localize("/disk", command);
   EXPECT_EQ(command.ranks[0].resume_from, "/weights");
+}
+
+TEST(Localize, GivesInputsPathsOfThisNode) {
+  const JobInput input{std::string(64, 'a'), "words.txt"};
+  const std::string local = "/disk/inputs/" + input.id + "/words.txt";
+  JobConfig config;
+  config.data.path = PathOf(input);
+  config.data.validation_path = "/data/own.txt";
+  LocalizeInputs("/disk", config);
+  EXPECT_EQ(config.data.path, local);
+  EXPECT_EQ(config.data.validation_path, "/data/own.txt");
+  StorageCheckCommand check;
+  check.data_path = "/data/own.txt";
+  check.validation_path = PathOf(input);
+  LocalizeInputs("/disk", check);
+  EXPECT_EQ(check.data_path, "/data/own.txt");
+  EXPECT_EQ(check.validation_path, local);
+  EXPECT_EQ(InputRoots("/disk", {"/data/own.txt", local}), std::vector<std::string>{"/disk/inputs/" + input.id})
+      << "no other one";
+  EXPECT_TRUE(InputRoots("/disk", {"/disk/inputs", "/data", "/disk/inputs//", "/disk/inputs/../x"}).empty());
 }
 
 }  // namespace

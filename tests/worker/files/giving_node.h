@@ -25,11 +25,12 @@ class GivingNode {
  public:
   explicit GivingNode(const std::string& name) : name_(name) { server_->SetSecret("secret of " + name); }
   const std::string& local() const { return local_.path(); }
+  FilesTicket Ticket(const FilesIdentity& reader, const JobUid& of) const {
+    return MakeFilesTicket("secret of " + name_, reader.digest, of, absl::ToUnixMillis(clock_.WallNow()) + 1000);
+  }
   CheckpointHolder Holder(const FilesIdentity& reader, std::vector<std::string> files, bool manifest = true) const {
-    const int64_t expires = absl::ToUnixMillis(clock_.WallNow()) + 1000;
-    return {NodeName(name_),  absl::StrCat("127.0.0.1:", server_->port()),
-            identity_.digest, MakeFilesTicket("secret of " + name_, reader.digest, Saved().uid, expires),
-            manifest,         std::move(files)};
+    return {NodeName(name_), absl::StrCat("127.0.0.1:", server_->port()), identity_.digest, Ticket(reader, Saved().uid), manifest,
+            std::move(files)};
   }
 
  private:

@@ -1,0 +1,36 @@
+// What an input is made of: a file, or a folder with what lies beneath it, each file with the SHA-256 of every 4 MiB. Its id is
+// the SHA-256 of this list's text, so whoever has the id can verify every byte, whoever gives it. docs/inside/inputs.md
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/checkpoint/checkpoint.h"
+#include "common/job/job_input.h"
+
+namespace motley {
+
+inline constexpr size_t kMostInputFiles = 100'000;
+inline constexpr int64_t kMostInputListBytes = int64_t{64} << 20;  // of 2 TB
+
+struct InputList {
+  std::string name;                   // of the file or folder
+  std::vector<CheckpointFile> files;  // by name: "tokens.txt", "tokens/part-0.bin"; name, bytes and blocks alone
+  int64_t bytes() const;
+};
+
+// The text, and what the input is known by.
+std::string InputListToJson(const InputList& list);
+JobInput InputOf(const InputList& list);
+// DATA_LOSS: it is not the list of that id, or of no use.
+absl::StatusOr<InputList> InputListFromJson(const std::string& text, const std::string& id);
+
+// Of what lies here, in the order of names. `progress` gets the bytes read so far, and the bytes in all; false from it:
+// CANCELLED. NOT_FOUND names the path; INVALID_ARGUMENT: a link, a pipe, a name that is no UTF-8, too many files, or nothing at
+// all; ABORTED: a file changed while it was read.
+absl::StatusOr<InputList> ListInput(const std::string& path, const std::function<bool(int64_t read, int64_t all)>& progress);
+
+}  // namespace motley

@@ -1,0 +1,40 @@
+// Inputs of jobs on this node's disk, beneath [files] local. docs/inside/inputs.md
+//
+//   inputs/ID.json    the list (common/inputs/input_list.h)
+//   inputs/ID/NAME    the file, or the folder, when it is whole; nothing in it changes any more
+//   inputs/ID.part    while it comes
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/base/files.h"
+#include "common/inputs/input_list.h"
+
+namespace motley::worker {
+
+std::string InputsFolder(const std::string& local);
+// What the job's path is here.
+std::string LocalPathOf(const std::string& local, const JobInput& input);
+std::string InputListPath(const std::string& local, const std::string& id);
+std::string PartOfInput(const std::string& local, const std::string& id);
+
+// Those of these that are whole here.
+std::vector<std::string> WholeInputs(const std::string& local, const std::vector<std::string>& ids);
+// That somebody wants these now: they stay for some minutes at least.
+void NoteWanted(const std::string& local, const std::vector<std::string>& ids);
+// What inputs that come have taken of the disk already.
+int64_t BytesOfPartInputs(const std::string& local);
+// A file of a whole one, for reading: "tokens/part-0.bin"; empty: its list. No link is followed. INVALID_ARGUMENT: no id, or a
+// name that leads elsewhere; NOT_FOUND; Fault::kStorage: it cannot be read now. No error names a folder of this machine.
+absl::StatusOr<FileDescriptor> OpenInputFile(const std::string& local, const std::string& id, const std::string& file);
+
+// Removes whole and half inputs that are neither `kept` nor wanted of late, the oldest first, until the file system has so many
+// bytes more than the tenth that stays free. RESOURCE_EXHAUSTED: that would not make room; nothing is removed, and it says how
+// many lack.
+absl::Status MakeRoomForInput(const std::string& local, int64_t bytes, const std::set<std::string>& kept);
+
+}  // namespace motley::worker
