@@ -184,18 +184,20 @@ SharedEnds ShareTheNic() {
   return ends;
 }
 
+// That both have half of it shows where both begin together: a busy machine lets one begin late, and the other has the NIC alone
+// meanwhile. So one try of five has to show it; that no try is faster than the NIC holds for each.
 TEST(HandOver, SharesTheNicWithACollective) {
-  const absl::Duration both = absl::Seconds((kSharedElements * 4 + kSharedBytes) / kRate);
-  absl::Duration quickest = absl::InfiniteDuration(), of_hand_over;
-  for (int i = 0; i < 5 && (quickest > 1.1 * both || of_hand_over > 0.65 * both); ++i) {
-    const SharedEnds ends = ShareTheNic();
-    EXPECT_GE(std::max(ends.ring, ends.hand_over), 0.999 * both);
-    EXPECT_GE(ends.hand_over, 1.5 * absl::Seconds(kSharedBytes / kRate));
-    quickest = std::max(ends.ring, ends.hand_over);
-    of_hand_over = ends.hand_over;
+  const absl::Duration both = absl::Seconds((kSharedElements * 4 + kSharedBytes) / kRate),
+                       alone = absl::Seconds(kSharedBytes / kRate);
+  SharedEnds ends;
+  bool shared = false;
+  for (int i = 0; i < 5 && !shared; ++i) {
+    ends = ShareTheNic();
+    const absl::Duration last = std::max(ends.ring, ends.hand_over);
+    EXPECT_GE(last, 0.999 * both);
+    shared = last <= 1.1 * both && ends.hand_over >= 1.5 * alone && ends.hand_over <= 0.65 * both;
   }
-  EXPECT_LE(quickest, 1.1 * both);
-  EXPECT_LE(of_hand_over, 0.65 * both);
+  EXPECT_TRUE(shared) << "in the last try the ring took " << ends.ring << ", and the hand-over " << ends.hand_over;
 }
 
 TEST(HandOver, APeerThatIsGoneIsNamedToWhoeverWaitsForIt) {
