@@ -13,6 +13,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "common/base/files.h"
+#include "common/base/status_macros.h"
 #include "common/job/job_input.h"
 #include "common/wire/job.h"
 #include "coordinator/client/format.h"
@@ -75,6 +77,14 @@ struct OwnInput {
   InputList list;
 };
 
+// Tokens of Megatron-LM are two files, and without the other one the first is another maker's.
+absl::Status CheckIsAlone(const InputPath& path, const std::string& here) {
+  const std::filesystem::path index = std::filesystem::path(here).replace_extension(".idx");
+  if (!here.ends_with(".bin") || !FileExists(index.string())) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(path.key, ": ", here, " goes with ", index.string(),
+                                                 ", and one file or folder is sent; put both on every node, and give that path"));
+}
+
 // "here:" paths become inputs, which are named by what they hold now.
 absl::StatusOr<std::vector<OwnInput>> TakeOwnInputs(Context& context, JobConfig& config) {
   std::vector<OwnInput> inputs;
@@ -82,6 +92,7 @@ absl::StatusOr<std::vector<OwnInput>> TakeOwnInputs(Context& context, JobConfig&
   for (const InputPath& path : InputPaths(config)) {
     const std::optional<std::string> here = HerePath(*path.path);
     if (!here) continue;
+    MOTLEY_RETURN_IF_ERROR(CheckIsAlone(path, *here));
     const absl::Time begun = absl::Now();
     auto list = ListInput(*here, [&](int64_t read, int64_t all) {
       waiting.Show(absl::StrCat("reading ", *here, ", ", HowFarOf(read, all, absl::Now() - begun)));

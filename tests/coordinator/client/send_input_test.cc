@@ -176,6 +176,11 @@ TEST_F(SendInputTest, SubmitSendsWhatTheJobNames) {
   const Ran refused = Motley(fake_, {"submit", laptop_ / "job.toml", "--id", "job"});
   EXPECT_NE(refused.code, 0);
   EXPECT_THAT(refused.err, HasSubstr("job job waits for words; the same command with --id job goes on"));
+  laptop_.Write("tokens.bin", "abcd");
+  laptop_.Write("tokens.idx", "efgh");
+  const Ran pair = Motley(fake_, {"submit", laptop_ / "job.toml", "--set", "data.path=here:" + (laptop_ / "tokens.bin")});
+  EXPECT_EQ(pair.code, 65);
+  EXPECT_THAT(pair.err, HasSubstr("tokens.bin goes with "));
   laptop_.Write("wrong.toml", "[data]\npath = \"here:nowhere\"\n");
   const Ran nowhere = Motley(fake_, {"submit", laptop_ / "wrong.toml", "--id", "job"});
   EXPECT_EQ(nowhere.code, 66);
