@@ -11,7 +11,7 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 FLOORS = {
-    "common": ["base", "tls", "data", "device", "model", "program", "weights", "checkpoint", "job", "session", "metrics", "rpc", "wire"],
+    "common": ["base", "tls", "data", "device", "model", "program", "weights", "checkpoint", "job", "inputs", "session", "metrics", "rpc", "wire"],
     "planner": ["util", "cluster", "plan", "simulator", "costs", "setting", "view", "scheduling", "lowering", "memory", "graph", "split", "groups", "pricing",
                 "search", "published", "strategies", "strategies/megatron", "strategies/hexiscale", "strategies/poplar", "strategies/baton",
                 "strategies/zorse", "strategies/auto", "answers", "live"],
