@@ -134,7 +134,10 @@ int64_t BytesOfPartInputs(const std::string& local) {
 }
 
 absl::Status MakeRoomForInput(const std::string& local, int64_t bytes, const std::set<std::string>& kept) {
-  const int64_t free = FreeBytes(local);
+  return MakeRoomForInput(local, FreeBytes(local), bytes, kept);
+}
+
+absl::Status MakeRoomForInput(const std::string& local, int64_t free, int64_t bytes, const std::set<std::string>& kept) {
   if (free >= bytes) return absl::OkStatus();
   int64_t freed = 0;
   std::vector<std::string> go;

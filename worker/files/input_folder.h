@@ -36,5 +36,7 @@ absl::StatusOr<FileDescriptor> OpenInputFile(const std::string& local, const std
 // bytes more than the tenth that stays free. RESOURCE_EXHAUSTED: that would not make room; nothing is removed, and it says how
 // many lack.
 absl::Status MakeRoomForInput(const std::string& local, int64_t bytes, const std::set<std::string>& kept);
+// The same where `free` bytes more than the tenth are free now.
+absl::Status MakeRoomForInput(const std::string& local, int64_t free, int64_t bytes, const std::set<std::string>& kept);
 
 }  // namespace motley::worker
