@@ -29,11 +29,9 @@ constexpr char kDefault[] = "default";
 constexpr char kOverride[] = "--set";
 constexpr char kWantsConfigJson[] =
     "; it is the path of a config.json: of a model on HuggingFace's hub download that file first (hf download ID config.json)";
-
 constexpr char kUnseen[] =
     " is not here, and the job says no model, so that it is gpt2's debug; correct the path, or say the model (model.config: a "
-    "copy "
-    "of its config.json)";
+    "copy of its config.json)";
 
 // Whole: "name" is not found in "model.name", nor "model.config" in "model.config_json".
 size_t FindPath(std::string_view sentence, std::string_view path) {
@@ -278,7 +276,7 @@ absl::Status Loader::MakePathsAbsolute(Paths which) {
       Problem(field, file_.origins[path], absl::StrCat(path, ": ", Quoted(value), " ", why));
       continue;
     }
-    const bool job = &value == &file_.config.checkpoint.initial && InitialIsJob(file_.config.checkpoint);
+    const bool job = !here_path && &value == &file_.config.checkpoint.initial && InitialIsJob(file_.config.checkpoint);
     if (here_path && value.empty()) Problem(field, file_.origins[path], absl::StrCat(path, ": behind 'here:' a path must stand"));
     if (value.empty() || job || ParseInput(value)) continue;
     const fs::path base = file_.origins[path] == kOverride ? here : (here / path_).parent_path();

@@ -16,9 +16,6 @@
 namespace motley::coordinator {
 namespace {
 
-// The first protocol whose workers carry.
-constexpr int kFirstProtocolThatCarries = 5;
-
 absl::StatusOr<const JobRecord*> JobOfCarry(const Core& core, const CarryWish& wish) {
   const auto job = core.state.jobs.find(wish.job);
   if (job == core.state.jobs.end()) return absl::NotFoundError(absl::StrCat("no job ", Quoted(wish.job.value())));

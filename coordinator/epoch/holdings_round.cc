@@ -12,7 +12,6 @@ namespace {
 
 // A disk that is busy reads a few dozen manifests.
 constexpr absl::Duration kAnswerPatience = absl::Seconds(30);
-constexpr int kFirstProtocolWithInputs = 5;
 
 std::string SecretOf(const Core& core, const NodeName& node) {
   return core.numbers.FilesSecretOf(node, core.state.nodes.at(node).description.incarnation);
@@ -51,7 +50,7 @@ HoldingsRound AskForHoldings(Core& core, const JobRecord& job) {
 HoldingsRound AskForInput(Core& core, const std::string& input) {
   HoldingsRound round = NewRound(core, input);
   std::erase_if(round.answers, [&](const auto& answer) {
-    return core.state.nodes.at(answer.first).description.protocol < kFirstProtocolWithInputs;
+    return core.state.nodes.at(answer.first).description.protocol < kFirstProtocolThatCarries;
   });
   for (auto& [name, answer] : round.answers) {
     core.Send(name, HoldingsCommand{JobId(), Epoch(), JobUid(), round.check_id, SecretOf(core, name), {input}});

@@ -12,6 +12,9 @@
 
 namespace motley::coordinator {
 
+// The first one whose workers carry files to and from people, and know inputs.
+inline constexpr int kFirstProtocolThatCarries = 5;
+
 HoldingsRound AskForHoldings(Core& core, const JobRecord& job);
 // Which of them have this input whole.
 HoldingsRound AskForInput(Core& core, const std::string& input);

@@ -121,8 +121,10 @@ def bad_paths(cluster):
                              ("empty", EX_DATAERR, "holds no file")):
         done = cluster.submit("wrong", "here:" + cluster.own(data))
         expect(done.returncode == code and word in done.stderr and "data.path" in done.stderr, f"{data}: {done.returncode} {done.stderr}")
-    done = cluster.submit("wrong", cluster.text, checkpoint__initial="here:" + cluster.own("books"))
-    expect(done.returncode == EX_DATAERR and "checkpoint.initial" in done.stderr, f"{done.returncode} {done.stderr}")
+    for initial in (cluster.own("books"), "books"):   # which without "here:" would be a job's id
+        done = cluster.submit("wrong", cluster.text, checkpoint__initial="here:" + initial)
+        expect(done.returncode == EX_DATAERR and "checkpoint.initial" in done.stderr and "are sent from here so far" in done.stderr,
+               f"{done.returncode} {done.stderr}")
     expect(all(job["id"] != "wrong" for job in cluster.motley("list")["jobs"]), "it was submitted")
 
 
