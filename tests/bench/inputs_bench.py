@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Data from the machine that submits, and the model back, over links of one rate: bytes and seconds. docs/inside/inputs.md
 
-usage: inputs_bench.py --bin FOLDER [--mib N] [--mbit N] [--json FILE]
+usage: inputs_bench.py --bin FOLDER [--mib N] [--mbit N] [--uploads N] [--only PART] [--json FILE]
 
 Two emulated nodes and a third host with coordinator and command line, each in a network namespace of its own whose link has --mbit
 (1000) a second. The same job trains once with the data in place on all, once with data that the third host alone has, and once
-more with the same data. Bytes are those of the links' counters, in parts of the least that must move.
+more with the same data. Bytes are those of the links' counters, in parts of the least that must move (part `links`). Then --uploads
+(4) jobs on one machine send as much each at once (part `uploads`): by how much the coordinator grows, and how long `motley list` takes.
 """
 import argparse
 import json
@@ -106,16 +107,49 @@ def measure(mib, mbit):
             "export_bytes": exported, "model_bytes": parameters}
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", required=True)
-    parser.add_argument("--cache", help="not needed here")
-    parser.add_argument("--work", default=tempfile.gettempdir(), help="not needed here")
-    parser.add_argument("--mib", type=int, default=256)
-    parser.add_argument("--mbit", type=int, default=1000)
-    parser.add_argument("--json")
-    arguments = parser.parse_args()
-    os.environ["MOTLEY_BIN"] = arguments.bin
+def memory_of(pid):
+    """Bytes, and the most there ever were."""
+    with open(f"/proc/{pid}/status", encoding="ascii") as file:
+        fields = dict(line.split(":", 1) for line in file if ":" in line)
+    return tuple(int(fields[name].split()[0]) << 10 for name in ("VmRSS", "VmHWM"))
+
+
+def uploads_at_once(count, mib):
+    from check_local_storage import DEVICE
+    from harness import TestCluster, job_sections
+    with TestCluster() as cluster:
+        laptop = tempfile.mkdtemp(prefix="motley laptop ")
+        try:
+            cluster.start({node: [DEVICE] for node in NODES})
+            jobs = []
+            for number in range(count):
+                data = os.path.join(laptop, f"words-{number}.txt")
+                make_data(data, mib)
+                with open(data, "a", encoding="ascii") as file:
+                    file.write(f"{number}\n")   # other contents
+                sections = job_sections(cluster, data__path=f"here:{data}", training__steps=1, checkpoint__interval=0)
+                jobs.append(cluster.job_file(f"job-{number}", sections))
+            pid = cluster.coordinator.process.pid
+            before = memory_of(pid)[0]
+            begin, lists = time.monotonic(), []
+            sending = [subprocess.Popen([cluster.program("motley"), "--coordinator", cluster.address, "submit", job, "--id", f"job-{number}"],
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for number, job in enumerate(jobs)]
+            while any(process.poll() is None for process in sending):
+                asked = time.monotonic()
+                cluster.motley("list")
+                lists.append(time.monotonic() - asked)
+                time.sleep(0.02)
+            seconds = time.monotonic() - begin
+            if any(process.returncode for process in sending):
+                raise SystemExit("an upload failed")
+            most = memory_of(pid)[1]
+        finally:
+            shutil.rmtree(laptop, ignore_errors=True)
+    return {"uploads": count, "mib": mib, "seconds": seconds, "coordinator_grew_bytes": most - before,
+            "list_median_seconds": sorted(lists)[len(lists) // 2], "list_longest_seconds": max(lists)}
+
+
+def links_part(arguments):
     import netns
     if reason := netns.why_not():
         raise SystemExit(f"inputs_bench: {reason}")
@@ -125,9 +159,32 @@ def main():
           f"place ({later / r['wire_seconds']:.2f} of the wire's); bytes {r['bytes_over_least']:.3f} of the least; a second job "
           f"{r['again_bytes']} bytes more than in place; export {r['export_bytes'] / r['model_bytes']:.2f} of the model's bytes in "
           f"{r['export_seconds']:.1f} s")
+    return r
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin", required=True)
+    parser.add_argument("--cache", help="not needed here")
+    parser.add_argument("--work", default=tempfile.gettempdir(), help="not needed here")
+    parser.add_argument("--mib", type=int, default=256)
+    parser.add_argument("--mbit", type=int, default=1000)
+    parser.add_argument("--uploads", type=int, default=4)
+    parser.add_argument("--only", choices=["links", "uploads"])
+    parser.add_argument("--json")
+    arguments = parser.parse_args()
+    os.environ["MOTLEY_BIN"] = arguments.bin
+    results = {}
+    if arguments.only != "uploads":
+        results.update(links_part(arguments))
+    if arguments.only != "links":
+        results["at_once"] = u = uploads_at_once(arguments.uploads, arguments.mib)
+        print(f"{u['uploads']} uploads of {u['mib']} MiB at once in {u['seconds']:.1f} s: the coordinator grew by "
+              f"{u['coordinator_grew_bytes'] >> 20} MiB; motley list took {1000 * u['list_median_seconds']:.0f} ms in the median, "
+              f"{1000 * u['list_longest_seconds']:.0f} ms at most")
     if arguments.json:
         with open(arguments.json, "w", encoding="utf-8") as file:
-            json.dump(r, file, indent=1)
+            json.dump(results, file, indent=1)
 
 
 if __name__ == "__main__":
