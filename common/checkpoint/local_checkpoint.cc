@@ -22,7 +22,7 @@ absl::StatusOr<std::string> PublishLocalCheckpoint(const std::string& root, cons
   const std::string name = CheckpointFolderName(manifest.step, manifest.epoch);
   const std::string temporary =
       absl::StrCat(root, "/", TemporaryCheckpointFolderName(manifest.step, manifest.epoch, fence.owner.uid));
-  if (const absl::Status newest = CheckIsNewest(root, fence); !newest.ok()) return ExplainSave(newest, root, 0);
+  // Whose generation is the newest the mark says: a folder of a later one without its coordinator's mark is followed by nobody.
   MOTLEY_RETURN_IF_ERROR(BeforeOperation(fence, absl::StrCat("make ", temporary)));
   if (const absl::Status made = MakeOwnFolder(temporary); !made.ok()) return ExplainSave(made, root, 0);
   MOTLEY_RETURN_IF_ERROR(BeforeOperation(fence, absl::StrCat("write the manifest of ", name)));

@@ -18,6 +18,8 @@
 #include "common/base/status_macros.h"
 #include "common/base/utf8.h"
 #include "common/checkpoint/checkpoint_blocks.h"
+#include "common/weights/small_files.h"
+#include "common/weights/weights_folder.h"
 
 namespace motley {
 namespace {
@@ -91,10 +93,11 @@ struct Found {
   struct stat stat;
 };
 
-// What lies at and beneath the path, in the order of names.
-absl::Status Collect(const std::string& name, const std::string& path, std::vector<Found>& files) {
+// What lies at and beneath the path, in the order of names. `beneath`: where in the folder this is.
+absl::Status Collect(const std::string& name, const std::string& path, const std::string& beneath, const InputChoice& choice,
+                     std::vector<Found>& files) {
   struct stat found {};
-  if (::lstat(path.c_str(), &found) != 0) return FileError(errno, "read", path);
+  if ((choice.follow_links ? ::stat : ::lstat)(path.c_str(), &found) != 0) return FileError(errno, "read", path);
   Utf8Checker utf8;
   if (utf8.Feed(name) || utf8.End())
     return absl::InvalidArgumentError(absl::StrCat(Quoted(path), " has a name that is no UTF-8; rename it"));
@@ -114,7 +117,9 @@ absl::Status Collect(const std::string& name, const std::string& path, std::vect
   for (const std::string& entry : entries) {
     if (!IsInputName(entry))
       return absl::InvalidArgumentError(absl::StrCat(Quoted(path + "/" + entry), " has a name that is not sent; rename it"));
-    MOTLEY_RETURN_IF_ERROR(Collect(absl::StrCat(name, "/", entry), absl::StrCat(path, "/", entry), files));
+    const std::string place = beneath.empty() ? entry : absl::StrCat(beneath, "/", entry);
+    if (choice.wanted && !choice.wanted(place)) continue;
+    MOTLEY_RETURN_IF_ERROR(Collect(absl::StrCat(name, "/", entry), absl::StrCat(path, "/", entry), place, choice, files));
   }
   return absl::OkStatus();
 }
@@ -124,11 +129,13 @@ bool IsSame(const struct stat& a, const struct stat& b) {
          a.st_mtim.tv_nsec == b.st_mtim.tv_nsec;
 }
 
-absl::StatusOr<CheckpointFile> DigestFile(const Found& found, const std::function<bool(int64_t bytes)>& read) {
+absl::StatusOr<CheckpointFile> DigestFile(const Found& found, const InputChoice& choice,
+                                          const std::function<bool(int64_t bytes)>& read) {
   CheckpointFile file;
   file.name = found.name;
   file.bytes = found.stat.st_size;
-  MOTLEY_ASSIGN_OR_RETURN(const FileDescriptor opened, OpenForRead(found.path, SymbolicLinks::kRefuse));
+  MOTLEY_ASSIGN_OR_RETURN(const FileDescriptor opened,
+                          OpenForRead(found.path, choice.follow_links ? SymbolicLinks::kFollow : SymbolicLinks::kRefuse));
   const absl::Status changed =
       absl::AbortedError(absl::StrCat(found.path, " changed while it was read; submit when nobody writes there"));
   BlockDigests digests;
@@ -173,7 +180,16 @@ absl::StatusOr<InputList> InputListFromJson(const std::string& text, const std::
   }
 }
 
-absl::StatusOr<InputList> ListInput(const std::string& path, const std::function<bool(int64_t read, int64_t all)>& progress) {
+InputChoice ChoiceOfWeights() {
+  return {.follow_links = true, .wanted = [](const std::string& beneath) {
+            const std::string_view folder = std::string_view(beneath).substr(0, beneath.find('/'));
+            return IsSmallFile(beneath) || folder == kTemplatesFolder || beneath == kWeightsIndexName ||
+                   (beneath.ends_with(".safetensors") && folder == beneath);
+          }};
+}
+
+absl::StatusOr<InputList> ListInput(const std::string& path, const std::function<bool(int64_t read, int64_t all)>& progress,
+                                    const InputChoice& choice) {
   InputList list;
   fs::path named = fs::path(path).lexically_normal();
   if (!named.has_filename()) named = named.parent_path();
@@ -184,12 +200,13 @@ absl::StatusOr<InputList> ListInput(const std::string& path, const std::function
   const fs::path real = fs::canonical(named, error);  // what people name may be a link; what lies beneath may not
   if (error) return FileError(error.value(), "read", path);
   std::vector<Found> files;
-  MOTLEY_RETURN_IF_ERROR(Collect(list.name, real.string(), files));
+  MOTLEY_RETURN_IF_ERROR(Collect(list.name, real.string(), "", choice, files));
   if (files.empty()) return absl::InvalidArgumentError(absl::StrCat(path, " holds no file"));
   int64_t all = 0, done = 0;
   for (const Found& found : files) all += found.stat.st_size;
   for (const Found& found : files) {
-    MOTLEY_ASSIGN_OR_RETURN(CheckpointFile file, DigestFile(found, [&](int64_t bytes) { return progress(done += bytes, all); }));
+    MOTLEY_ASSIGN_OR_RETURN(CheckpointFile file,
+                            DigestFile(found, choice, [&](int64_t bytes) { return progress(done += bytes, all); }));
     list.files.push_back(std::move(file));
   }
   return list;

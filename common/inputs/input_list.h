@@ -28,9 +28,19 @@ JobInput InputOf(const InputList& list);
 // DATA_LOSS: it is not the list of that id, or of no use.
 absl::StatusOr<InputList> InputListFromJson(const std::string& text, const std::string& id);
 
+// What is taken of a folder.
+struct InputChoice {
+  bool follow_links = false;                                         // else one beneath the path is refused
+  std::function<bool(const std::string& beneath)> wanted = nullptr;  // not set: all; "onnx/model.onnx" beneath the path
+};
+// Of a folder with weights as HuggingFace's libraries write them: these, its config.json and its small files. What a download of
+// the hub holds are links.
+InputChoice ChoiceOfWeights();
+
 // Of what lies here, in the order of names. `progress` gets the bytes read so far, and the bytes in all; false from it:
 // CANCELLED. NOT_FOUND names the path; INVALID_ARGUMENT: a link, a pipe, a name that is no UTF-8, too many files, or nothing at
 // all; ABORTED: a file changed while it was read.
-absl::StatusOr<InputList> ListInput(const std::string& path, const std::function<bool(int64_t read, int64_t all)>& progress);
+absl::StatusOr<InputList> ListInput(const std::string& path, const std::function<bool(int64_t read, int64_t all)>& progress,
+                                    const InputChoice& choice = {});
 
 }  // namespace motley

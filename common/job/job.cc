@@ -31,10 +31,10 @@ absl::Status ValidatePath(std::string_view field, const std::string& path, std::
   }
   const std::optional<std::string> here = HerePath(path);
   if (here || ParseInput(path)) {
-    if (field == kDataPath || field == kValidationPath) return here ? CheckPath(field, *here) : absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat(std::string(field), ": ", Quoted(path), " is of this machine, and only ",
-                                                   kDataPath, " and ", kValidationPath,
-                                                   " are sent from here so far; put it on every node, and give that path"));
+    if (field != kFolder) return here ? CheckPath(field, *here) : absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(kFolder, ": ", Quoted(path),
+                                                   " is no folder of the nodes; leave the key out, and checkpoints lie on the "
+                                                   "nodes' own disks"));
   }
   if (path.front() != '/') {
     const std::string why = WhyNoPath(path, Patterns::kRefuse);

@@ -270,13 +270,16 @@ absl::Status Loader::MakePathsAbsolute(Paths which) {
     const JobField& field = *Find(path);
     std::string& value = *std::get<std::string*>(field.value);
     const std::optional<std::string> here_path = HerePath(value);
-    value = WithHome(here_path.value_or(value), home);
+    const std::optional<std::string> nodes_path = NodesPath(value);
+    if (nodes_path) file_.on_nodes.insert(path);
+    value = WithHome(here_path ? *here_path : nodes_path.value_or(value), home);
     const Patterns patterns = &value == &file_.config.model.config ? Patterns::kTake : Patterns::kRefuse;
     if (const std::string why = WhyNoPath(value, patterns); !why.empty()) {
       Problem(field, file_.origins[path], absl::StrCat(path, ": ", Quoted(value), " ", why));
       continue;
     }
-    const bool job = !here_path && &value == &file_.config.checkpoint.initial && InitialIsJob(file_.config.checkpoint);
+    const bool job =
+        !here_path && !nodes_path && &value == &file_.config.checkpoint.initial && InitialIsJob(file_.config.checkpoint);
     if (here_path && value.empty()) Problem(field, file_.origins[path], absl::StrCat(path, ": behind 'here:' a path must stand"));
     if (value.empty() || job || ParseInput(value)) continue;
     const fs::path base = file_.origins[path] == kOverride ? here : (here / path_).parent_path();
@@ -293,7 +296,7 @@ void Loader::ReadInitial() {
   const JobField& field = *Find("checkpoint.initial");
   const std::string& initial = file_.config.checkpoint.initial;
   if (initial.empty() || InitialIsJob(file_.config.checkpoint) || wrong_.contains(field.Path())) return;
-  absl::StatusOr<InitialModel> held = ReadInitialModel(initial);
+  absl::StatusOr<InitialModel> held = ReadInitialModel(HerePath(initial).value_or(initial));
   const std::string& origin = file_.origins[field.Path()];
   if (absl::IsInvalidArgument(held.status())) {
     return Problem(field, origin, absl::StrCat(field.Path(), ": ", held.status().message()));

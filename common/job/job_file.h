@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,7 @@ struct JobFile {
   // Where each value came from, by field path: "default", "jobs/a.toml:12" or "--set".
   std::map<std::string, std::string> origins;
   std::vector<std::string> notes;  // TrainingNotes
+  std::set<std::string> on_nodes;  // keys whose path was given as "nodes:PATH" (job_input.h)
 };
 
 // What else is wrong with a job, of which only the caller knows: lines as those of Validate.

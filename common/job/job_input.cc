@@ -8,7 +8,7 @@
 namespace motley {
 namespace {
 
-constexpr std::string_view kInputScheme = "input:", kHereScheme = "here:";
+constexpr std::string_view kInputScheme = "input:", kHereScheme = "here:", kNodesScheme = "nodes:";
 constexpr size_t kIdDigits = 64, kLongestInputName = 255;
 
 }  // namespace
@@ -40,15 +40,22 @@ std::optional<std::string> HerePath(std::string_view path) {
   return std::string(path.substr(kHereScheme.size()));
 }
 
+std::optional<std::string> NodesPath(std::string_view path) {
+  if (!path.starts_with(kNodesScheme)) return std::nullopt;
+  return std::string(path.substr(kNodesScheme.size()));
+}
+
 std::string PathHere(std::string_view path) { return absl::StrCat(std::string(kHereScheme), std::string(path)); }
 
 std::vector<InputPath> InputPaths(JobConfig& config) {
-  return {{"data.path", &config.data.path}, {"data.validation_path", &config.data.validation_path}};
+  return {{"data.path", &config.data.path},
+          {"data.validation_path", &config.data.validation_path},
+          {kInitialKey, &config.checkpoint.initial}};
 }
 
 std::vector<JobInput> InputsOf(const JobConfig& config) {
   std::vector<JobInput> inputs;
-  for (const std::string* path : {&config.data.path, &config.data.validation_path}) {
+  for (const std::string* path : {&config.data.path, &config.data.validation_path, &config.checkpoint.initial}) {
     const std::optional<JobInput> input = ParseInput(*path);
     const auto same = [&](const JobInput& each) { return each.id == input->id; };
     if (input && std::none_of(inputs.begin(), inputs.end(), same)) inputs.push_back(*input);

@@ -13,13 +13,22 @@
 namespace motley {
 
 // ---- to a worker ----
+// Of a job that was deleted: all that lies on a node's disk of it.
+struct UnwantedFiles {
+  JobId job;
+  JobUid uid;   // empty: of all jobs that had the id, but
+  JobUid kept;  // of this one, which has it now
+  friend auto operator<=>(const UnwantedFiles&, const UnwantedFiles&) = default;
+};
 struct HoldingsCommand {
   JobId job;
   Epoch epoch;
   JobUid job_uid;
   std::string check_id;
-  std::string files_secret;              // by which tickets for this node are proven, until another one is told
-  std::vector<std::string> inputs = {};  // which of these are whole here? Without a job_uid that is all that is asked
+  std::string files_secret;                  // by which tickets for this node are proven, until another one is told
+  std::vector<std::string> inputs = {};      // which of these are whole here? Without a job_uid that is all that is asked
+  bool list = false;                         // what lies here, of all jobs?
+  std::vector<UnwantedFiles> unwanted = {};  // delete these first
 };
 // One that has the checkpoint from which ranks go on, or a part of it.
 struct CheckpointHolder {
@@ -27,7 +36,7 @@ struct CheckpointHolder {
   std::string address;      // host:port; empty: the reader itself
   std::string certificate;  // SHA-256 (hex) of what it shows
   FilesTicket ticket;       // that it admits the reader by
-  bool manifest = false;    // has it
+  bool manifest = false;    // has it; of an input: has it whole, and else it comes there
   std::vector<std::string> files;
   friend bool operator==(const CheckpointHolder&, const CheckpointHolder&) = default;
 };
@@ -35,7 +44,7 @@ struct CheckpointSource {
   std::string name;  // empty: the ranks go on from none
   std::string manifest_digest, mark;
   std::vector<CheckpointHolder> holders;
-  bool verify = false;  // a rank found damage: own files are compared with the manifest before ranks read them
+  bool verify = false;  // somebody found damage: own files are compared with the manifest, or an input's list, before
   friend bool operator==(const CheckpointSource&, const CheckpointSource&) = default;
 };
 
@@ -76,9 +85,19 @@ struct CarryCommand {
   std::string file;                           // "rank-0.bin", "base-0123456789abcdef/base.json"; empty: the manifest
   std::string input = {};                     // instead: take this one, by reading
   std::vector<std::string> kept_inputs = {};  // that jobs read still
+  std::string path = {};                      // where it may lie here, too: what its list says of a block is taken from there
 };
 
 // ---- from a worker ----
+// One thing on a node's disk: a checkpoint, what else a job left, or an input.
+struct ListedFiles {
+  JobId job;  // empty: of an input
+  JobUid uid;
+  std::string name;     // "step-00000040-gen-3", "tb"; of an input "tokens.txt"
+  std::string input;    // its id
+  int64_t bytes = 0;    // that it takes of the disk
+  bool coming = false;  // an input that is not whole
+};
 struct HoldingsReport {
   JobId job;
   Epoch epoch;
@@ -90,6 +109,9 @@ struct HoldingsReport {
   std::string certificate;               // SHA-256 (hex) of what that shows
   int64_t free_bytes = 0;                // that copies may fill; 0 = not known
   std::vector<std::string> inputs = {};  // that are whole here
+  std::vector<ListedFiles> listed = {};
+  int unlisted = 0;                      // so many more lie here
+  std::vector<UnwantedFiles> gone = {};  // of those that were to be deleted
 };
 // Of the checkpoint that was to be brought: its bytes are not what the manifest says.
 struct DamagedFile {

@@ -14,6 +14,7 @@
 #include "common/base/memory_shortage.h"
 #include "common/data/data_summary.h"
 #include "common/device/device.h"
+#include "common/inputs/path_sample.h"
 #include "common/program/step_spans.h"
 #include "common/session/assignment.h"
 #include "common/session/files.h"
@@ -77,6 +78,8 @@ struct StorageCheckCommand {
   std::string verify_checkpoint;  // not empty: nothing else is looked at than whether this checkpoint verifies
   JobUid job_uid;                 // in the token's name; empty: it is no job's
   std::string validation_path;    // or empty
+  // Instead: is data_path what this is of?
+  std::optional<PathSample> sample = std::nullopt;
 };
 struct ReachTarget {
   NodeName node;
@@ -139,6 +142,8 @@ struct TraceCommand {
 };
 struct HeartbeatAnswer {
   StoreMark store_mark;
+  bool knows_leaving = false;  // that the worker was told to end
+  bool awaits_files = false;   // other nodes bring what only its disk has
 };
 // Whom a member is to believe from now on (PEM). A certificate of its own that the last of them did not sign is renewed.
 struct AuthoritiesCommand {
@@ -172,6 +177,7 @@ struct StorageReport {
   DataSummary validation;         // of data.validation_path; without a digest: the job has none
   std::string initial_digest;     // of a HuggingFace folder of weights; empty: the job begins otherwise
   std::string initial_tokenizer;  // SHA-256 (hex) of that folder's tokenizer.json; empty: it has none
+  Sampled sampled = Sampled::kNotLooked;
 };
 struct ReachAnswer {
   NodeName node;

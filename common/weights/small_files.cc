@@ -16,7 +16,6 @@ namespace {
 constexpr int64_t kMostSmallBytes = int64_t{64} << 20;
 // The largest tokenizers have some 40 MB (256,000 tokens, with the model that they were made from).
 constexpr int64_t kMostSmallBytesInAll = int64_t{128} << 20;
-constexpr char kTemplatesFolder[] = "additional_chat_templates";
 constexpr std::array<std::string_view, 10> kSmallNames = {"config.json",
                                                           "generation_config.json",
                                                           "tokenizer.json",

@@ -10,7 +10,7 @@
 
 namespace motley {
 
-inline constexpr char kCardName[] = "README.md";
+inline constexpr char kCardName[] = "README.md", kTemplatesFolder[] = "additional_chat_templates";
 
 // Tokenizer, templates, how to generate, config.json, under what terms, and its card, which is about the weights in that folder.
 bool IsSmallFile(std::string_view name);

@@ -10,19 +10,53 @@ WIRE_MESSAGE(v1::FilesTicket, FilesTicket) {
   WIRE_FIELD(proof, plain.proof);
 }
 
+namespace {
+
+// Beside the lists below.
+using wire::FromProto;
+using wire::ToProto;
+
+WIRE_MESSAGE(v1::UnwantedFiles, UnwantedFiles) {
+  WIRE_FIELD(job_id, plain.job);
+  WIRE_FIELD(job_uid, plain.uid);
+  WIRE_FIELD(kept_uid, plain.kept);
+}
+
+WIRE_MESSAGE(v1::SampledBlock, SampledBlock) {
+  WIRE_FIELD(file, plain.file);
+  WIRE_COUNT(file_bytes, plain.file_bytes);
+  WIRE_COUNT(block, plain.block);
+  WIRE_FIELD(sha256, plain.sha256);
+}
+
+}  // namespace
+
+WIRE_MESSAGE(v1::PathSample, PathSample) {
+  WIRE_COUNT(files, plain.files);
+  WIRE_COUNT(bytes, plain.bytes);
+  WIRE_PARTS(blocks, plain.blocks);
+}
+
+WIRE_MESSAGE(v1::ListedFiles, ListedFiles) {
+  WIRE_FIELD(job_id, plain.job);
+  WIRE_FIELD(job_uid, plain.uid);
+  WIRE_FIELD(name, plain.name);
+  WIRE_FIELD(input, plain.input);
+  WIRE_COUNT(bytes, plain.bytes);
+  WIRE_FIELD(coming, plain.coming);
+}
+
 WIRE_MESSAGE(v1::HoldingsRequest, HoldingsCommand) {
   WIRE_STAMP();
   WIRE_FIELD(job_uid, plain.job_uid);
   WIRE_FIELD(check_id, plain.check_id);
   WIRE_FIELD(files_secret, plain.files_secret);
   WIRE_LIST(inputs, plain.inputs);
+  WIRE_FIELD(list, plain.list);
+  WIRE_PARTS(unwanted, plain.unwanted);
 }
 
 namespace {
-
-// Beside the lists below.
-using wire::FromProto;
-using wire::ToProto;
 
 WIRE_MESSAGE(v1::CheckpointHolder, CheckpointHolder) {
   WIRE_FIELD(node, plain.node);
@@ -104,6 +138,7 @@ WIRE_MESSAGE(v1::CarryRequest, CarryCommand) {
   WIRE_FIELD(file, plain.file);
   WIRE_FIELD(input, plain.input);
   WIRE_LIST(kept_inputs, plain.kept_inputs);
+  WIRE_FIELD(path, plain.path);
 }
 
 WIRE_MESSAGE(v1::Holdings, HoldingsReport) {
@@ -117,6 +152,9 @@ WIRE_MESSAGE(v1::Holdings, HoldingsReport) {
   WIRE_FIELD(certificate, plain.certificate);
   WIRE_COUNT(free_bytes, plain.free_bytes);
   WIRE_LIST(inputs, plain.inputs);
+  WIRE_PARTS(listed, plain.listed);
+  WIRE_COUNT(unlisted, plain.unlisted);
+  WIRE_PARTS(gone, plain.gone);
 }
 
 WIRE_MESSAGE(v1::FetchProgress, FetchReport) {

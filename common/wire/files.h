@@ -1,6 +1,7 @@
 // Messages about files on the nodes' disks <-> their wire form, each both ways.
 #pragma once
 
+#include "common/inputs/path_sample.h"
 #include "common/session/files.h"
 #include "proto/motley/v1/files.pb.h"
 
@@ -8,6 +9,12 @@ namespace motley::wire {
 
 v1::FilesTicket ToProto(const FilesTicket& ticket);
 FilesTicket FromProto(const v1::FilesTicket& ticket);
+
+v1::PathSample ToProto(const PathSample& sample);
+PathSample FromProto(const v1::PathSample& sample);
+
+v1::ListedFiles ToProto(const ListedFiles& listed);
+ListedFiles FromProto(const v1::ListedFiles& listed);
 
 v1::HoldingsRequest ToProto(const HoldingsCommand& command);
 HoldingsCommand FromProto(const v1::HoldingsRequest& request);

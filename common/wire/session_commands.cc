@@ -25,6 +25,11 @@ WIRE_MESSAGE(v1::StorageCheck, StorageCheckCommand) {
   WIRE_FIELD(verify_checkpoint, plain.verify_checkpoint);
   WIRE_FIELD(job_uid, plain.job_uid);
   WIRE_FIELD(validation_path, plain.validation_path);
+  if constexpr (Way::kWrites) {
+    if (plain.sample) *proto.mutable_sample() = ToProto(*plain.sample);
+  } else {
+    if (proto.has_sample()) plain.sample = FromProto(proto.sample());
+  }
 }
 
 WIRE_MESSAGE(v1::ReachTarget, ReachTarget) {
@@ -88,7 +93,11 @@ WIRE_MESSAGE(v1::TraceRequest, TraceCommand) {
   WIRE_FIELD(step, plain.step);
 }
 
-WIRE_MESSAGE(v1::HeartbeatAnswer, HeartbeatAnswer) { WIRE_PART(store_mark, plain.store_mark); }
+WIRE_MESSAGE(v1::HeartbeatAnswer, HeartbeatAnswer) {
+  WIRE_PART(store_mark, plain.store_mark);
+  WIRE_FIELD(knows_leaving, plain.knows_leaving);
+  WIRE_FIELD(awaits_files, plain.awaits_files);
+}
 
 WIRE_MESSAGE(v1::Authorities, AuthoritiesCommand) { WIRE_FIELD(authorities, plain.authorities); }
 

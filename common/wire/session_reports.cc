@@ -66,6 +66,11 @@ WIRE_MESSAGE(v1::StorageCheckResult, StorageReport) {
   WIRE_FIELD(token_seen, plain.token_seen);
   WIRE_FIELD(check_id, plain.check_id);
   WIRE_FIELD(error_code, plain.error_code);
+  if constexpr (Way::kWrites) {
+    proto.set_sampled(static_cast<v1::Sampled>(plain.sampled));
+  } else if (v1::Sampled_IsValid(proto.sampled())) {
+    plain.sampled = static_cast<Sampled>(proto.sampled());
+  }
 }
 
 WIRE_MESSAGE(v1::ReachAnswer, ReachAnswer) {

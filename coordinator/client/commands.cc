@@ -8,6 +8,7 @@
 #include "coordinator/client/estimate_command.h"
 #include "coordinator/client/events_command.h"
 #include "coordinator/client/export_command.h"
+#include "coordinator/client/files_command.h"
 #include "coordinator/client/help_command.h"
 #include "coordinator/client/list_command.h"
 #include "coordinator/client/logs_command.h"
@@ -40,7 +41,8 @@ const std::vector<Command>& Commands() {
       {"stop", "save a checkpoint and stop a job", AddStop},
       {"resume", "let an ended job go on from its newest checkpoint, also with other settings", AddResume},
       {"wait", "wait until a job has ended; exit 1 if it did not succeed", AddWait},
-      {"delete", "forget an ended job; its checkpoints stay", AddDelete},
+      {"delete", "forget an ended job; its checkpoints stay, without --files", AddDelete},
+      {"files", "what lies on the nodes' own disks: checkpoints, copies and data, also of deleted jobs", AddFiles},
       {"export", "write a job's or a folder's newest checkpoint in HuggingFace's layout", AddExport},
       {"plan", "the plan of a job and why it was chosen; or, without a cluster, the best plan for one described in a file",
        AddPlan},

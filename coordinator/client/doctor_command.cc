@@ -92,7 +92,8 @@ Exit Examine(Context& context, const DoctorFlags& flags) {
     if (!HerePath(file->config.data.path)) request.set_data_path(file->config.data.path);
     if (!HerePath(file->config.data.validation_path)) request.set_validation_path(file->config.data.validation_path);
     request.set_checkpoint_folder(file->config.checkpoint.folder);
-    if (!InitialIsJob(file->config.checkpoint)) request.set_initial(file->config.checkpoint.initial);
+    if (!InitialIsJob(file->config.checkpoint) && !HerePath(file->config.checkpoint.initial))
+      request.set_initial(file->config.checkpoint.initial);
   }
   absl::StatusOr<v1::ClusterCheck> check = Ask(context, request);
   if (absl::IsInvalidArgument(check.status())) return FromServer(check.status());  // a path, not the cluster

@@ -68,7 +68,8 @@ class InputGiver {
     // The first part of its name is what people called it, which may be a link.
     const std::string path = absl::StrCat(place_, name.substr(std::min(name.size(), list_.name.size())));
     if (open_ != name) {
-      MOTLEY_ASSIGN_OR_RETURN(opened_, OpenForRead(path, SymbolicLinks::kRefuse));
+      // Weights may be links (ChoiceOfWeights); what they hold is compared with the list.
+      MOTLEY_ASSIGN_OR_RETURN(opened_, OpenForRead(path));
       open_ = name;
     }
     std::string bytes(static_cast<size_t>(BytesOfBlock(*file, block)), '\0');
@@ -105,13 +106,15 @@ struct SendAttempt {
   bool last_word = false;  // of this machine
 };
 
-SendAttempt SendOnce(Connection& connection, const std::string& job, const std::string& input,
+SendAttempt SendOnce(Connection& connection, const std::string& job, const std::string& input, const Sending& sending,
                      const std::set<std::string>& not_to, InputGiver& giver) {
   grpc::ClientContext call;
   const std::unique_ptr<SendStream> stream = connection.stub().Carry(&call);
   v1::CarryMessage message;
   message.mutable_begin()->set_job_id(job);
   message.mutable_begin()->set_input(input);
+  message.mutable_begin()->set_path(sending.elsewhere);
+  for (const std::string& node : sending.elsewhere_nodes) message.mutable_begin()->add_on_nodes(node);
   for (const std::string& node : not_to) message.mutable_begin()->add_not_from(node);
   const bool answered = stream->Write(message) && stream->Read(&message);
   if (!answered || !message.has_begun()) {
@@ -147,7 +150,7 @@ absl::Status SendInput(Connection& connection, const std::string& job, const Inp
   std::set<std::string> not_to;
   std::vector<std::string> said;
   while (true) {
-    const SendAttempt attempt = SendOnce(connection, job, id, not_to, giver);
+    const SendAttempt attempt = SendOnce(connection, job, id, sending, not_to, giver);
     if (attempt.status.ok() || (attempt.node.empty() && absl::IsAlreadyExists(attempt.status))) return absl::OkStatus();
     if (attempt.last_word) return attempt.status;
     const std::string why(attempt.status.message());

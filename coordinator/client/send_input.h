@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/clock.h"
@@ -25,6 +26,8 @@ struct Sending {
   std::function<void(const std::string&)> say;                 // what is waited for
   std::function<void(absl::Duration)> pause = absl::SleepFor;  // between tries
   absl::Duration patience = absl::Minutes(5);                  // while no byte moves
+  std::string elsewhere = {};                                  // where nodes may have it, too (CarryBegin.path)
+  std::vector<std::string> elsewhere_nodes = {};               // that do
 };
 
 // Until a node has it whole. `path`: where it lies here, as `list` was made of it. ABORTED: it changed since; NOT_FOUND: no node

@@ -12,18 +12,13 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
-#include "common/base/files.h"
-#include "common/base/status_macros.h"
-#include "common/job/job_input.h"
 #include "common/wire/job.h"
 #include "coordinator/client/format.h"
 #include "coordinator/client/json.h"
 #include "coordinator/client/load_job.h"
+#include "coordinator/client/own_inputs.h"
 #include "coordinator/client/plan_file.h"
 #include "coordinator/client/running_job.h"
-#include "coordinator/client/send_input.h"
-#include "coordinator/client/waiting.h"
 #include "planner/plan/plan.h"
 
 namespace motley::client {
@@ -71,66 +66,16 @@ Exit SayExists(Context& context, const v1::Job& job) {
                                           "; to begin anew: another --id")};
 }
 
-// What the job reads from this machine.
-struct OwnInput {
-  std::string path;
-  InputList list;
-};
-
-// Tokens of Megatron-LM are two files, and without the other one the first is another maker's.
-absl::Status CheckIsAlone(const InputPath& path, const std::string& here) {
-  const std::filesystem::path index = std::filesystem::path(here).replace_extension(".idx");
-  if (!here.ends_with(".bin") || !FileExists(index.string())) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(path.key, ": ", here, " goes with ", index.string(),
-                                                 ", and one file or folder is sent; put both on every node, and give that path"));
-}
-
-// "here:" paths become inputs, which are named by what they hold now.
-absl::StatusOr<std::vector<OwnInput>> TakeOwnInputs(Context& context, JobConfig& config) {
-  std::vector<OwnInput> inputs;
-  Waiting waiting(context);
-  for (const InputPath& path : InputPaths(config)) {
-    const std::optional<std::string> here = HerePath(*path.path);
-    if (!here) continue;
-    MOTLEY_RETURN_IF_ERROR(CheckIsAlone(path, *here));
-    const absl::Time begun = absl::Now();
-    auto list = ListInput(*here, [&](int64_t read, int64_t all) {
-      waiting.Show(absl::StrCat("reading ", *here, ", ", HowFarOf(read, all, absl::Now() - begun)));
-      return true;
-    });
-    if (!list.ok()) return absl::Status(list.status().code(), absl::StrCat(path.key, ": ", std::string(list.status().message())));
-    *path.path = PathOf(InputOf(*list));
-    inputs.push_back({*here, *std::move(list)});
-  }
-  return inputs;
-}
-
-Exit SendOwnInputs(Context& context, Connection& connection, const std::string& job, const std::vector<OwnInput>& inputs) {
-  for (const OwnInput& input : inputs) {
-    Waiting waiting(context);
-    const absl::Time begun = absl::Now();
-    std::string said;
-    Sending sending;
-    sending.progress = [&](const SentBytes& bytes) {
-      waiting.Show(absl::StrCat("sending ", input.list.name, " to node ", bytes.node, ", ",
-                                HowFarOf(bytes.sent, bytes.all, absl::Now() - begun)));
-    };
-    sending.say = [&](const std::string& text) {
-      if (std::exchange(said, text) != text) context.Say(text);
-    };
-    const absl::Status sent = SendInput(connection, job, input.list, input.path, sending);
-    waiting.Clear();
-    if (sent.ok()) {
-      if (!context.json)
-        context.out << input.list.name << ", " << FormatBytes(input.list.bytes()) << ", is on the cluster" << std::endl;
-      continue;
-    }
-    Exit exit = absl::IsAborted(sent) ? Exit{EX_DATAERR, std::string(sent.message())} : FromServer(sent);
-    exit.message = absl::StrCat(exit.message, "\njob ", job, " waits for ", input.list.name, "; the same command with --id ", job,
-                                " goes on, 'motley stop ", job, "' gives it up");
-    return exit;
-  }
-  return {};
+// What the job of this id says, if somebody submitted it. What fails here is said by what follows.
+std::optional<JobConfig> KnownJob(Context& context, const std::string& id) {
+  if (id.empty()) return std::nullopt;
+  auto connection = context.Connect();
+  if (!connection.ok()) return std::nullopt;
+  v1::GetJobRequest request;
+  request.set_job_id(id);
+  const auto response = connection->Call(&Connection::Stub::GetJob, request);
+  if (!response.ok()) return std::nullopt;
+  return wire::FromProto(response->job().spec());
 }
 
 Exit Submit(Context& context, const SubmitFlags& flags) {
@@ -143,8 +88,9 @@ Exit Submit(Context& context, const SubmitFlags& flags) {
     plan.cluster_file.clear();  // a path here; the job's cluster is another
     file->config.planner.plan_json = planner::ToJson(plan);
   }
-  const auto inputs = TakeOwnInputs(context, file->config);
-  if (!inputs.ok()) return FromFiles(inputs.status());
+  std::vector<OwnInput> inputs;
+  const std::optional<JobConfig> known = KnownJob(context, flags.id);
+  if (Exit exit = TakeOwnInputs(context, *file, known, file->config, &inputs); exit.code != 0) return exit;
   auto connection = context.Connect();
   if (!connection.ok()) return FromServer(connection.status());
   const std::string name = file->config.name.empty() ? std::filesystem::path(flags.file).stem().string() : file->config.name;
@@ -160,7 +106,7 @@ Exit Submit(Context& context, const SubmitFlags& flags) {
   if (!response->created() && connection->attempts() == 1) {
     const Exit exists = SayExists(context, job);
     if (exists.code == 0) {
-      if (Exit sent = SendOwnInputs(context, *connection, job.id(), *inputs); sent.code != 0) return sent;
+      if (Exit sent = SendOwnInputs(context, *connection, job.id(), inputs); sent.code != 0) return sent;
     }
     if (flags.wait) return Follow(context, *connection, job);
     if (context.json) PrintDocument(context.out, ToJson(job));
@@ -168,7 +114,7 @@ Exit Submit(Context& context, const SubmitFlags& flags) {
   }
   if (!context.json) context.out << "submitted job " << job.id() << std::endl;
   for (const std::string& note : file->notes) context.Say(absl::StrCat("note: ", note));
-  if (Exit sent = SendOwnInputs(context, *connection, job.id(), *inputs); sent.code != 0) return sent;
+  if (Exit sent = SendOwnInputs(context, *connection, job.id(), inputs); sent.code != 0) return sent;
   return flags.wait ? Follow(context, *connection, job) : Begin(context, *connection, job);
 }
 

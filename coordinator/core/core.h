@@ -84,10 +84,12 @@ struct LocalLook {
 // (epoch/carrying).
 struct CarryWish {
   JobId job;
-  std::string input;            // not empty: this input is given, to a node that lacks it; no file is read
-  std::string checkpoint;       // its name; empty: the newest whole one
-  std::string file;             // empty: its manifest
-  std::set<NodeName> not_from;  // who was asked already
+  std::string input;                 // not empty: this input is given, to a node that lacks it; no file is read
+  std::string checkpoint;            // its name; empty: the newest whole one
+  std::string file;                  // empty: its manifest
+  std::set<NodeName> not_from;       // who was asked already
+  std::string path = {};             // of an input: where nodes may have it, too
+  std::set<NodeName> on_nodes = {};  // and these have
 };
 struct CarryPlace {
   NodeName node;
@@ -107,17 +109,37 @@ struct InputTaker {
   int64_t bytes = 0, bytes_here = 0;
 };
 struct InputKeeper {
-  std::optional<absl::Duration> look_at;   // steady: when the nodes are asked next
-  std::optional<HoldingsRound> round;      // they are asked now
-  bool asked = false;                      // they were, once
-  absl::Duration membership;               // ClusterState::membership_changed, as the last round knew it
-  std::map<NodeName, FilesOffer> offers;   // of all who can keep it
-  std::set<NodeName> holders;              // who has it whole
-  std::map<NodeName, InputTaker> takers;   // who is bringing it
-  std::map<NodeName, std::string> failed;  // who could not, and why; until they are asked again
-  std::map<NodeName, std::string> said;    // of these what people were told last
-  std::string upload;                      // the carry by which it comes from who submitted; empty: none
+  std::optional<absl::Duration> look_at;            // steady: when the nodes are asked next
+  std::optional<HoldingsRound> round;               // they are asked now
+  bool asked = false;                               // they were, once
+  absl::Duration membership;                        // ClusterState::membership_changed, as the last round knew it
+  std::map<NodeName, FilesOffer> offers;            // of all who can keep it
+  std::set<NodeName> holders;                       // who has it whole
+  std::map<NodeName, InputTaker> takers;            // who is bringing it
+  std::set<std::pair<NodeName, NodeName>> accused;  // who said of whom that it gives something else: once
+  std::map<NodeName, std::string> failed;           // who could not, and why; until they are asked again
+  std::map<NodeName, std::string> said;             // of these what people were told last
+  std::string upload;                               // the carry by which it comes from who submitted; empty: none
   NodeName uploads_to;
+  std::optional<absl::Duration> awaited;  // steady: since when no node that is here has it, and nothing of it moves
+};
+
+// What the nodes' disks hold is listed for somebody (epoch/disk_looks).
+struct DiskLook {
+  HoldingsRound round;
+  std::weak_ptr<const int> asker;  // gone: nobody waits for it
+};
+// They are asked for a path (members/path_looks).
+struct PathLook {
+  absl::Duration since;                                      // steady
+  std::map<NodeName, std::optional<StorageReport>> answers;  // of all who were asked
+  std::weak_ptr<const int> asker;
+};
+// Files of deleted jobs that a node has still, or may have (epoch/disk_looks).
+struct UnwantedOnNode {
+  std::set<UnwantedFiles> files;
+  std::optional<absl::Duration> told;  // steady: when it was told last
+  absl::Duration up_since;             // of its session then
 };
 
 // Copies of a job's checkpoints on other nodes' disks (epoch/copies).
@@ -184,8 +206,11 @@ struct Core {
   std::map<JobId, LocalLook> local_looks;
   int64_t holdings_rounds_begun = 0;
   std::map<JobId, CopyKeeper> copies;
-  std::map<std::string, PendingCarry> carries;              // by id
-  std::map<std::string, InputKeeper> inputs;                // by the input's id
+  std::map<std::string, PendingCarry> carries;  // by id
+  std::map<std::string, InputKeeper> inputs;    // by the input's id
+  std::map<std::string, DiskLook> disk_looks;   // by check_id
+  std::map<std::string, PathLook> path_looks;   // likewise
+  std::map<NodeName, UnwantedOnNode> unwanted;
   CopyRate copy_rate;                                       // beside the job that trains
   std::optional<absl::Duration> leases_checked;             // when; empty before the first time
   std::set<std::pair<NodeName, std::string>> foreign_said;  // nodes and kinds of reports whose first was logged

@@ -38,6 +38,12 @@ Metrics::Metrics(MetricsRegistry& r)
           r.Gauge("motley_job_checkpoint_free_bytes", "Free in the file system of the checkpoints when the newest was written")),
       last_checkpoint_timestamp(r.Gauge("motley_job_last_checkpoint_timestamp_seconds", "Unix time of the newest checkpoint")),
       planner_seconds(r.Gauge("motley_planner_seconds", "Time that the newest plan took")),
+      safe_checkpoint_step(
+          r.Gauge("motley_job_safe_checkpoint_step", "Step of the newest checkpoint that lies on as many nodes as asked for")),
+      copies_missing(
+          r.Gauge("motley_job_copies_missing", "Copies of files that the newest checkpoint on the nodes' disks lacks")),
+      files_free_bytes(r.Gauge("motley_node_files_free_bytes", "Free on the node's disk for copies and data of jobs")),
+      files_bytes(r.Counter("motley_files_bytes_total", "Bytes of files on the nodes' disks that moved, by what for")),
       store_findings(r.Gauge("motley_store_findings", "What was damaged or older in the database when the coordinator started")),
       backup_failing(r.Gauge("motley_store_backup_failing", "1: the newest backup of the store could not be made")),
       last_backup_timestamp(r.Gauge("motley_store_last_backup_timestamp_seconds", "Unix time of the store's newest backup")),
@@ -46,6 +52,8 @@ Metrics::Metrics(MetricsRegistry& r)
           r.Counter("motley_foreign_reports_total", "Reports dropped because their worker may not make them, by kind")) {
   store_findings.Set(0);
   backup_failing.Set(0);
+  for (const char* purpose : {kBytesOfCopies, kBytesOfStarts, kBytesOfInputs, kBytesOfUploads, kBytesOfExports})
+    files_bytes.Add({{"purpose", purpose}}, 0);
   for (const char* kind : ReportKinds()) foreign_reports.Add({{"kind", kind}}, 0);
   for (const char* kind : {kHelloGeneration, kHelloMark, kHelloTerm}) foreign_reports.Add({{"kind", kind}}, 0);
   r.Gauge("motley_build_info", "Always 1; the version is a label").Set({{"version", kVersion}}, 1);

@@ -6,6 +6,10 @@
 
 namespace motley::coordinator {
 
+// What bytes of files on the nodes' disks moved for.
+inline constexpr const char *kBytesOfCopies = "copy", *kBytesOfStarts = "start", *kBytesOfInputs = "input",
+                            *kBytesOfUploads = "upload", *kBytesOfExports = "export";
+
 struct Metrics {
   explicit Metrics(MetricsRegistry& registry);
   // All series of the job, of whatever family.
@@ -20,6 +24,8 @@ struct Metrics {
   GaugeFamily predicted_step_seconds, prediction_error_ratio, slow_rank, epoch;
   CounterFamily replans, pause_seconds, steps_repeated, checkpoints, checkpoint_failures;
   GaugeFamily checkpoint_bytes, checkpoint_free_bytes, last_checkpoint_timestamp, planner_seconds;
+  GaugeFamily safe_checkpoint_step, copies_missing, files_free_bytes;
+  CounterFamily files_bytes;
   GaugeFamily store_findings, backup_failing, last_backup_timestamp;
   CounterFamily events, foreign_reports;
 };

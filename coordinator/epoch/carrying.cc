@@ -64,18 +64,9 @@ absl::StatusOr<CarryPlace> PlaceOfCarry(Core& core, const PendingCarry& carry) {
   LeaveOutDamaged(core, job->id, held);
   MOTLEY_ASSIGN_OR_RETURN(const UnitedCheckpoint* const checkpoint, FindWished(core, *job, held, carry.wish.checkpoint));
   const std::string file = carry.wish.file.empty() ? "the manifest" : CleanLine(carry.wish.file);
-  std::string older;
   for (const NodeName& node : HoldersOf(*checkpoint, carry.wish.file)) {
     if (carry.wish.not_from.contains(node) || !held.offers.contains(node)) continue;
-    if (core.state.nodes.at(node).description.protocol < kFirstProtocolThatCarries) {
-      absl::StrAppend(&older, older.empty() ? "" : " and ", node.value());
-      continue;
-    }
     return CarryPlace{node, checkpoint->head.name, checkpoint->head.manifest_digest, checkpoint->head.mark};
-  }
-  if (!older.empty()) {
-    return absl::FailedPreconditionError(absl::StrCat(file, " of ", checkpoint->head.name, " lies on ", older,
-                                                      ", whose worker is of a version that carries nothing; upgrade it"));
   }
   return absl::NotFoundError(absl::StrCat("no ", carry.wish.not_from.empty() ? "" : "other ", "node that is here has ", file,
                                           " of checkpoint ", checkpoint->head.name));

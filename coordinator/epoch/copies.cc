@@ -11,6 +11,7 @@
 #include "coordinator/epoch/holdings_round.h"
 #include "coordinator/epoch/looks.h"
 #include "coordinator/state/decide_copies.h"
+#include "coordinator/state/membership.h"
 
 namespace motley::coordinator {
 namespace {
@@ -19,6 +20,7 @@ namespace {
 constexpr absl::Duration kFirstPause = absl::Seconds(2), kLongestPause = absl::Minutes(1);
 // In a row, of a job that has ended: then it is looked after again when nodes come.
 constexpr int kMostLooksOfEnded = 6;
+constexpr int kMostRoundsOfEnded = 4;  // at once
 // What lacks may come with the next look: a slow node gives its folder the name a moment later.
 constexpr int kLooksBeforeItIsSaid = 2;
 // A node that hashes what it has, or waits for its disk, says nothing meanwhile.
@@ -33,10 +35,14 @@ absl::Duration PauseAfter(int failures) {
   return std::min(kLongestPause, kFirstPause * (int64_t{1} << std::clamp(failures - 1, 0, 5)));
 }
 
-// A job that has ended is looked after until what it left is safe.
-bool NeedsCopies(const JobRecord& job) {
+bool IsLeaving(const NodeRecord& node) { return node.drained || node.leaves_at; }
+
+// A job that has ended is looked after until what it left is safe, and as long as nodes leave that may have it.
+bool NeedsCopies(const Core& core, const JobRecord& job) {
   if (!IsOnNodesDisks(job.config.checkpoint) || job.newest_checkpoint.empty()) return false;
-  return !IsFinal(job.phase) || job.safe_checkpoint != job.newest_checkpoint;
+  if (!IsFinal(job.phase) || job.safe_checkpoint != job.newest_checkpoint) return true;
+  return std::any_of(core.state.nodes.begin(), core.state.nodes.end(),
+                     [](const auto& node) { return node.second.connected && IsLeaving(node.second); });
 }
 
 bool Trains(const Core& core, const JobId& job) {
@@ -72,6 +78,13 @@ void NoteSafe(Core& core, JobRecord& job, const CopyPlan& plan) {
         absl::StrCat("job ", job.id.value(), ": not recorded which checkpoint is safe: ", std::string(status.message())));
   }
   job = batch.jobs[0];
+}
+
+void SetMetrics(Core& core, const JobRecord& job, const CopyPlan& plan) {
+  const MetricLabels labels = {{"job_id", job.id.value()}};
+  core.metrics.copies_missing.Set(labels, plan.missing);
+  const std::optional<CheckpointPlace> safe = PlaceOf(plan.safe);
+  if (safe) core.metrics.safe_checkpoint_step.Set(labels, static_cast<double>(safe->second));
 }
 
 using Copies = std::map<NodeName, std::vector<std::string>>;
@@ -136,7 +149,7 @@ CopyScene SceneOf(Core& core, const JobRecord& job, const CopyKeeper& keeper, co
   scene.go_back = job.go_back;
   if (const JobRun* run = RunOf(core, job.id)) scene.damaged = run->damaged;
   for (const auto& [name, node] : core.state.nodes) {
-    if (node.drained || node.leaves_at) scene.leaving.insert(name);
+    if (IsLeaving(node)) scene.leaving.insert(name);
   }
   if (!Trains(core, job.id)) return scene;
   for (const RankRun& rank : core.state.run->ranks) scene.training.insert(NodeOf(rank.device));
@@ -161,6 +174,7 @@ bool Decide(Core& core, JobRecord& job, CopyKeeper& keeper) {
   const CopyScene scene = SceneOf(core, job, keeper, held);
   const CopyPlan plan = DecideCopies(scene);
   NoteSafe(core, job, plan);
+  SetMetrics(core, job, plan);
   for (const auto& [node, checkpoints] : plan.drops) core.Send(node, DropCommand{job.id, scene.epoch, job.uid, checkpoints});
   const bool persists = keeper.failures >= kLooksBeforeItIsSaid;
   if (persists && plan.lacks != keeper.said && !plan.lacks.empty()) {
@@ -244,6 +258,10 @@ void Advance(Core& core, JobRecord& job, CopyKeeper& keeper) {
   const bool trains = Trains(core, job.id) && core.state.run->stage == Stage::kRunning;
   const bool news = keeper.membership != core.state.membership_changed || (trains && keeper.epoch != job.epoch);
   if (!news && (!keeper.look_at || core.clock.Now() < *keeper.look_at)) return;
+  // A node that is drained makes all jobs that have ended ask at once.
+  const auto asking =
+      std::count_if(core.copies.begin(), core.copies.end(), [](const auto& each) { return each.second.round.has_value(); });
+  if (IsFinal(job.phase) && asking >= kMostRoundsOfEnded) return;
   keeper.membership = core.state.membership_changed;
   if (trains) keeper.epoch = job.epoch;
   keeper.look_at.reset();
@@ -268,7 +286,7 @@ void OnFailedCopy(Core& core, const JobRecord& job, CopyKeeper& keeper, const No
 }  // namespace
 
 void LookAfterCopies(Core& core, const JobRecord& job) {
-  if (!NeedsCopies(job)) return;
+  if (!NeedsCopies(core, job)) return;
   CopyKeeper& keeper = core.copies[job.id];
   keeper.look_at = core.clock.Now();
   keeper.failures = 0;
@@ -277,12 +295,12 @@ void LookAfterCopies(Core& core, const JobRecord& job) {
 void KeepCopies(Core& core) {
   if (core.stopping || core.state.stops_at) return;
   for (auto& [id, job] : core.state.jobs) {
-    if (NeedsCopies(job)) core.copies[id];
+    if (NeedsCopies(core, job)) core.copies[id];
   }
   for (auto keeper = core.copies.begin(); keeper != core.copies.end();) {
     const auto job = core.state.jobs.find(keeper->first);
     const bool known = job != core.state.jobs.end();
-    if (known && (NeedsCopies(job->second) || !keeper->second.takers.empty() || keeper->second.round)) {
+    if (known && (NeedsCopies(core, job->second) || !keeper->second.takers.empty() || keeper->second.round)) {
       Advance(core, job->second, keeper->second);
       ++keeper;
       continue;
@@ -304,7 +322,10 @@ void OnCopyReport(Core& core, const NodeName& node, const FetchReport& report) {
   const auto taker = keeper.takers.find(node);
   if (taker == keeper.takers.end()) return;
   taker->second.heard = core.clock.Now();
-  keeper.progress[node] = report;
+  FetchReport& before = keeper.progress[node];
+  const int64_t more = report.bytes_here - (before.copy_id == report.copy_id ? before.bytes_here : 0);
+  core.metrics.files_bytes.Add({{"purpose", kBytesOfCopies}}, static_cast<double>(std::max<int64_t>(more, 0)));
+  before = report;
   NoteDamagedFiles(core, node, report, keeper.copying);
   if (!report.done && report.error.empty()) return;
   const CopyCommand command = std::move(keeper.takers.extract(taker).mapped().command);
@@ -348,6 +369,34 @@ void LeaveOutDamaged(const Core& core, const JobId& job, Holdings& held) {
       });
     }
   }
+}
+
+bool AwaitsFilesOf(const Core& core, const NodeName& node) {
+  const absl::Duration now = core.clock.Now();
+  const auto gives = [&](const CopyCommand& command) {
+    const std::vector<CheckpointHolder>& holders = command.source.holders;
+    return std::any_of(holders.begin(), holders.end(), [&](const CheckpointHolder& holder) { return holder.node == node; });
+  };
+  // What its ranks save last is copied when they have ended.
+  if (core.state.run && std::any_of(core.state.run->ranks.begin(), core.state.run->ranks.end(), [&](const RankRun& rank) {
+        return NodeOf(rank.device) == node && !IsGone(core.state, rank);
+      })) {
+    return true;
+  }
+  for (const auto& [id, input] : core.inputs) {
+    if (std::any_of(input.takers.begin(), input.takers.end(), [&](const auto& taker) { return gives(taker.second.command); }))
+      return true;
+  }
+  return std::any_of(core.state.jobs.begin(), core.state.jobs.end(), [&](const auto& entry) {
+    if (!NeedsCopies(core, entry.second)) return false;
+    const auto keeper = core.copies.find(entry.first);
+    if (keeper == core.copies.end() || keeper->second.round || keeper->second.membership != core.state.membership_changed)
+      return true;
+    // What has failed is tried again.
+    if (keeper->second.look_at && (*keeper->second.look_at <= now || !keeper->second.failed.empty())) return true;
+    const auto& takers = keeper->second.takers;
+    return std::any_of(takers.begin(), takers.end(), [&](const auto& taker) { return gives(taker.second.command); });
+  });
 }
 
 bool AreCopied(const Core& core) {

@@ -24,6 +24,8 @@ void NoteDamagedFiles(Core& core, const NodeName& node, const FetchReport& repor
 bool HasDamagedFiles(const Core& core, const JobId& job, const std::string& checkpoint);
 // Nobody holds them.
 void LeaveOutDamaged(const Core& core, const JobId& job, Holdings& held);
+// Whether other nodes bring, or may be told to, what this one has, which leaves.
+bool AwaitsFilesOf(const Core& core, const NodeName& node);
 // Whether any are under way.
 bool AreCopied(const Core& core);
 // Null: none of the job's are.

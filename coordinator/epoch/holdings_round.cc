@@ -49,13 +49,30 @@ HoldingsRound AskForHoldings(Core& core, const JobRecord& job) {
 
 HoldingsRound AskForInput(Core& core, const std::string& input) {
   HoldingsRound round = NewRound(core, input);
-  std::erase_if(round.answers, [&](const auto& answer) {
-    return core.state.nodes.at(answer.first).description.protocol < kFirstProtocolThatCarries;
-  });
   for (auto& [name, answer] : round.answers) {
     core.Send(name, HoldingsCommand{JobId(), Epoch(), JobUid(), round.check_id, SecretOf(core, name), {input}});
   }
   return round;
+}
+
+HoldingsRound AskForListing(Core& core) {
+  HoldingsRound round = NewRound(core, "disks");
+  std::erase_if(round.answers, [&](const auto& answer) {
+    return core.state.nodes.at(answer.first).description.protocol < kFirstProtocolThatLists;
+  });
+  for (auto& [name, answer] : round.answers) {
+    HoldingsCommand command{JobId(), Epoch(), JobUid(), round.check_id, SecretOf(core, name)};
+    command.list = true;
+    core.Send(name, std::move(command));
+  }
+  return round;
+}
+
+void AskToDelete(Core& core, const NodeName& node, std::vector<UnwantedFiles> unwanted) {
+  HoldingsCommand command{JobId(), Epoch(), JobUid(), absl::StrCat("unwanted-", ++core.holdings_rounds_begun),
+                          SecretOf(core, node)};
+  command.unwanted = std::move(unwanted);
+  core.Send(node, std::move(command));
 }
 
 InputHoldings InputHoldingsOf(const Core& core, const HoldingsRound& round, const std::string& input) {

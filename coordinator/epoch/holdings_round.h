@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "common/session/files.h"
 #include "coordinator/core/core.h"
@@ -12,12 +13,17 @@
 
 namespace motley::coordinator {
 
-// The first one whose workers carry files to and from people, and know inputs.
-inline constexpr int kFirstProtocolThatCarries = 5;
+// The first one whose workers list what lies on their disks, delete what deleted jobs left, look at paths for people, and know
+// weights that were sent.
+inline constexpr int kFirstProtocolThatLists = 6;
 
 HoldingsRound AskForHoldings(Core& core, const JobRecord& job);
 // Which of them have this input whole.
 HoldingsRound AskForInput(Core& core, const std::string& input);
+// What lies on their disks, of all jobs.
+HoldingsRound AskForListing(Core& core);
+// One node, without a round: what the answer says is gone is gone.
+void AskToDelete(Core& core, const NodeName& node, std::vector<UnwantedFiles> unwanted);
 // Whether it is an answer to this round.
 bool TakeHoldings(HoldingsRound& round, const NodeName& node, const HoldingsReport& report);
 // Nobody waits longer for who does not answer, and not at all for who has gone.

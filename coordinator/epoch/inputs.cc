@@ -5,13 +5,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "common/base/clean_text.h"
-#include "common/base/count.h"
 #include "common/base/logging.h"
 #include "common/job/job_input.h"
 #include "coordinator/epoch/holdings_round.h"
+#include "coordinator/epoch/input_waits.h"
+#include "coordinator/state/initial_weights.h"
 #include "coordinator/state/membership.h"
 
 namespace motley::coordinator {
@@ -19,28 +18,11 @@ namespace {
 
 // Behind what failed; where room lacks, each try looks at all that is there.
 constexpr absl::Duration kRetryPause = absl::Minutes(1), kNoRoomPause = absl::Minutes(10);
+// A process that gives files is there again at the next question.
+constexpr absl::Duration kGonePause = absl::Seconds(5);
 // A node that hashes what it has says nothing meanwhile.
 constexpr absl::Duration kInputTakerPatience = absl::Minutes(10);
 constexpr absl::Duration kTicketOfInput = absl::Hours(24);
-
-// An input, its name, and the unfinished jobs that read it.
-struct WantedInput {
-  std::string name;
-  std::vector<const JobRecord*> jobs;
-};
-using WantedInputs = std::map<std::string, WantedInput>;
-
-WantedInputs WantedBy(const ClusterState& state) {
-  WantedInputs wanted;
-  for (const auto& [id, job] : state.jobs) {
-    if (IsFinal(job.phase)) continue;
-    for (const JobInput& input : InputsOf(job.config)) {
-      wanted[input.id].name = input.name;
-      wanted[input.id].jobs.push_back(&job);
-    }
-  }
-  return wanted;
-}
 
 std::vector<std::string> IdsOf(const WantedInputs& wanted) {
   std::vector<std::string> ids;
@@ -71,14 +53,21 @@ int64_t LimitOfInputs(const Core& core) {
   return used ? core.copy_rate.bytes_per_second() : 0;
 }
 
-void TellToBring(Core& core, const std::string& id, InputKeeper& keeper, const NodeName& node, const WantedInputs& wanted) {
+// `verify`: it had it, and is said to give something else.
+void TellToBring(Core& core, const std::string& id, InputKeeper& keeper, const NodeName& node, const WantedInputs& wanted,
+                 bool verify = false) {
   const JobRecord& job = *wanted.at(id).jobs.front();
   CopyCommand command{job.id, job.epoch, job.uid};
   command.copy_id = absl::StrCat("input-", ++core.holdings_rounds_begun, "-", core.journal.UnixMs());
-  for (const NodeName& holder : keeper.holders) {
-    if (!keeper.offers.contains(holder)) continue;
-    command.source.holders.push_back(
-        HolderFor(core, holder, keeper.offers.at(holder), keeper.offers.at(node).certificate, JobUid(id), kTicketOfInput));
+  std::set<NodeName> givers = keeper.holders;
+  if (givers.empty() && !keeper.upload.empty()) givers.insert(keeper.uploads_to);
+  command.source.verify = verify;
+  for (const NodeName& giver : givers) {
+    if (!keeper.offers.contains(giver)) continue;
+    const std::string& shows = keeper.offers.at(node).certificate;
+    CheckpointHolder holder = HolderFor(core, giver, keeper.offers.at(giver), shows, JobUid(id), kTicketOfInput);
+    holder.manifest = keeper.holders.contains(giver);
+    command.source.holders.push_back(std::move(holder));
   }
   command.files = IdsOf(wanted);
   command.bytes_per_second = LimitOfInputs(core);
@@ -87,25 +76,56 @@ void TellToBring(Core& core, const std::string& id, InputKeeper& keeper, const N
   core.Send(node, std::move(command));
 }
 
+// From those that have it, or from the one to which it is sent, as it comes.
+void TellWhoLacksIt(Core& core, const std::string& id, InputKeeper& keeper, const WantedInputs& wanted) {
+  for (const auto& [node, offer] : keeper.offers) {
+    const bool lacks = !keeper.holders.contains(node) && !keeper.takers.contains(node) && keeper.uploads_to != node;
+    if (lacks && IsUsed(core, node)) TellToBring(core, id, keeper, node, wanted);
+  }
+}
+
+// It compares what it has with the list, and is a holder again if that is right; else it brings what is not.
+void LookAtAccused(Core& core, const FetchReport& report, InputKeeper& keeper, const NodeName& by, const WantedInputs& wanted) {
+  for (const DamagedFile& damaged : report.damaged_files) {
+    if (!keeper.accused.emplace(by, damaged.node).second) continue;
+    if (!keeper.offers.contains(damaged.node) || !IsConnected(core, damaged.node)) continue;
+    if (keeper.holders.erase(damaged.node) > 0) TellToBring(core, report.input, keeper, damaged.node, wanted, /*verify=*/true);
+  }
+}
+
+void CallOffTakers(Core& core, const InputKeeper& keeper) {
+  for (const auto& [node, taker] : keeper.takers) {
+    CopyCommand over = taker.command;
+    over.copy_id.clear();
+    if (IsConnected(core, node)) core.Send(node, std::move(over));
+  }
+}
+
 void EndRoundOfInput(Core& core, const std::string& id, InputKeeper& keeper, const WantedInputs& wanted) {
   InputHoldings held = InputHoldingsOf(core, *keeper.round, id);
   // Who did not say anything now has what it had.
   for (const auto& [node, why] : held.refusals) {
     if (keeper.holders.contains(node)) held.holders.insert(node);
   }
+  // Nor who compares what it has with the list.
+  for (const auto& [node, taker] : keeper.takers) {
+    if (taker.command.source.verify) held.holders.erase(node);
+  }
   keeper.round.reset();
   keeper.asked = true;
   if (keeper.holders != held.holders) core.state.membership_changed = core.clock.Now();  // as if they had joined
   keeper.offers = held.offers;
   keeper.holders = held.holders;
+  for (const NodeName& holder : keeper.holders) keeper.takers.erase(holder);
   keeper.failed.clear();
   for (const auto& [node, why] : held.refusals) keeper.failed[node] = why;
   if (!keeper.failed.empty()) keeper.look_at = core.clock.Now() + kRetryPause;
-  if (keeper.holders.empty()) return;
-  for (const auto& [node, offer] : keeper.offers) {
-    const bool lacks = !keeper.holders.contains(node) && !keeper.takers.contains(node) && keeper.uploads_to != node;
-    if (lacks && IsUsed(core, node)) TellToBring(core, id, keeper, node, wanted);
+  // Nobody gives any more what came: who begins anew may give it to any of them.
+  if (keeper.holders.empty() && keeper.upload.empty()) {
+    CallOffTakers(core, keeper);
+    return keeper.takers.clear();
   }
+  TellWhoLacksIt(core, id, keeper, wanted);
 }
 
 // Whose session is another one than it was told by, or who says nothing.
@@ -141,57 +161,9 @@ void AdvanceInput(Core& core, const std::string& id, InputKeeper& keeper, const 
   if (IsOver(core, *keeper.round)) EndRoundOfInput(core, id, keeper, wanted);  // nobody is here
 }
 
-// Ranks of the job run there: whatever the node has not said yet, they read it.
-bool HasRanks(const Core& core, const JobId& job, const NodeName& node) {
-  return core.state.run && core.state.run->job == job &&
-         std::any_of(core.state.run->ranks.begin(), core.state.run->ranks.end(),
-                     [&](const RankRun& rank) { return NodeOf(rank.device) == node && !IsGone(core.state, rank); });
-}
-
-void NoteWhoLacks(Core& core, const InputKeeper& keeper, const JobId& job) {
-  std::set<NodeName>& lacking = core.state.lacks_inputs[job];
-  for (const auto& [name, node] : core.state.nodes) {
-    if (MayBeUsed(node) && !keeper.holders.contains(name) && !HasRanks(core, job, name)) lacking.insert(name);
-  }
-}
-
-// Empty: the job need not wait for this one. Without numbers that change all the while but the percentage.
-std::string WhatIsAwaited(const Core& core, const InputKeeper& keeper, const std::string& name, const JobRecord& job) {
-  const std::string input = CleanLine(name);
-  if (!keeper.asked) return absl::StrCat("the nodes are asked whether they have ", input);
-  const bool some =
-      std::any_of(keeper.holders.begin(), keeper.holders.end(), [&](const NodeName& n) { return IsConnected(core, n); });
-  if (!some && !keeper.upload.empty()) return absl::StrCat(input, " is sent to node ", keeper.uploads_to.value());
-  if (!some) {
-    return absl::StrCat(input, " lies on no node that is here; 'motley submit' with the same file and --id ", job.id.value(),
-                        " sends it, or goes on with it");
-  }
-  std::vector<std::string> coming;
-  for (const auto& [node, taker] : keeper.takers) {
-    const double part = taker.bytes > 0 ? static_cast<double>(taker.bytes_here) / static_cast<double>(taker.bytes) : 0;
-    coming.push_back(absl::StrFormat("node %s has %.0f %% of %s", node.value(), 100 * part, Count(taker.bytes, "byte")));
-  }
-  if (!coming.empty()) return absl::StrCat(input, " comes to the nodes: ", absl::StrJoin(coming, ", "));
-  if (std::any_of(keeper.holders.begin(), keeper.holders.end(), [&](const NodeName& n) { return IsUsed(core, n); })) return "";
-  std::string why;
-  for (const auto& [node, said] : keeper.failed) absl::StrAppend(&why, "; node ", node.value(), ": ", said);
-  return absl::StrCat("no node that may be used has ", input, why);
-}
-
-void NoteWhoWaits(Core& core, const WantedInputs& wanted) {
-  core.state.lacks_inputs.clear();
-  core.state.awaits_inputs.clear();
-  for (const auto& [id, input] : wanted) {
-    const InputKeeper& keeper = core.inputs.at(id);
-    for (const JobRecord* job : input.jobs) {
-      NoteWhoLacks(core, keeper, job->id);
-      const std::string awaited = WhatIsAwaited(core, keeper, input.name, *job);
-      if (!awaited.empty()) core.state.awaits_inputs.emplace(job->id, awaited);
-    }
-  }
-}
-
-absl::StatusOr<NodeName> WhoTakes(const Core& core, const InputKeeper& keeper, const std::set<NodeName>& not_from) {
+// Who has it elsewhere, else who has the most room.
+absl::StatusOr<NodeName> WhoTakes(const Core& core, const InputKeeper& keeper, const CarryWish& wish) {
+  const std::set<NodeName>& not_from = wish.not_from;
   for (const NodeName& holder : keeper.holders) {
     if (IsConnected(core, holder)) return absl::AlreadyExistsError(absl::StrCat("node ", holder.value(), " has it"));
   }
@@ -199,7 +171,10 @@ absl::StatusOr<NodeName> WhoTakes(const Core& core, const InputKeeper& keeper, c
   std::optional<NodeName> roomiest;
   for (const auto& [node, offer] : keeper.offers) {
     if (not_from.contains(node) || !IsUsed(core, node) || keeper.takers.contains(node)) continue;
-    if (!roomiest || offer.room_bytes > keeper.offers.at(*roomiest).room_bytes) roomiest = node;
+    const auto rank = [&](const NodeName& each) {
+      return std::pair(wish.on_nodes.contains(each), keeper.offers.at(each).room_bytes);
+    };
+    if (!roomiest || rank(node) > rank(*roomiest)) roomiest = node;
   }
   if (roomiest) return *roomiest;
   std::string why;
@@ -217,7 +192,7 @@ void AnswerUploads(Core& core, const WantedInputs& wanted) {
   for (const std::string& id : ready) {
     const PendingCarry carry = std::move(core.carries.extract(id).mapped());
     InputKeeper& keeper = core.inputs.at(carry.wish.input);
-    const absl::StatusOr<NodeName> node = WhoTakes(core, keeper, carry.wish.not_from);
+    const absl::StatusOr<NodeName> node = WhoTakes(core, keeper, carry.wish);
     if (!node.ok()) {
       carry.answer(node.status());
       continue;
@@ -229,7 +204,9 @@ void AnswerUploads(Core& core, const WantedInputs& wanted) {
     CarryCommand command{job.id, job.epoch, job.uid, id};
     command.input = carry.wish.input;
     command.kept_inputs = IdsOf(wanted);
+    command.path = carry.wish.path;
     core.Send(*node, std::move(command));
+    TellWhoLacksIt(core, carry.wish.input, keeper, wanted);
   }
 }
 
@@ -238,11 +215,7 @@ void ForgetUnwanted(Core& core, const WantedInputs& wanted) {
   std::erase_if(core.inputs, [&](const auto& entry) {
     const auto& [id, keeper] = entry;
     if (wanted.contains(id) || !keeper.upload.empty()) return false;
-    for (const auto& [node, taker] : keeper.takers) {
-      CopyCommand over = taker.command;
-      over.copy_id.clear();
-      if (IsConnected(core, node)) core.Send(node, std::move(over));
-    }
+    CallOffTakers(core, keeper);
     return true;
   });
   std::vector<std::string> in_vain;
@@ -263,6 +236,7 @@ void KeepInputs(Core& core) {
   ForgetUnwanted(core, wanted);
   for (const auto& [id, input] : wanted) AdvanceInput(core, id, core.inputs[id], wanted);
   AnswerUploads(core, wanted);
+  for (const auto& [id, input] : wanted) EndJobsInVain(core, input, core.inputs[id]);
   NoteWhoWaits(core, wanted);
 }
 
@@ -282,17 +256,23 @@ void OnInputReport(Core& core, const NodeName& node, const FetchReport& report) 
   const auto taker = keeper.takers.find(node);
   if (taker == keeper.takers.end() || taker->second.command.copy_id != report.copy_id) return;
   taker->second.heard = core.clock.Now();
+  core.metrics.files_bytes.Add({{"purpose", kBytesOfInputs}},
+                               static_cast<double>(std::max<int64_t>(report.bytes_here - taker->second.bytes_here, 0)));
   taker->second.bytes = report.bytes, taker->second.bytes_here = report.bytes_here;
+  const WantedInputs wanted = WantedBy(core.state);
+  const auto input = wanted.find(report.input);
+  if (input != wanted.end()) LookAtAccused(core, report, keeper, node, wanted);
   if (!report.done && report.error.empty()) return;
-  keeper.takers.erase(taker);
+  keeper.takers.erase(node);
   if (report.done) {
     keeper.look_at = core.clock.Now();
     return;
   }
   keeper.failed[node] = report.error;
-  keeper.look_at = core.clock.Now() + (report.error_code == absl::StatusCode::kResourceExhausted ? kNoRoomPause : kRetryPause);
-  const WantedInputs wanted = WantedBy(core.state);
-  const auto input = wanted.find(report.input);
+  const absl::Duration pause = report.error_code == absl::StatusCode::kResourceExhausted ? kNoRoomPause
+                               : report.error_code == absl::StatusCode::kUnavailable     ? kGonePause
+                                                                                         : kRetryPause;
+  keeper.look_at = core.clock.Now() + pause;
   if (std::exchange(keeper.said[node], report.error) == report.error) return;
   if (input != wanted.end()) SayFailed(core, *input->second.jobs.front(), node, input->second.name, report.error);
 }
@@ -304,6 +284,9 @@ void BeginUpload(Core& core, const std::string& id, PendingCarry carry) {
   const std::vector<JobInput> inputs = InputsOf(job->second.config);
   const bool reads =
       std::any_of(inputs.begin(), inputs.end(), [&](const JobInput& input) { return input.id == carry.wish.input; });
+  const std::vector<JobInput> now = InputsNow(job->second);
+  const bool wants = std::any_of(now.begin(), now.end(), [&](const JobInput& input) { return input.id == carry.wish.input; });
+  if (reads && !wants) return carry.answer(absl::AlreadyExistsError("the job has read it, and needs it no more"));
   if (!reads) {
     return carry.answer(absl::InvalidArgumentError(
         absl::StrCat("job ", carry.wish.job.value(), " reads no input ", CleanLine(carry.wish.input))));

@@ -8,6 +8,7 @@
 #include "common/base/count.h"
 #include "coordinator/epoch/carrying.h"
 #include "coordinator/epoch/copies.h"
+#include "coordinator/epoch/disk_looks.h"
 #include "coordinator/epoch/holdings_round.h"
 #include "coordinator/epoch/inputs.h"
 #include "coordinator/epoch/local_resume.h"
@@ -38,7 +39,10 @@ absl::Status BeginLocalLook(Core& core, const std::shared_ptr<LookTask>& task, s
 }
 
 void OnHoldings(Core& core, const NodeName& node, const HoldingsReport& report) {
-  if (OnHoldingsForInputs(core, node, report)) return;
+  if (report.free_bytes > 0) {
+    core.metrics.files_free_bytes.Set({{"node", node.value()}}, static_cast<double>(report.free_bytes));
+  }
+  if (OnHoldingsForInputs(core, node, report) || OnHoldingsForDisks(core, node, report)) return;
   if (OnHoldingsForCopies(core, node, report) || OnHoldingsForCarries(core, node, report)) return;
   const auto look = core.local_looks.find(report.job);
   if (look == core.local_looks.end() || !TakeHoldings(look->second.round, node, report)) return;
@@ -58,6 +62,7 @@ void OnFetch(Core& core, const NodeName& node, const FetchReport& report) {
   NoteDamagedFiles(core, node, report, run.resumed_from);
   if (run.stage != Stage::kStarting) return;
   run.stage_since = core.clock.Now();
+  if (report.done) core.metrics.files_bytes.Add({{"purpose", kBytesOfStarts}}, static_cast<double>(report.bytes_here));
   if (report.done || report.bytes <= 0) return;
   core.SetReason(core.state.jobs.at(run.job),
                  absl::StrFormat("node %s brings its part of checkpoint %s: %.0f %% of %s", node.value(), run.resumed_from,

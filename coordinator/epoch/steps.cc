@@ -85,7 +85,9 @@ void LogStep(Core& core, const JobRecord& job, const StepStats& stats) {
 }
 
 void TellReplan(Core& core, JobRun& run, const JobRecord& job) {
-  const double pause = absl::ToDoubleSeconds(core.clock.Now() - run.last_step_at);
+  // One that was resumed and has made no step yet has not paused.
+  const bool has_stepped = run.last_step_at != absl::ZeroDuration();
+  const double pause = has_stepped ? absl::ToDoubleSeconds(core.clock.Now() - run.last_step_at) : 0;
   const int64_t repeated = std::max<int64_t>(0, run.step_before_replan - run.first_step);
   core.metrics.replans.Add({{"job_id", job.id.value()}, {"cause", run.cause_label}});
   core.metrics.pause_seconds.Add({{"job_id", job.id.value()}}, pause);

@@ -5,6 +5,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/version.h"
 #include "coordinator/epoch/altered_blame.h"
+#include "coordinator/epoch/disk_looks.h"
 #include "coordinator/epoch/run_begin.h"
 #include "coordinator/members/joining.h"
 #include "coordinator/state/queue.h"
@@ -65,6 +66,7 @@ absl::Status Restore(Core& core) {
     node.last_seen = core.clock.Now();
   }
   MOTLEY_RETURN_IF_ERROR(LoadMembers(core));
+  MOTLEY_RETURN_IF_ERROR(LoadUnwanted(core));
   MOTLEY_ASSIGN_OR_RETURN(core.state.speeds, core.store.LoadSpeeds());
   core.state.membership_changed = core.clock.Now();
   EventRecord event;

@@ -24,6 +24,7 @@
 #include "coordinator/members/examiner.h"
 #include "coordinator/members/joining.h"
 #include "coordinator/members/leaving.h"
+#include "coordinator/members/path_looks.h"
 #include "coordinator/members/registry.h"
 #include "coordinator/state/sender.h"
 
@@ -43,7 +44,8 @@ struct Handler {
     NodeRecord& record = core.state.nodes.at(node);
     record.clock.Add(report.unix_ms, core.journal.UnixMs());
     record.doing = report.doing;
-    core.Send(node, HeartbeatAnswer{core.Mark()});
+    const bool leaves = record.leaves_at.has_value();
+    core.Send(node, HeartbeatAnswer{core.Mark(), leaves, leaves && AwaitsFilesOf(core, node)});
   }
   void operator()(const ReachReport& report) {
     if (IsOfExamination(report.check_id)) return OnExaminedReach(core, node, report);
@@ -62,7 +64,7 @@ struct Handler {
   }
   void operator()(const StorageReport& report) {
     if (IsOfExamination(report.check_id)) return OnExaminedStorage(core, node, report);
-    if (OnSecondReading(core, node, report)) return;
+    if (OnLookedAtPath(core, node, report) || OnSecondReading(core, node, report)) return;
     if (!report.check_id.empty()) return OnProbeStorage(core, node, report);
     if (IsCurrent(report)) OnStorageReport(core, node, report);
   }

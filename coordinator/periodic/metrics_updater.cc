@@ -17,6 +17,7 @@ void UpdateMetrics(Core& core) {
   std::map<std::string, int> jobs;
   for (int phase = 0; phase < kNumJobPhases; ++phase) jobs[std::string(JobPhaseName(static_cast<JobPhase>(phase)))] = 0;
   for (const auto& [name, node] : core.state.nodes) {
+    if (node.forgotten || !node.connected) core.metrics.files_free_bytes.Remove({{"node", name.value()}});
     if (node.forgotten) continue;
     ++nodes[NodeStateName(core.state, node)];
     JobId job;

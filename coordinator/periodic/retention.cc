@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/logging.h"
 #include "common/base/status_macros.h"
+#include "coordinator/epoch/disk_looks.h"
 #include "coordinator/periodic/ring_pruner.h"
 
 namespace motley::coordinator {
@@ -43,8 +44,7 @@ void ForgetJobs(Core& core, std::vector<JobId> jobs) {
 
 }  // namespace
 
-absl::Status Forget(Core& core, std::vector<JobId> jobs, const std::string& message) {
-  Batch batch;
+absl::Status Forget(Core& core, std::vector<JobId> jobs, const std::string& message, Batch batch) {
   EventRecord event;
   event.kind = kind::kJobsForgotten;
   event.message = message;
@@ -58,6 +58,7 @@ absl::Status Forget(Core& core, std::vector<JobId> jobs, const std::string& mess
     core.state.jobs.erase(job);
     ForgetInMemory(core, id);
   }
+  NoteUnwanted(core, batch);
   return absl::OkStatus();
 }
 

@@ -18,7 +18,7 @@ using JobAges = std::map<JobId, absl::Duration>;
 std::vector<JobId> JobsToForget(const JobAges& ages, const ClusterState& state, const RetentionConfig& config, size_t limit);
 
 // These ended jobs now, with an event that says `message`; a new job of such an id begins above its epochs.
-absl::Status Forget(Core& core, std::vector<JobId> jobs, const std::string& message);
+absl::Status Forget(Core& core, std::vector<JobId> jobs, const std::string& message, Batch batch = Batch());
 
 // Their id may be used again; their checkpoints are not touched.
 void Retain(Core& core);

@@ -4,6 +4,7 @@
 
 #include "coordinator/epoch/carrying.h"
 #include "coordinator/epoch/copies.h"
+#include "coordinator/epoch/disk_looks.h"
 #include "coordinator/epoch/epoch_driver.h"
 #include "coordinator/epoch/inputs.h"
 #include "coordinator/epoch/looks.h"
@@ -12,6 +13,7 @@
 #include "coordinator/members/clones.h"
 #include "coordinator/members/examiner.h"
 #include "coordinator/members/joining.h"
+#include "coordinator/members/path_looks.h"
 #include "coordinator/members/term.h"
 #include "coordinator/periodic/backup.h"
 #include "coordinator/periodic/lease_checker.h"
@@ -30,6 +32,8 @@ std::vector<PeriodicJob> PeriodicJobs() {
       {"looks", absl::Milliseconds(250), LookAgain},
       {"copies", absl::Milliseconds(250), KeepCopies},
       {"carries", absl::Milliseconds(250), AdvanceCarries},
+      {"disks", absl::Milliseconds(250), KeepDisks},
+      {"path looks", absl::Milliseconds(250), KeepPathLooks},
       {"examiner", absl::Milliseconds(250), AdvanceExamination},
       {"memory probe", absl::Milliseconds(250), AdvanceMemoryProbe},
       {"prober", absl::Milliseconds(250), ProbeNewcomers},

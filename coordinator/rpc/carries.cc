@@ -89,6 +89,8 @@ class Carries::End : public Reactor {
   virtual std::string WhySilent() const = 0;
   virtual absl::Duration Silence() const { return kCarrySilence; }
   virtual void OnFinish() {}
+  // What this end gives.
+  virtual void CountPart(double bytes) = 0;
 
   void Join(End& other) {
     other_ = &other;
@@ -135,6 +137,7 @@ class Carries::End : public Reactor {
     }
     if (!MayCarry(incoming_)) return Break(absl::InvalidArgumentError("a message that this end of a carry cannot send"));
     moved_ = other_->moved_ = carries_.clock_.Now();
+    if (incoming_.has_part()) CountPart(static_cast<double>(incoming_.part().bytes().size()));
     other_->Send(&incoming_);
   }
   // The other end may say more.
@@ -180,6 +183,7 @@ class Carries::WorkersEnd : public End {
   absl::Duration Silence() const override { return takes_ ? kTakersSilence : kCarrySilence; }
   std::string WhyGone() const override { return absl::StrCat("node ", node_.value(), " broke it off"); }
   std::string WhySilent() const override { return "nothing was carried for long"; }
+  void CountPart(double bytes) override { carries_.core_.metrics.files_bytes.Add({{"purpose", kBytesOfExports}}, bytes); }
 
   const absl::StatusOr<Caller> caller_;
   NodeName node_;
@@ -224,6 +228,7 @@ class Carries::PersonsEnd : public End {
     if (!place_) return "the nodes did not say in time who has it";
     return absl::StrCat("node ", place_->node.value(), " carried nothing for ", DurationText(kCarrySilence));
   }
+  void CountPart(double bytes) override { carries_.core_.metrics.files_bytes.Add({{"purpose", kBytesOfUploads}}, bytes); }
   void OnFinish() override {
     carries_.waiting_.erase(id_);
     if (!id_.empty()) carries_.loop_.Post([&core = carries_.core_, id = id_] { OnCarryOver(core, id); });
@@ -250,6 +255,8 @@ void Carries::PersonsEnd::Begin(v1::CarryMessage& first) {
   };
   PendingCarry carry;
   carry.wish = {JobId(first.begin().job_id()), first.begin().input(), first.begin().checkpoint(), first.begin().file(), {}};
+  carry.wish.path = first.begin().path();
+  for (const std::string& node : first.begin().on_nodes()) carry.wish.on_nodes.insert(NodeName(node));
   for (const std::string& node : first.begin().not_from()) carry.wish.not_from.insert(NodeName(node));
   carry.answer = answer;
   carries_.loop_.Post([&core = carries_.core_, person = person_, id = id_, carry = std::move(carry)] {

@@ -1,26 +1,13 @@
 #include "coordinator/rpc/check_cluster.h"
 
-#include "absl/strings/str_cat.h"
-#include "common/base/clean_text.h"
 #include "common/base/status_macros.h"
 #include "common/base/version.h"
-#include "common/base/written_path.h"
 #include "coordinator/members/examiner.h"
+#include "coordinator/rpc/absolute_path.h"
 #include "coordinator/state/examination_findings.h"
 
 namespace motley::coordinator {
 namespace {
-
-constexpr size_t kLongestPath = 4096;  // as Linux has it
-
-absl::Status CheckPath(const char* field, const std::string& path) {
-  if (const std::string why = WhyNoPath(path, Patterns::kRefuse); !why.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(field, ": ", Quoted(path), " ", why));
-  }
-  if (path.empty() || (path[0] == '/' && path.size() < kLongestPath)) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(field, " must be an absolute path of less than ", kLongestPath, " bytes: it is looked at on every node"));
-}
 
 v1::Finding::State StateOf(FindingState state) {
   switch (state) {
@@ -64,10 +51,10 @@ v1::ClusterCheck ViewOf(const Core& core, const Examination& examination) {
 absl::StatusOr<Pull> CheckClusterSource::Next(Core& core, v1::CheckClusterUpdate* out) {
   if (done_) return Pull::kEnd;
   if (ticket_ == nullptr) {
-    MOTLEY_RETURN_IF_ERROR(CheckPath("data_path", request_.data_path()));
-    MOTLEY_RETURN_IF_ERROR(CheckPath("checkpoint_folder", request_.checkpoint_folder()));
-    MOTLEY_RETURN_IF_ERROR(CheckPath("validation_path", request_.validation_path()));
-    MOTLEY_RETURN_IF_ERROR(CheckPath("initial", request_.initial()));
+    MOTLEY_RETURN_IF_ERROR(CheckAbsolutePath("data_path", request_.data_path()));
+    MOTLEY_RETURN_IF_ERROR(CheckAbsolutePath("checkpoint_folder", request_.checkpoint_folder()));
+    MOTLEY_RETURN_IF_ERROR(CheckAbsolutePath("validation_path", request_.validation_path()));
+    MOTLEY_RETURN_IF_ERROR(CheckAbsolutePath("initial", request_.initial()));
     ticket_ = BeginExamination(core, {request_.data_path(), request_.checkpoint_folder(), request_.rates_beside_job(),
                                       request_.validation_path(), request_.initial()});
   }

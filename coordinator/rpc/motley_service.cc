@@ -16,8 +16,10 @@
 #include "coordinator/rpc/get_planning_inputs.h"
 #include "coordinator/rpc/join_tokens.h"
 #include "coordinator/rpc/list_events.h"
+#include "coordinator/rpc/list_files.h"
 #include "coordinator/rpc/list_jobs.h"
 #include "coordinator/rpc/list_nodes.h"
+#include "coordinator/rpc/look_at_path.h"
 #include "coordinator/rpc/measure_node.h"
 #include "coordinator/rpc/permission.h"
 #include "coordinator/rpc/probe_memory.h"
@@ -171,6 +173,13 @@ grpc::ServerWriteReactor<Update>* MotleyService::StreamIfAllowed(const Context& 
 grpc::ServerWriteReactor<v1::CheckClusterUpdate>* MotleyService::CheckCluster(Context* context,
                                                                               const v1::CheckClusterRequest* request) {
   return StreamIfAllowed<CheckClusterSource, v1::CheckClusterUpdate>(*context, *request);
+}
+grpc::ServerWriteReactor<v1::LookAtPathUpdate>* MotleyService::LookAtPath(Context* context,
+                                                                          const v1::LookAtPathRequest* request) {
+  return StreamIfAllowed<LookAtPathSource, v1::LookAtPathUpdate>(*context, *request);
+}
+grpc::ServerWriteReactor<v1::ListFilesUpdate>* MotleyService::ListFiles(Context* context, const v1::ListFilesRequest* request) {
+  return StreamIfAllowed<ListFilesSource, v1::ListFilesUpdate>(*context, *request);
 }
 grpc::ServerWriteReactor<v1::ProbeMemoryUpdate>* MotleyService::ProbeMemory(Context* context,
                                                                             const v1::ProbeMemoryRequest* request) {

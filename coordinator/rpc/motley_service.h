@@ -42,6 +42,8 @@ class MotleyService : public v1::Motley::CallbackService {
   grpc::ServerUnaryReactor* GetPlanningInputs(Context*, const v1::GetPlanningInputsRequest*,
                                               v1::GetPlanningInputsResponse*) override;
   grpc::ServerWriteReactor<v1::CheckClusterUpdate>* CheckCluster(Context*, const v1::CheckClusterRequest*) override;
+  grpc::ServerWriteReactor<v1::LookAtPathUpdate>* LookAtPath(Context*, const v1::LookAtPathRequest*) override;
+  grpc::ServerWriteReactor<v1::ListFilesUpdate>* ListFiles(Context*, const v1::ListFilesRequest*) override;
   grpc::ServerWriteReactor<v1::ProbeMemoryUpdate>* ProbeMemory(Context*, const v1::ProbeMemoryRequest*) override;
   grpc::ServerWriteReactor<v1::JobUpdate>* WatchJob(Context*, const v1::WatchJobRequest*) override;
   grpc::ServerWriteReactor<v1::Event>* ListEvents(Context*, const v1::ListEventsRequest*) override;

@@ -37,6 +37,8 @@ constexpr Grant kGrants[] = {
     {"/motley.v1.Motley/GetPlan", true, false},
     {"/motley.v1.Motley/GetPlanningInputs", true, false},
     {"/motley.v1.Motley/CheckCluster", true, false, Need::kAct},
+    {"/motley.v1.Motley/ListFiles", true, false},
+    {"/motley.v1.Motley/LookAtPath", true, false, Need::kAct},
     {"/motley.v1.Motley/ListEvents", true, false},
     {"/motley.v1.Motley/TailLogs", true, false},
     {"/motley.v1.Motley/TraceStep", true, false},

@@ -16,6 +16,7 @@ class Decider {
 
   CopyPlan Run() {
     FindSafe();
+    CountMissing();
     DecideCopy();
     DecideDrops();
     return std::move(plan_);
@@ -126,6 +127,16 @@ class Decider {
       if (!best || bytes > room.at(*best)) best = node;
     }
     return best;
+  }
+
+  void CountMissing() {
+    const auto newest = std::find_if(All().begin(), All().end(), [&](const auto& each) { return IsUsable(each); });
+    if (newest == All().end()) return;
+    const size_t wanted = Wanted(*newest);
+    for (const std::set<NodeName>& holders : newest->holders) {
+      const size_t have = Staying(holders);
+      if (have < wanted) plan_.missing += static_cast<int>(wanted - have);
+    }
   }
 
   void DecideCopy() {

@@ -36,6 +36,7 @@ struct CopyPlan {
   std::string copy;                                    // whose files are to be copied; empty: none's
   std::map<NodeName, std::vector<std::string>> files;  // of that: which to whom
   std::map<NodeName, std::vector<DroppedCheckpoint>> drops;
+  int missing = 0;    // copies of files that the newest usable one lacks, those being made, too
   std::string lacks;  // why there are fewer copies than asked for; empty: there are not, or they can be made
 };
 

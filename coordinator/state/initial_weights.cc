@@ -1,6 +1,7 @@
 #include "coordinator/state/initial_weights.h"
 
 #include <map>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 
@@ -16,6 +17,17 @@ std::string WhatIsHeld(const std::string& digest) {
 }  // namespace
 
 std::string InitialFolder(const JobRecord& job) { return job.newest_checkpoint.empty() ? job.config.checkpoint.initial : ""; }
+
+std::vector<JobInput> InputsNow(const JobRecord& job) {
+  std::vector<JobInput> inputs = InputsOf(job.config);
+  // One that has gone back goes on from a checkpoint, if not from step 0.
+  const bool begins = job.newest_checkpoint.empty() && job.go_back.step == 0;
+  const std::optional<JobInput> initial = ParseInput(job.config.checkpoint.initial);
+  if (begins || !initial) return inputs;
+  const bool is_data = ParseInput(job.config.data.path) == initial || ParseInput(job.config.data.validation_path) == initial;
+  if (!is_data) std::erase_if(inputs, [&](const JobInput& input) { return input.id == initial->id; });
+  return inputs;
+}
 
 WeightsReference ReferenceOfWeights(const JobRecord& job, const std::vector<std::pair<NodeName, std::string>>& digests) {
   if (!job.initial_digest.empty())

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/job/job_input.h"
 #include "common/session/session.h"
 #include "coordinator/state/job.h"
 
@@ -13,6 +14,9 @@ namespace motley::coordinator {
 
 // checkpoint.initial, as long as ranks may read it; empty: the job begins from its seed, or has a checkpoint.
 std::string InitialFolder(const JobRecord& job);
+
+// What was sent for the job and it may read still.
+std::vector<JobInput> InputsNow(const JobRecord& job);
 
 // The folder's contents with which all others are compared; no digest: it holds checkpoints, which nodes do not digest.
 struct WeightsReference {

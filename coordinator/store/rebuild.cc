@@ -42,6 +42,7 @@ struct Mentions {
       case TableId::kTokens:
       case TableId::kMembers:
       case TableId::kTerms:
+      case TableId::kUnwanted:  // of jobs that were deleted
         return;
     }
   }

@@ -102,6 +102,7 @@ Row ToRow(const MemberRecord& member) {
           absl::StrJoin(member.coordinators, ",")};
 }
 
+Row ToRow(const UnwantedRow& unwanted) { return {unwanted.node.value(), unwanted.files.job.value(), unwanted.files.uid.value()}; }
 Row ToRow(const TermRecord& term) { return {term.term.number, term.term.id, int64_t{term.own}}; }
 
 absl::StatusOr<JobRecord> JobOf(const Row& row) {
@@ -186,6 +187,9 @@ MemberRecord MemberOf(const Row& row) {
           absl::StrSplit(TextAt(row, 6), ',', absl::SkipEmpty())};
 }
 
+UnwantedRow UnwantedOfRow(const Row& row) {
+  return {NodeName(TextAt(row, 0)), {JobId(TextAt(row, 1)), JobUid(TextAt(row, 2)), JobUid()}};
+}
 TermRecord TermRecordOf(const Row& row) { return {{IntegerAt(row, 0), TextAt(row, 1)}, IntegerAt(row, 2) != 0}; }
 
 }  // namespace motley::coordinator

@@ -17,6 +17,7 @@ Row ToRow(const AuthorityRecord& authority);
 Row ToRow(const TokenRecord& token);
 Row ToRow(const MemberRecord& member);
 Row ToRow(const TermRecord& term);
+Row ToRow(const UnwantedRow& unwanted);
 
 // A row has the columns of its table. DATA_LOSS: its text is not what ToRow makes.
 absl::StatusOr<JobRecord> JobOf(const Row& row);
@@ -28,6 +29,7 @@ AuthorityRecord AuthorityOf(const Row& row);
 TokenRecord TokenOf(const Row& row);
 MemberRecord MemberOf(const Row& row);
 TermRecord TermRecordOf(const Row& row);
+UnwantedRow UnwantedOfRow(const Row& row);
 
 inline const std::string& TextAt(const Row& row, size_t column) { return std::get<std::string>(row[column]); }
 inline int64_t IntegerAt(const Row& row, size_t column) { return std::get<int64_t>(row[column]); }

@@ -90,6 +90,7 @@ const std::array<TableSpec, kNumTables>& Tables() {
        1,
        7},
       {"terms", {Integer("number"), Text("id"), Integer("own")}, 2, 8},
+      {"unwanted", {Text("node"), Text("job"), Text("uid")}, 3, 13},
   }};
   return *tables;
 }

@@ -104,6 +104,8 @@ absl::Status SqliteStore::Write(Batch& batch) {
   for (const CollectiveProfile& profile : batch.collective_profiles)
     MOTLEY_RETURN_IF_ERROR(ledger_.Put(TableId::kProfiles, ToRow(profile, ++newest_profile_)));
   for (const JobId& job : batch.forgotten) MOTLEY_RETURN_IF_ERROR(Forget(job));
+  for (const UnwantedRow& row : batch.unwanted) MOTLEY_RETURN_IF_ERROR(ledger_.Put(TableId::kUnwanted, ToRow(row)));
+  for (const UnwantedRow& row : batch.gone) MOTLEY_RETURN_IF_ERROR(ledger_.Remove(TableId::kUnwanted, ToRow(row)));
   return WriteMembers(batch);
 }
 
@@ -255,6 +257,8 @@ absl::StatusOr<std::vector<AuthorityRecord>> SqliteStore::LoadAuthorities() {
 absl::StatusOr<std::vector<TokenRecord>> SqliteStore::LoadTokens() { return LoadAll(TableId::kTokens, TokenOf); }
 absl::StatusOr<std::vector<MemberRecord>> SqliteStore::LoadMembers() { return LoadAll(TableId::kMembers, MemberOf); }
 absl::StatusOr<std::vector<TermRecord>> SqliteStore::LoadTerms() { return LoadAll(TableId::kTerms, TermRecordOf); }
+
+absl::StatusOr<std::vector<UnwantedRow>> SqliteStore::LoadUnwanted() { return LoadAll(TableId::kUnwanted, UnwantedOfRow); }
 
 absl::StatusOr<Row> SqliteStore::FindProfile(const char* kind, const std::string& digest) {
   Statement row = database_->Prepare("SELECT * FROM profiles WHERE kind = ? AND digest = ?");

@@ -30,6 +30,7 @@ class SqliteStore : public Store {
   absl::StatusOr<std::vector<TokenRecord>> LoadTokens() override;
   absl::StatusOr<std::vector<MemberRecord>> LoadMembers() override;
   absl::StatusOr<std::vector<TermRecord>> LoadTerms() override;
+  absl::StatusOr<std::vector<UnwantedRow>> LoadUnwanted() override;
   absl::StatusOr<ComputeProfile> FindComputeProfile(const std::string& digest) override;
   absl::StatusOr<CollectiveProfile> FindCollectiveProfile(const std::string& digest) override;
   absl::StatusOr<std::map<DeviceId, MeasuredSpeed>> LoadSpeeds() override;

@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/ids.h"
+#include "common/session/files.h"
 #include "common/session/profile.h"
 #include "common/session/session.h"
 #include "coordinator/state/event.h"
@@ -47,6 +48,12 @@ struct DrainRow {
   bool drained = false;
 };
 
+// Files of a deleted job that a node is to delete (epoch/disk_looks).
+struct UnwantedRow {
+  NodeName node;
+  UnwantedFiles files;  // without `kept`
+};
+
 struct Batch {
   std::vector<JobRecord> jobs;  // inserted or replaced
   std::vector<EpochRow> epochs;
@@ -65,7 +72,8 @@ struct Batch {
   std::vector<MemberRecord> members;
   std::vector<NodeName> ended_members;
   std::vector<TermRecord> terms;
-  int64_t count_from = 0;  // this commit is counted above it: a higher mark was met
+  std::vector<UnwantedRow> unwanted, gone;  // gone: not to be deleted any more
+  int64_t count_from = 0;                   // this commit is counted above it: a higher mark was met
 };
 
 // By how much a job's epoch goes up when so many commits are lost: each may have begun one. More than a million nobody has begun,
@@ -99,6 +107,7 @@ class Store {
   virtual absl::StatusOr<std::vector<MemberRecord>> LoadMembers() = 0;
   // The lowest first.
   virtual absl::StatusOr<std::vector<TermRecord>> LoadTerms() = 0;
+  virtual absl::StatusOr<std::vector<UnwantedRow>> LoadUnwanted() = 0;
   virtual absl::StatusOr<ComputeProfile> FindComputeProfile(const std::string& digest) = 0;
   virtual absl::StatusOr<CollectiveProfile> FindCollectiveProfile(const std::string& digest) = 0;
   // Of the newest profile of each device.

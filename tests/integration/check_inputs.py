@@ -121,11 +121,76 @@ def bad_paths(cluster):
                              ("empty", EX_DATAERR, "holds no file")):
         done = cluster.submit("wrong", "here:" + cluster.own(data))
         expect(done.returncode == code and word in done.stderr and "data.path" in done.stderr, f"{data}: {done.returncode} {done.stderr}")
-    for initial in (cluster.own("books"), "books"):   # which without "here:" would be a job's id
+    for initial in (cluster.own("part"), "part"):   # which without "here:" would be a job's id
+        os.makedirs(os.path.join(cluster.top, "part"), exist_ok=True)   # a job file's paths are of its folder
+        os.makedirs(cluster.own("part"), exist_ok=True)
         done = cluster.submit("wrong", cluster.text, checkpoint__initial="here:" + initial)
-        expect(done.returncode == EX_DATAERR and "checkpoint.initial" in done.stderr and "are sent from here so far" in done.stderr,
+        expect(done.returncode == EX_DATAERR and "checkpoint.initial" in done.stderr and "holds no weights" in done.stderr,
                f"{done.returncode} {done.stderr}")
     expect(all(job["id"] != "wrong" for job in cluster.motley("list")["jobs"]), "it was submitted")
+
+
+def plain_path(cluster):
+    """Which no node has, so that it is this machine's; and one that all have, of which nobody sends anything."""
+    with open(cluster.own("words.txt"), encoding="utf-8") as file:
+        text = file.read()
+    with open(cluster.own("more.txt"), "w", encoding="utf-8") as file:
+        file.write(text + text)
+    done = cluster.submit("plain", cluster.own("more.txt"))
+    expect(done.returncode == 0 and "more.txt is not on nodes n1, n2: it comes from here" in done.stderr and "is on the cluster" in done.stdout,
+           f"{done.returncode} {done.stdout} {done.stderr}")
+    cluster.wait_for_state("plain", "SUCCEEDED")
+    before = cluster.inputs("n1")
+    done = cluster.submit("there", cluster.text)
+    expect(done.returncode == 0 and "comes from here" not in done.stderr, f"{done.returncode} {done.stderr}")
+    cluster.wait_for_state("there", "SUCCEEDED")
+    expect(cluster.inputs("n1") == before and cluster.motley("status", "there")["spec"]["data"]["path"] == cluster.text, cluster.inputs("n1"))
+
+
+def weights_too(cluster):
+    """A model of this machine is what the job begins with, as it is with that model in place."""
+    for out in (cluster.own("model"), os.path.join(cluster.top, "model")):
+        done = cluster.run_motley("export", "sent", "--out", out)
+        expect(done.returncode == 0, f"{done.returncode} {done.stderr}")
+    with open(os.path.join(cluster.own("model"), "onnx.bin"), "wb") as file:
+        file.write(b"nobody trains from it")
+    submitted(cluster, "tuned", cluster.text, checkpoint__initial="here:" + cluster.own("model"))
+    cluster.wait_for_state("tuned", "SUCCEEDED")
+    submitted(cluster, "beside", cluster.text, checkpoint__initial=os.path.join(cluster.top, "model"))
+    cluster.wait_for_state("beside", "SUCCEEDED")
+    expect(cluster.losses("tuned") == cluster.losses("beside"), "the loss curves differ")
+    held = [path for path in cluster.inputs("n2") if os.path.exists(os.path.join(path, "model", "model.safetensors"))]
+    expect(len(held) == 1 and not os.path.exists(os.path.join(held[0], "model", "onnx.bin")), cluster.inputs("n2"))
+    done = cluster.run_motley("export", "tuned", "--out", cluster.own("tuned"))
+    expect(done.returncode == 0 and "tokenizer.json" in os.listdir(cluster.own("tuned")), f"{done.returncode} {done.stderr}")
+
+
+def files_of(cluster, *arguments):
+    """(node, job's id, name) of all that is listed."""
+    listing = cluster.motley("files", *arguments)
+    return {(node["node"], file["job_id"], file["name"]) for node in listing["nodes"] for file in node["files"]}
+
+
+def files_and_their_end(cluster):
+    """What lies where, also of a deleted job; a node that is away deletes it when it is back."""
+    done = cluster.run_motley("files")
+    expect(done.returncode == 0 and "words.txt" in done.stdout and "sent" in done.stdout, f"{done.returncode} {done.stdout} {done.stderr}")
+    of_sent = files_of(cluster, "sent")
+    expect({node for node, job, name in of_sent if job == "sent" and name.startswith("step-")} == set(NODES), of_sent)
+    expect({node for node, job, name in of_sent if not job and name == "words.txt"} == set(NODES), of_sent)
+    expect(cluster.run_motley("delete", "sent").returncode == 0, "it cannot be deleted")
+    done = cluster.run_motley("files", "sent")
+    expect("of a deleted job: motley delete sent --files" in done.stdout, done.stdout)
+    cluster.workers["n2"].stop()
+    done = cluster.run_motley("delete", "sent", "--files")
+    expect(done.returncode == 0 and "told when they are: n2" in done.stdout, f"{done.returncode} {done.stdout} {done.stderr}")
+    cluster.wait_for(lambda: not files_of(cluster, "sent"), 30, "n1 to have deleted them")
+    left = glob.glob(os.path.join(glob.escape(cluster.path("files-n2")), "jobs", "sent.*"))
+    expect(len(left) == 1, left)
+    cluster.start_worker("n2", NODES["n2"])
+    cluster.wait_for_nodes(NODES)
+    cluster.wait_for(lambda: not os.path.exists(left[0]), 30, "n2 to have deleted them")
+    cluster.wait_for(lambda: not [row for row in cluster.motley("files")["unwanted"] if row["node"] == "n2"], 30, "n2 to have said so")
 
 
 def others_pass_it(cluster):
@@ -159,6 +224,9 @@ def main():
         results.run("folders, and data for validations", folders_too, cluster)
         results.run("paths that cannot be sent are named", bad_paths, cluster)
         results.run("newcomers and emptied disks bring it from others", newcomer_and_lost_disk, cluster)
+        results.run("a path that no node has is of this machine", plain_path, cluster)
+        results.run("weights of this machine", weights_too, cluster)
+        results.run("what lies where, and how it goes", files_and_their_end, cluster)
         results.run("others pass a job whose data is nowhere", others_pass_it, cluster)
     results.exit()
 

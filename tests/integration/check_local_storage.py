@@ -293,6 +293,30 @@ def forged(cluster):
     expect_same(cluster, "forged")
 
 
+def gives_what_only_it_has(cluster):
+    """A worker that is told to end waits until others have what only its disk has, and what only one node has is enough then."""
+    cluster.submit_job("given", cluster.sections(training__steps=STEPS, checkpoint__copies=0))
+    stopped = cluster.stop_job("given", 8)
+    own = {node: {name for name in os.listdir(cluster.held(node, "given")[-1]) if name.endswith(".bin")} for node in NODES}
+    expect(all(len(names) == 1 for names in own.values()), own)
+    cluster.workers["n2"].stop()
+    cluster.stop_seconds = 60
+    cluster.start_worker("n2", [DEVICE])
+    cluster.wait_for_nodes(NODES)
+    cluster.motley("files")   # a worker that was never asked for its disk does not wait
+    cluster.workers["n2"].stop()
+    there = {name for name in os.listdir(cluster.held("n1", "given")[-1]) if name.endswith(".bin")}
+    expect(there == own["n1"] | own["n2"], f"n1 has {there}")
+    cluster.motley("resume", "given")
+    cluster.wait_for_state("given", "SUCCEEDED")
+    expect("on 1 device" in cluster.resumed_from("given") and f"from step {stopped['step']}" in cluster.resumed_from("given"),
+           cluster.resumed_from("given"))
+    expect_same(cluster, "given")
+    cluster.stop_seconds = 0
+    cluster.start_worker("n2", [DEVICE])
+    cluster.wait_for_nodes(NODES)
+
+
 def no_room_for_files(cluster):
     """A node that cannot keep checkpoints is named, with what to do."""
     cluster.workers["n2"].stop()
@@ -325,6 +349,7 @@ def main():
         results.run("what is damaged comes from a copy", mended_from_copies, cluster)
         results.run("what was safe is waited for until people go back", goes_back, cluster)
         results.run("a forged mark counts for nothing", forged, cluster)
+        results.run("a node that is told to end gives what only it has", gives_what_only_it_has, cluster)
         results.run("a disk is lost", disk_lost, cluster)
         results.run("a disk is lost while the job trains", disk_lost_while_it_trains, cluster)
         results.run("a node that can keep no checkpoints is named", no_room_for_files, cluster)   # n2 comes and goes too often by then

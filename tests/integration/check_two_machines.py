@@ -29,7 +29,13 @@ def files_of_page():
     expect(set(found) == {"coordinator", "worker"}, f"{PAGE} names {sorted(found)}")
     join = re.findall(r"^    motley-worker (--join TOKEN .*)$", text, re.MULTILINE)
     expect(len(join) == 1, f"{PAGE} joins {len(join)} times")
-    return {"join": join[0], **{name: re.sub(r"^    ", "", body, flags=re.MULTILINE) for name, body in found.items()}}
+    roots = re.findall(r"^      \[files\]\n      (roots = .*)$", text, re.MULTILINE)
+    expect(len(roots) == 1, f"{PAGE} says the roots {len(roots)} times")
+    job = re.findall(r"^On A, .*`job.toml`.*:\n\n((?:    [^\n]*\n|\n)+)", text, re.MULTILINE)
+    commands = re.findall(r"^    motley ((?:submit job|export first|files first).*)$", text, re.MULTILINE)
+    expect(len(job) == 1 and len(commands) == 3, f"{PAGE} has {len(job)} jobs and {commands}")
+    return {"join": join[0], "roots": roots[0], "job": re.sub(r"^    ", "", job[0], flags=re.MULTILINE), "commands": commands,
+            **{name: re.sub(r"^    ", "", body, flags=re.MULTILINE) for name, body in found.items()}}
 
 
 # Every frame that a host sends or receives, each behind its length; at the end, how many there was no room for.
@@ -105,6 +111,25 @@ class TwoMachines:
         with open(path, "w", encoding="utf-8") as file:
             file.write(self.here(self.pages[page]))
         return path
+
+    def with_roots(self, host):
+        """The worker's configuration, and what the page adds to it for a shared folder."""
+        path = os.path.join(self.top, f"worker-{host}.toml") if host != "a" else self.config("worker")
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        roots = self.here(self.pages["roots"])
+        written = re.sub(r"^roots = .*$", roots, text, flags=re.MULTILINE)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(written if written != text else f"{text}\n[files]\n{roots}\n")
+        return path
+
+    def restart_with_roots(self):
+        for daemon in [daemon for daemon in self.daemons if daemon.name.startswith("motley-worker")]:
+            daemon.stop()
+            self.daemons.remove(daemon)
+        for host in HOSTS:
+            self.start(host, "motley-worker", self.with_roots(host))
+        self.wait_for_ready(2)
 
     def join(self, host):
         """By the page's command; the worker's configuration that it wrote."""
@@ -183,23 +208,39 @@ def in_clear(frames, machines, shared):
 
 
 def without_a_share(machines, top):
-    """The page's job again, of data that no node has: one node comes by a Unix socket, the other one by TLS."""
+    """The page's job and commands: its data is on no node, one node comes by a Unix socket, the other one by TLS."""
     laptop = os.path.join(top, "laptop")
     os.makedirs(laptop)
     make_text(os.path.join(laptop, "words.txt"))
-    done = machines.motley("submit", os.path.join(ROOT, "deploy", "examples", "gpt-text.toml"), "--wait", "--id", "apart",
-                           "--set", f"data.path=here:{laptop}/words.txt", "--set", "checkpoint.folder=", "--set", "checkpoint.copies=0",
-                           "--set", f"training.steps={STEPS}", "--set", "model.flavor=debug", "--set", "training.seq_len=32")
+    with open(os.path.join(laptop, "job.toml"), "w", encoding="utf-8") as file:
+        file.write(machines.pages["job"])
+    submit, export, files = (command.replace("job.toml", os.path.join(laptop, "job.toml")).replace("--out model", f"--out {laptop}/model").split()
+                             for command in machines.pages["commands"])
+    done = machines.motley(*submit, "--set", f"training.steps={STEPS}")
     expect(done.returncode == 0 and "words.txt, " in done.stdout, f"{done.stdout[-1000:]} {done.stderr[-1000:]}; {dict(machines.logs())}")
-    plan = machines.motley("plan", "apart").stdout
+    expect("words.txt is not on nodes a, b: it comes from here" in done.stderr, done.stderr)
+    plan = machines.motley("plan", "first").stdout
     expect("a/" in plan and "b/" in plan, f"both machines train: {plan}")
-    out = os.path.join(top, "model")
-    exported = machines.motley("export", "apart", "--out", out)
-    expect(exported.returncode == 0 and "model.safetensors" in os.listdir(out), f"{exported.stdout} {exported.stderr}")
+    exported = machines.motley(*export)
+    expect(exported.returncode == 0 and "model.safetensors" in os.listdir(os.path.join(laptop, "model")), f"{exported.stdout} {exported.stderr}")
+    listed = machines.motley(*files)
+    expect(listed.returncode == 0 and "words.txt" in listed.stdout and f"step-{int(STEPS):08}" in listed.stdout, f"{listed.stdout} {listed.stderr}")
+
+
+def with_a_share(machines, top):
+    shared = os.path.join(top, "motley")
+    machines.restart_with_roots()
+    doctor(machines, shared)
+    done = machines.motley("submit", os.path.join(ROOT, "deploy", "examples", "gpt-text.toml"), "--wait", "--id", "two",
+                           "--set", f"data.path={shared}/text", "--set", f"checkpoint.folder={shared}/checkpoints",
+                           "--set", f"training.steps={STEPS}", "--set", "model.flavor=debug", "--set", "training.seq_len=32")
+    expect(done.returncode == 0, f"{done.stdout[-1000:]} {done.stderr[-1000:]}; {dict(machines.logs())}")
+    plan = machines.motley("plan", "two").stdout
+    expect("a/" in plan and "b/" in plan, f"both machines train: {plan}")
 
 
 def as_the_page_says(top):
-    machines = TwoMachines(top)
+    machines, line = TwoMachines(top), None
     try:
         machines.start("a", "motley-coordinator", machines.config("coordinator"), "--socket", machines.socket,
                        "--workers-socket", machines.workers_socket, "--state-dir", os.path.join(top, "state"))
@@ -208,17 +249,12 @@ def as_the_page_says(top):
         line = Eavesdropper(machines, "a")
         machines.start("b", "motley-worker", machines.join("b"))
         machines.wait_for_ready(2)
-        shared = os.path.join(top, "motley")
-        doctor(machines, shared)
-        done = machines.motley("submit", os.path.join(ROOT, "deploy", "examples", "gpt-text.toml"), "--wait", "--id", "two",
-                               "--set", f"data.path={shared}/text", "--set", f"checkpoint.folder={shared}/checkpoints",
-                               "--set", f"training.steps={STEPS}", "--set", "model.flavor=debug", "--set", "training.seq_len=32")
-        expect(done.returncode == 0, f"{done.stdout[-1000:]} {done.stderr[-1000:]}; {dict(machines.logs())}")
-        plan = machines.motley("plan", "two").stdout
-        expect("a/" in plan and "b/" in plan, f"both machines train: {plan}")
-        in_clear(line.heard(), machines, shared)
         without_a_share(machines, top)
+        with_a_share(machines, top)
+        in_clear(line.heard(), machines, os.path.join(top, "motley"))
     finally:
+        if line is not None:
+            line.process.kill()
         machines.end()
 
 

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -120,11 +121,12 @@ void Carrier::Run(const CarryCommand& command, const ChannelOpener& opener, Runn
   v1::CarryMessage first;
   first.set_carry_id(command.carry_id);
   if (stream->Write(first)) {
-    const absl::StatusOr<SpawnedProcess> child =
-        Spawn(config_.program,
-              {kCarryChildWord, config_.local, command.job.value(), command.job_uid.value(), command.checkpoint, command.file,
-               command.input, absl::StrJoin(command.kept_inputs, ",")},
-              {}, {});
+    std::vector<std::string> arguments = {
+        kCarryChildWord,    config_.local, command.job.value(), command.job_uid.value(),
+        command.checkpoint, command.file,  command.input,       absl::StrJoin(command.kept_inputs, ","),
+        command.path};
+    arguments.insert(arguments.end(), config_.file_roots.begin(), config_.file_roots.end());
+    const absl::StatusOr<SpawnedProcess> child = Spawn(config_.program, arguments, {}, {});
     if (child.ok()) {
       carry.child = child->pid;
       Exchange(*child, *stream);

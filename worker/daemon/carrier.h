@@ -9,6 +9,7 @@
 #include <list>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -19,7 +20,8 @@ namespace motley::worker {
 
 struct CarrierConfig {
   std::string program = "/proc/self/exe";
-  std::string local;  // [files] local
+  std::string local;                         // [files] local
+  std::vector<std::string> file_roots = {};  // beneath these an input may lie, too
 };
 
 // Thread-safe. Each carry has a thread, as long as the coordinator wants it; the coordinator bounds how many there are.

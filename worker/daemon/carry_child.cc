@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_split.h"
+#include "common/base/beneath.h"
 #include "common/base/clean_text.h"
 #include "common/base/fault.h"
 #include "common/base/landlock.h"
@@ -96,7 +97,8 @@ class InputTaker {
   FrameDecoder decoder_;
 };
 
-absl::Status TakeCarriedInput(const std::string& local, const std::string& input, const std::set<std::string>& kept) {
+absl::Status TakeCarriedInput(const std::string& local, const std::string& input, const std::set<std::string>& kept,
+                              const std::string& path, const FileRoots& roots) {
   InputTaker taker;
   ProgressPacer pacer;
   const InputSource source = {
@@ -109,6 +111,7 @@ absl::Status TakeCarriedInput(const std::string& local, const std::string& input
             busy.set_busy(true);
             return pacer.Due() && !SendCarried(busy);
           },
+      .own = OpenerOfOwn(path, roots),
   };
   const absl::Status brought = BringInput(local, input, source, kept);
   // What this disk says is not to be taken for a node that is gone.
@@ -119,17 +122,22 @@ absl::Status TakeCarriedInput(const std::string& local, const std::string& input
 }  // namespace
 
 int CarryChildMain(int argc, char** argv) {
-  if (argc < 9) return 65;
+  if (argc < 10) return 65;
   umask(kPrivateFiles);
   (void)setpriority(PRIO_PROCESS, 0, kNiceOfCarry);
   const std::string local = argv[2], input = argv[7];
   const bool takes = !input.empty();
   if (takes && !MakeFolders(InputsFolder(local)).ok()) return 0;  // it is said by who is asked what it holds
-  const std::string grant = takes ? InputsFolder(local) : "";
-  const absl::StatusOr<std::vector<FileDescriptor>> held =
-      RestrictFiles(GrantsOfRank({{local}, takes ? std::vector{grant} : std::vector<std::string>()}));
-  const absl::Status given = takes ? TakeCarriedInput(local, input, absl::StrSplit(argv[8], ',', absl::SkipEmpty()))
-                                   : OpenAndGive(local, {JobId(argv[3]), JobUid(argv[4]), argv[5]}, argv[6]);
+  const FileRoots roots(std::vector<std::string>(argv + 10, argv + argc));
+  RankRoots grants{{local}, {}};
+  if (takes) {
+    grants.read.insert(grants.read.end(), roots.paths().begin(), roots.paths().end());
+    grants.write.push_back(InputsFolder(local));
+  }
+  const absl::StatusOr<std::vector<FileDescriptor>> held = RestrictFiles(GrantsOfRank(grants));
+  const absl::Status given = takes
+                                 ? TakeCarriedInput(local, input, absl::StrSplit(argv[8], ',', absl::SkipEmpty()), argv[9], roots)
+                                 : OpenAndGive(local, {JobId(argv[3]), JobUid(argv[4]), argv[5]}, argv[6]);
   if (given.ok() && !takes) return 0;
   v1::CarryMessage end;
   end.mutable_end()->set_code(static_cast<int>(given.code()));

@@ -39,6 +39,7 @@
 #include "worker/daemon/rank_files.h"
 #include "worker/daemon/spawn.h"
 #include "worker/files/bring_input.h"
+#include "worker/files/disk_listing.h"
 #include "worker/files/files_identity.h"
 #include "worker/files/files_server.h"
 #include "worker/files/input_folder.h"
@@ -197,10 +198,34 @@ class FilesKeeper {
     return report;
   }
 
+  // A disk that fails keeps them, and the coordinator asks again.
+  void RemoveUnwantedFiles(const HoldingsCommand& command, HoldingsReport& report) {
+    for (const UnwantedFiles& unwanted : command.unwanted) {
+      if (unwanted.kept.empty()) copies_.erase(CopyOf(unwanted.job, ""));  // nobody waits for them any more
+      const absl::Status removed = RemoveUnwanted(local_, unwanted);
+      if (removed.ok()) {
+        report.gone.push_back(unwanted);
+      } else {
+        std::cerr << absl::StrCat("files of deleted job ", CleanLine(unwanted.job.value()),
+                                  " stay: ", CleanLine(std::string(removed.message())))
+                  << std::endl;
+      }
+    }
+  }
+
+  void List(HoldingsReport& report) const {
+    report.listed = ListDisk(local_);
+    if (report.listed.size() <= kMostListed) return;
+    report.unlisted = static_cast<int>(report.listed.size() - kMostListed);
+    report.listed.resize(kMostListed);
+  }
+
   absl::Status Look(const HoldingsCommand& command, HoldingsReport& report) {
     if (command.job_uid.empty()) {
       MOTLEY_RETURN_IF_ERROR(Serve());
       if (!command.files_secret.empty()) server_->SetSecret(command.files_secret);
+      RemoveUnwantedFiles(command, report);
+      if (command.list) List(report);
       MOTLEY_RETURN_IF_ERROR(MakeFolders(InputsFolder(local_)));
       NoteWanted(local_, command.inputs);
       report.inputs = WholeInputs(local_, command.inputs);

@@ -150,6 +150,7 @@ absl::Status FilesProcess::Spawn() {
       SpawnedProcess process,
       worker::Spawn(config_.program, {kFilesChildWord, config_.local, config_.data_address, config_.node.value()}, {}, {}));
   process_ = std::move(process);
+  running_ = true;
   decoder_ = FrameDecoder();
   unsent_.clear();
   return absl::OkStatus();
@@ -224,6 +225,7 @@ void FilesProcess::OnReport(WorkerReport report) {
 void FilesProcess::OnGone(const std::string& why) {
   if (process_) Reap(*process_);
   process_.reset();
+  running_ = false;
   const std::string error = absl::StrCat("the process that keeps files of jobs here is gone: ", CleanLine(why));
   LogError(error);
   for (const HoldingsCommand& question : std::exchange(questions_, {})) {

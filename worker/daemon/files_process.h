@@ -5,6 +5,7 @@
 // One thread does everything; the public methods only queue and may be called from anywhere.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <map>
@@ -35,6 +36,8 @@ class FilesProcess {
   // `start`: called on this object's thread, with this node's paths, when the ranks may start.
   FilesProcess(FilesProcessConfig config, Outbox& outbox, std::function<void(StartCommand)> start);
   ~FilesProcess();
+  // It was asked for something, and runs.
+  bool running() const { return running_; }
   // Nothing more happens: no ranks are started, and what is asked is not heard. Once.
   void End();
 
@@ -72,6 +75,7 @@ class FilesProcess {
   const std::function<void(StartCommand)> start_;
   const UniqueFd wake_;  // eventfd
 
+  std::atomic<bool> running_{false};
   absl::Mutex mutex_;
   std::deque<Command> commands_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

@@ -149,7 +149,9 @@ absl::Status Join(const JoinOptions& options, bool foreground, std::ostream& out
     MOTLEY_RETURN_IF_ERROR(ReplaceFileDurably(path, WorkerToml(node), 0644));
     out << "written: " << path << "\n";
   }
-  if (config.file_roots.empty()) out << "[files] roots are none: this node refuses jobs until some are named there\n";
+  if (config.file_roots.empty())
+    out << "[files] roots are none: jobs read no folder of this node, and have what is sent for them and their checkpoints in "
+           "[files] local\n";
   if (foreground) return absl::OkStatus();
   if (path != kUsualConfig || !FileExists(kSystemdRuns) || geteuid() != 0) {
     out << "start it: motley-worker --config " << path << "\n";

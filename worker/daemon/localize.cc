@@ -20,14 +20,16 @@ void Localize(const std::string& local, StartCommand& command) {
   }
 }
 
-void LocalizeInputs(const std::string& local, JobConfig& config) {
-  for (const InputPath& path : InputPaths(config)) {
+void LocalizeInputs(const std::string& local, RankAssignment& rank) {
+  for (const InputPath& path : InputPaths(rank.config)) {
     if (const std::optional<JobInput> input = ParseInput(*path.path)) *path.path = LocalPathOf(local, *input);
   }
+  // The weights that it begins with.
+  if (const std::optional<JobInput> input = ParseInput(rank.resume_from)) rank.resume_from = LocalPathOf(local, *input);
 }
 
 void LocalizeInputs(const std::string& local, StorageCheckCommand& check) {
-  for (std::string* path : {&check.data_path, &check.validation_path}) {
+  for (std::string* path : {&check.data_path, &check.validation_path, &check.initial}) {
     if (const std::optional<JobInput> input = ParseInput(*path)) *path = LocalPathOf(local, *input);
   }
 }

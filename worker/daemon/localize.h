@@ -15,7 +15,7 @@ bool IsLocal(const StartCommand& command);
 void Localize(const std::string& local, StartCommand& command);
 
 // Of any job: paths of inputs as they are here (common/job/job_input.h). Others stay as they are.
-void LocalizeInputs(const std::string& local, JobConfig& config);
+void LocalizeInputs(const std::string& local, RankAssignment& rank);
 void LocalizeInputs(const std::string& local, StorageCheckCommand& check);
 // The folders of inputs beneath which these paths, which are localized, lie: for whoever may read them.
 std::vector<std::string> InputRoots(const std::string& local, const std::vector<std::string>& paths);

@@ -1,5 +1,6 @@
 // How a worker ends that was told to (stop_signals.h): the coordinator hears of it and lets the job save and go on
-// without this node; the worker waits for its ranks' end as long as worker.stop_seconds allows. Told again, it ends at once.
+// without this node; the worker waits for its ranks' end, and until other nodes have what only its disk has, as long as
+// worker.stop_seconds allows. Told again, it ends at once.
 #pragma once
 
 #include <signal.h>
@@ -18,6 +19,7 @@ struct StopState {
   bool training = false;   // ranks of a job run here
   bool connected = false;  // with the coordinator, which alone makes them save
   bool asked_again = false;
+  bool files = false;  // other nodes may be bringing what only this node's disk has
 };
 
 struct StopDecision {

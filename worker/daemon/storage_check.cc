@@ -7,12 +7,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/clean_text.h"
+#include "common/base/fault.h"
 #include "common/base/files.h"
 #include "common/base/job_uid.h"
 #include "common/base/names.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/data/dataset.h"
+#include "common/inputs/path_sample.h"
 #include "worker/daemon/initial_check.h"
 
 namespace motley::worker {
@@ -101,6 +103,18 @@ absl::Status VerifyWhole(const StorageCheckCommand& check, const FileRoots& root
   return VerifyCheckpoint(at, check.verify_checkpoint, manifest);
 }
 
+// Whether data_path is what the sample is of.
+void LookAtSample(const StorageCheckCommand& check, const FileRoots& roots, StorageReport& report) {
+  const auto open = [&](const std::string& path) { return roots.OpenForRead("path", path); };
+  const absl::StatusOr<Sampled> sampled = CompareWithSample(check.data_path, *check.sample, open);
+  // A disk that does not read now says nothing of what lies there.
+  const bool unknown = FaultOf(sampled.status()) == Fault::kStorage && !absl::IsNotFound(sampled.status());
+  report.sampled = sampled.ok() ? *sampled : unknown ? Sampled::kNotLooked : Sampled::kAbsent;
+  if (sampled.ok()) return;
+  report.error = CleanLine(std::string(sampled.status().message()));
+  report.error_code = sampled.status().code();
+}
+
 }  // namespace
 
 std::string TokenPath(const StorageCheckCommand& check) { return absl::StrCat(check.checkpoint_folder, "/", TokenName(check)); }
@@ -117,6 +131,10 @@ StorageReport CheckStorage(const StorageCheckCommand& check, const FileRoots& ro
     const absl::Status verified = VerifyWhole(check, roots);
     report.error = CleanLine(std::string(verified.message()));
     report.error_code = verified.code();
+    return report;
+  }
+  if (check.sample) {
+    LookAtSample(check, roots, report);
     return report;
   }
   absl::Status checked = CheckInitial(check.initial, roots, &report);

@@ -184,7 +184,8 @@ absl::Status StorageChecker::Start(Task task) {
   }
   std::vector<std::string> arguments = {kStorageChildWord, check ? kCheck : kRemove};
   arguments.insert(arguments.end(), config_.file_roots.begin(), config_.file_roots.end());
-  for (std::string& root : InputRoots(config_.files_folder, {task.command.data_path, task.command.validation_path})) {
+  for (std::string& root :
+       InputRoots(config_.files_folder, {task.command.data_path, task.command.validation_path, task.command.initial})) {
     arguments.push_back(std::move(root));
   }
   MOTLEY_ASSIGN_OR_RETURN(SpawnedProcess process, Spawn(config_.program, arguments, {}, {.known_parts = config_.known_parts}));
@@ -231,7 +232,9 @@ bool StorageChecker::Serve(Child& child) {
 
 void StorageChecker::Answer(Child& child, StorageReport report) {
   child.answered = true;
-  if (!report.error.empty()) LogWarning(absl::StrCat("job ", report.job.value(), ": ", report.error));
+  // Of a sample that is what was asked.
+  if (!report.error.empty() && !child.task.command.sample)
+    LogWarning(absl::StrCat("job ", report.job.value(), ": ", report.error));
   outbox_.Push(std::move(report));
 }
 

@@ -176,17 +176,17 @@ absl::StatusOr<Rank> Supervisor::StartRank(const RankAssignment& assignment, con
   // The storage check has looked at the files, where they may hang; whoever starts ranks without one gets no further than this.
   const JobConfig& config = assignment.config;
   const std::string& validation = config.data.validation_path;
+  const CheckpointSection& checkpoint = config.checkpoint;
+  const std::vector<std::string> of_inputs = InputRoots(config_.files_folder, {config.data.path, validation, checkpoint.initial});
   std::vector<std::string> read_roots = config_.roots.paths();
-  for (std::string& root : InputRoots(config_.files_folder, {config.data.path, validation}))
-    read_roots.push_back(std::move(root));
+  read_roots.insert(read_roots.end(), of_inputs.begin(), of_inputs.end());
   const FileRoots with_inputs(std::move(read_roots));
   if (!config.data.path.empty()) MOTLEY_RETURN_IF_ERROR(with_inputs.Covers("data.path", config.data.path));
   if (!validation.empty()) MOTLEY_RETURN_IF_ERROR(with_inputs.Covers("data.validation_path", validation));
-  const CheckpointSection& checkpoint = config.checkpoint;
   // Where checkpoints lie on this node's disk the worker itself has said where (localize.h).
   const bool local = IsOnNodesDisks(checkpoint) && !checkpoint.folder.empty();
   if (!local && !checkpoint.folder.empty()) MOTLEY_RETURN_IF_ERROR(config_.roots.Covers("checkpoint.folder", checkpoint.folder));
-  if (!checkpoint.initial.empty()) MOTLEY_RETURN_IF_ERROR(config_.roots.Covers("checkpoint.initial", checkpoint.initial));
+  if (!checkpoint.initial.empty()) MOTLEY_RETURN_IF_ERROR(with_inputs.Covers("checkpoint.initial", checkpoint.initial));
   std::vector<std::string> variables;
   if (offered->description.kind == DeviceKind::kCuda) {
     // The rank's only card: a UUID stays when indices change.
@@ -199,8 +199,7 @@ absl::StatusOr<Rank> Supervisor::StartRank(const RankAssignment& assignment, con
   std::vector<std::string> arguments = {"--data-authentication",
                                         std::string(DataAuthenticationName(config_.data_authentication))};
   RankRoots roots = local ? RootsOfLocalRank(config_.roots, checkpoint.folder) : RootsOfRank(config_.roots, checkpoint.folder);
-  for (std::string& root : InputRoots(config_.files_folder, {config.data.path, validation}))
-    roots.read.push_back(std::move(root));
+  roots.read.insert(roots.read.end(), of_inputs.begin(), of_inputs.end());
   for (std::string& argument : RootArguments(roots)) arguments.push_back(std::move(argument));
   MOTLEY_ASSIGN_OR_RETURN(rank.process, RankProcess::Start(offered->rank_binary, arguments, variables, memory));
   rank.watch.started = rank.watch.last_word = rank.watch.last_advance = rank.watch.last_sign = clock_.Now();

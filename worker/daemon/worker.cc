@@ -85,7 +85,7 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(const WorkerConfig& config
   self->files_ = std::make_unique<FilesProcess>(
       FilesProcessConfig{.local = self->files_folder_, .data_address = config.data_address, .node = NodeName(config.name)},
       self->outbox_, [self](StartCommand command) { self->supervisor_->Start(std::move(command)); });
-  self->carrier_ = std::make_unique<Carrier>(CarrierConfig{.local = self->files_folder_});
+  self->carrier_ = std::make_unique<Carrier>(CarrierConfig{.local = self->files_folder_, .file_roots = config.file_roots});
   self->reach_checker_ = std::make_unique<ReachChecker>(config.data_address, clock, self->outbox_);
   MOTLEY_ASSIGN_OR_RETURN(self->reach_listener_, ReachListener::Start(config.data_address, NodeName(config.name), clock));
   self->description_ = {NodeName(config.name),        kVersion, NewIncarnation(), config.data_address, std::move(devices), {}, {},
@@ -199,12 +199,12 @@ void Worker::OnCommand(CoordinatorCommand command) {
     }
     void operator()(ProfileCommand& profile) const {
       worker.storage_checker_->RemoveToken(profile.job);
-      for (RankAssignment& rank : profile.ranks) LocalizeInputs(worker.files_folder_, rank.config);
+      for (RankAssignment& rank : profile.ranks) LocalizeInputs(worker.files_folder_, rank);
       worker.supervisor_->Profile(std::move(profile));
     }
     void operator()(StartCommand& start) const {
       if (!start.ranks.empty()) worker.storage_checker_->RemoveToken(start.ranks[0].job);
-      for (RankAssignment& rank : start.ranks) LocalizeInputs(worker.files_folder_, rank.config);
+      for (RankAssignment& rank : start.ranks) LocalizeInputs(worker.files_folder_, rank);
       IsLocal(start) ? worker.files_->Start(std::move(start)) : worker.supervisor_->Start(std::move(start));
     }
     void operator()(StopCommand& stop) const {
@@ -220,7 +220,10 @@ void Worker::OnCommand(CoordinatorCommand command) {
     void operator()(KvValueCommand& value) const { worker.supervisor_->Deliver(std::move(value)); }
     void operator()(PublishAnswerCommand& answer) const { worker.supervisor_->Deliver(std::move(answer)); }
     void operator()(TraceCommand& trace) const { worker.supervisor_->Deliver(std::move(trace)); }
-    void operator()(HeartbeatAnswer& answer) const { worker.OnMark(answer.store_mark); }
+    void operator()(HeartbeatAnswer& answer) const {
+      worker.OnMark(answer.store_mark);
+      worker.released_ = answer.knows_leaving && !answer.awaits_files;
+    }
     void operator()(AuthoritiesCommand& command) const {
       if (worker.renewal_ == nullptr) return;
       worker.renewal_->OnAuthorities(command);

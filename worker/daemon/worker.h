@@ -49,6 +49,8 @@ class Worker {
   bool alive(absl::Duration limit) const { return clock_.Now() - supervisor_->last_turn() < limit; }
   // Ranks of a job run here, or were asked for.
   bool training() const { return supervisor_->training(); }
+  // Behind Leave: other nodes may be bringing what only this node's disk has.
+  bool keeps_files() const { return files_->running() && !released_; }
   bool connected() const { return connected_; }
   // Tells the coordinator that this worker will end and how long it can wait for its ranks to save.
   void Leave(absl::Duration limit) { outbox_.Push(LeavingReport{absl::ToDoubleSeconds(limit)}); }
@@ -87,7 +89,7 @@ class Worker {
   std::unique_ptr<FilesProcess> files_;  // starts ranks
   std::unique_ptr<Carrier> carrier_;
   std::unique_ptr<Session> session_;
-  std::atomic<bool> connected_ = false;
+  std::atomic<bool> connected_ = false, released_ = false;
   StoreMark mark_;  // session's thread only, like the next three
   std::string key_id_;
   std::unique_ptr<CertificateRenewal> renewal_;  // null where the coordinator is dialed without TLS

@@ -16,7 +16,7 @@ namespace motley::worker {
 namespace {
 
 // Who has many readers before it is asked again and again for some minutes: that is how long they may take.
-constexpr int kMostTries = 300;
+constexpr int kMostTries = 300;  // in a row
 constexpr absl::Duration kTryPause = absl::Seconds(1);
 constexpr absl::Duration kProgressPause = absl::Seconds(1);
 
@@ -45,6 +45,7 @@ absl::Status ReadPatiently(const CheckpointHolder& holder, const FilesReading& r
     const absl::Status read = ReadBlocks(holder, reading, file, left, [&](int64_t block, std::string_view bytes) {
       const absl::Status status = take(block, bytes);
       taken = status.ok();
+      tries = 1;
       return status;
     });
     if (!taken || !absl::IsResourceExhausted(read) || tries == kMostTries) return read;

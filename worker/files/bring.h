@@ -57,7 +57,8 @@ class RatePacer {
   absl::Duration next_;  // when more may come
 };
 
-// ReadBlocks, and again for some minutes where a holder says that it has too many readers; `say` is called before each pause.
+// ReadBlocks, and again as long as something comes, and some minutes, where a holder says that it has too many readers, or that a
+// block comes to it still; `say` is called before each pause.
 absl::Status ReadPatiently(const CheckpointHolder& holder, const FilesReading& reading, const Bringing& bringing,
                            const std::string& file, const std::vector<int64_t>& blocks,
                            const std::function<absl::Status(int64_t, std::string_view)>& take, const std::function<void()>& say);

@@ -13,6 +13,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
 #include "common/base/address.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/tls_credentials.h"
@@ -28,6 +29,8 @@ namespace {
 // A reader whose machine is gone without a word keeps no place.
 constexpr int kKeepaliveMs = 10000, kKeepaliveAnswerMs = 5000;
 constexpr int kHandshakeMs = 10000, kIdleMs = 60000;
+// For a block that comes here still: below the silence after which a reader leaves (FilesReading::silence).
+constexpr absl::Duration kLookAgain = absl::Milliseconds(20);
 
 grpc::Status ToGrpc(const absl::Status& status) {
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()));
@@ -35,7 +38,8 @@ grpc::Status ToGrpc(const absl::Status& status) {
 
 class Service : public v1::Files::Service {
  public:
-  Service(std::string local, const Clock& clock) : local_(std::move(local)), clock_(clock) {}
+  Service(std::string local, const Clock& clock, absl::Duration wait)
+      : local_(std::move(local)), clock_(clock), most_looks_(wait / kLookAgain) {}
 
   void SetSecret(std::string secret) {
     absl::MutexLock lock(&mutex_);
@@ -55,7 +59,7 @@ class Service : public v1::Files::Service {
     if (place.number > kMostReaders) {
       return grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, absl::StrCat(kMostReaders, " others read from it now"));
     }
-    return ToGrpc(Send(*request, ticket, *writer));
+    return ToGrpc(Send(*context, *request, ticket, *writer));
   }
 
  private:
@@ -76,18 +80,27 @@ class Service : public v1::Files::Service {
     return OpenInputBlocks(local_, request.input(), request.file());
   }
 
-  absl::Status Send(const v1::ReadRequest& request, const FilesTicket& ticket, grpc::ServerWriter<v1::ReadPart>& writer) {
+  absl::Status Send(const grpc::ServerContext& context, const v1::ReadRequest& request, const FilesTicket& ticket,
+                    grpc::ServerWriter<v1::ReadPart>& writer) {
     MOTLEY_ASSIGN_OR_RETURN(const FileBlocks asked, Open(request, ticket));
-    return GiveBlocks(asked, {request.blocks().begin(), request.blocks().end()}, [&](int64_t block, std::string bytes) {
+    int64_t looks = 0;
+    const auto give = [&](int64_t block, std::string bytes) {
       v1::ReadPart part;
       part.set_block(block);
       part.set_bytes(std::move(bytes));
+      looks = 0;
       return writer.Write(part);
-    });
+    };
+    const auto wait = [&] {
+      absl::SleepFor(kLookAgain);
+      return !context.IsCancelled() && ++looks < most_looks_;
+    };
+    return GiveBlocks(asked, {request.blocks().begin(), request.blocks().end()}, give, wait);
   }
 
   const std::string local_;
   const Clock& clock_;
+  const int64_t most_looks_;
   std::atomic<int> readers_{0};
   absl::Mutex mutex_;
   std::string secret_ ABSL_GUARDED_BY(mutex_);
@@ -95,7 +108,7 @@ class Service : public v1::Files::Service {
 
 class GrpcFilesServer : public FilesServer {
  public:
-  GrpcFilesServer(const std::string& local, const Clock& clock) : service_(local, clock) {}
+  GrpcFilesServer(const std::string& local, const Clock& clock, absl::Duration wait) : service_(local, clock, wait) {}
   ~GrpcFilesServer() override {
     if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
   }
@@ -129,8 +142,9 @@ class GrpcFilesServer : public FilesServer {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<FilesServer>> FilesServer::Start(const std::string& local, const std::string& address,
-                                                                const FilesIdentity& identity, const Clock& clock) {
-  auto server = std::make_unique<GrpcFilesServer>(local, clock);
+                                                                const FilesIdentity& identity, const Clock& clock,
+                                                                absl::Duration wait) {
+  auto server = std::make_unique<GrpcFilesServer>(local, clock, wait);
   MOTLEY_RETURN_IF_ERROR(server->Listen(address, identity));
   return server;
 }

@@ -11,14 +11,16 @@
 namespace motley::worker {
 
 // So many read from a node at a time; others are told to come again.
-inline constexpr int kMostReaders = 4;
+inline constexpr int kMostReaders = 8;
 
 class FilesServer {
  public:
-  // On a port of the kernel's. `local`: [files] local. `address`: numeric, the node's data address. UNAVAILABLE: it is not of
-  // this machine.
+  // On a port of the kernel's. `local`: [files] local. `address`: numeric, the node's data address. `wait`: for a block of an
+  // input that comes here, below the silence after which readers leave (FilesReading::silence). UNAVAILABLE: the address is not
+  // of this machine.
   static absl::StatusOr<std::unique_ptr<FilesServer>> Start(const std::string& local, const std::string& address,
-                                                            const FilesIdentity& identity, const Clock& clock);
+                                                            const FilesIdentity& identity, const Clock& clock,
+                                                            absl::Duration wait = absl::Seconds(5));
   virtual ~FilesServer() = default;
   virtual int port() const = 0;
   // By which tickets are judged from now on. Thread-safe.

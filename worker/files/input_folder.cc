@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kListSuffix[] = ".json", kPartOfInputSuffix[] = ".part";
+constexpr char kListSuffix[] = ".json";
 constexpr int64_t kKeptFreePart = 10;  // of the file system
 constexpr absl::Duration kWantedFor = absl::Minutes(10);
 
@@ -55,16 +55,6 @@ std::vector<std::string> InputsByAge(const std::string& local) {
   return ids;
 }
 
-int64_t BytesBeneath(const std::string& path) {
-  struct stat at {};
-  int64_t bytes = ::lstat(path.c_str(), &at) == 0 ? int64_t{at.st_blocks} * 512 : 0;
-  std::error_code error;
-  for (fs::recursive_directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error)) {
-    if (::lstat(entry->path().c_str(), &at) == 0) bytes += int64_t{at.st_blocks} * 512;
-  }
-  return bytes;
-}
-
 bool IsWanted(const std::string& local, const std::string& id) {
   struct stat at {};
   for (const std::string& path : {InputListPath(local, id), PartOfInput(local, id)}) {
@@ -80,7 +70,32 @@ absl::Status RemoveInput(const std::string& local, const std::string& id) {
   return RemoveTree(PartOfInput(local, id));
 }
 
+absl::StatusOr<FileDescriptor> OpenOfInput(const std::string& local, const std::string& id, const std::string& file,
+                                           const std::string& beneath) {
+  if (!IsInputId(id)) return absl::InvalidArgumentError(absl::StrCat(Quoted(id), " is no input's id"));
+  const absl::Status nothing =
+      absl::NotFoundError(absl::StrCat(file.empty() ? "the list" : CleanLine(file), " of input ", id, " is not here"));
+  if (!file.empty()) MOTLEY_RETURN_IF_ERROR(CheckPath("a file of an input", absl::StrCat("/", file)));
+  const FileDescriptor at(::open(InputsFolder(local).c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (at.get() < 0) {
+    if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP) return nothing;
+    return FileError(errno, "open the inputs of", "this node");
+  }
+  absl::StatusOr<FileDescriptor> opened = OpenFileBeneath(at, beneath, Resolver::kParts);
+  return opened.ok() || FaultOf(opened.status()) == Fault::kStorage ? std::move(opened) : nothing;
+}
+
 }  // namespace
+
+int64_t BytesOnDisk(const std::string& path) {
+  struct stat at {};
+  int64_t bytes = ::lstat(path.c_str(), &at) == 0 ? int64_t{at.st_blocks} * 512 : 0;
+  std::error_code error;
+  for (fs::recursive_directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error)) {
+    if (::lstat(entry->path().c_str(), &at) == 0) bytes += int64_t{at.st_blocks} * 512;
+  }
+  return bytes;
+}
 
 std::string InputsFolder(const std::string& local) { return absl::StrCat(local, "/inputs"); }
 std::string LocalPathOf(const std::string& local, const JobInput& input) {
@@ -104,18 +119,11 @@ std::vector<std::string> WholeInputs(const std::string& local, const std::vector
 }
 
 absl::StatusOr<FileDescriptor> OpenInputFile(const std::string& local, const std::string& id, const std::string& file) {
-  if (!IsInputId(id)) return absl::InvalidArgumentError(absl::StrCat(Quoted(id), " is no input's id"));
-  const absl::Status nothing =
-      absl::NotFoundError(absl::StrCat(file.empty() ? "the list" : CleanLine(file), " of input ", id, " is not here"));
-  if (!file.empty()) MOTLEY_RETURN_IF_ERROR(CheckPath("a file of an input", absl::StrCat("/", file)));
-  const FileDescriptor at(::open(InputsFolder(local).c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (at.get() < 0) {
-    if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP) return nothing;
-    return FileError(errno, "open the inputs of", "this node");
-  }
-  absl::StatusOr<FileDescriptor> opened =
-      OpenFileBeneath(at, file.empty() ? absl::StrCat(id, kListSuffix) : absl::StrCat(id, "/", file), Resolver::kParts);
-  return opened.ok() || FaultOf(opened.status()) == Fault::kStorage ? std::move(opened) : nothing;
+  return OpenOfInput(local, id, file, file.empty() ? absl::StrCat(id, kListSuffix) : absl::StrCat(id, "/", file));
+}
+
+absl::StatusOr<FileDescriptor> OpenPartOfInput(const std::string& local, const std::string& id, const std::string& file) {
+  return OpenOfInput(local, id, file, absl::StrCat(id, kPartOfInputSuffix, "/", file));
 }
 
 void NoteWanted(const std::string& local, const std::vector<std::string>& ids) {
@@ -128,7 +136,7 @@ int64_t BytesOfPartInputs(const std::string& local) {
   int64_t bytes = 0;
   std::error_code error;
   for (fs::directory_iterator entry(InputsFolder(local), error), end; !error && entry != end; entry.increment(error)) {
-    if (entry->path().extension() == kPartOfInputSuffix) bytes += BytesBeneath(entry->path().string());
+    if (entry->path().extension() == kPartOfInputSuffix) bytes += BytesOnDisk(entry->path().string());
   }
   return bytes;
 }
@@ -144,7 +152,7 @@ absl::Status MakeRoomForInput(const std::string& local, int64_t free, int64_t by
   for (const std::string& id : InputsByAge(local)) {
     if (kept.contains(id) || IsWanted(local, id)) continue;
     go.push_back(id);
-    freed += BytesBeneath(absl::StrCat(InputsFolder(local), "/", id)) + BytesBeneath(PartOfInput(local, id));
+    freed += BytesOnDisk(absl::StrCat(InputsFolder(local), "/", id)) + BytesOnDisk(PartOfInput(local, id));
     if (free + freed < bytes) continue;
     for (const std::string& each : go) MOTLEY_RETURN_IF_ERROR(RemoveInput(local, each));
     return absl::OkStatus();

@@ -16,6 +16,11 @@
 
 namespace motley::worker {
 
+inline constexpr char kPartOfInputSuffix[] = ".part";
+
+// Of a file, or of a folder with all beneath it, as it is allocated; 0: it is not there.
+int64_t BytesOnDisk(const std::string& path);
+
 std::string InputsFolder(const std::string& local);
 // What the job's path is here.
 std::string LocalPathOf(const std::string& local, const JobInput& input);
@@ -31,6 +36,8 @@ int64_t BytesOfPartInputs(const std::string& local);
 // A file of a whole one, for reading: "tokens/part-0.bin"; empty: its list. No link is followed. INVALID_ARGUMENT: no id, or a
 // name that leads elsewhere; NOT_FOUND; Fault::kStorage: it cannot be read now. No error names a folder of this machine.
 absl::StatusOr<FileDescriptor> OpenInputFile(const std::string& local, const std::string& id, const std::string& file);
+// The same of a file of one that comes here.
+absl::StatusOr<FileDescriptor> OpenPartOfInput(const std::string& local, const std::string& id, const std::string& file);
 
 // Removes whole and half inputs that are neither `kept` nor wanted of late, the oldest first, until the file system has so many
 // bytes more than the tenth that stays free. RESOURCE_EXHAUSTED: that would not make room; nothing is removed, and it says how

@@ -4,8 +4,10 @@
 
 namespace motley::worker {
 
+std::string JobsFolder(const std::string& local) { return absl::StrCat(local, "/jobs"); }
+
 std::string JobFolder(const std::string& local, const JobId& job, const JobUid& uid) {
-  return absl::StrCat(local, "/jobs/", job.value(), ".", uid.value());
+  return absl::StrCat(JobsFolder(local), "/", job.value(), ".", uid.value());
 }
 
 std::string LocalCheckpoints(const std::string& local, const JobId& job, const JobUid& uid) {

@@ -10,6 +10,7 @@
 
 namespace motley::worker {
 
+std::string JobsFolder(const std::string& local);
 // An id that was given again meets nothing old: the uid is part of the name.
 std::string JobFolder(const std::string& local, const JobId& job, const JobUid& uid);
 std::string LocalCheckpoints(const std::string& local, const JobId& job, const JobUid& uid);

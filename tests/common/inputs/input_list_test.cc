@@ -134,5 +134,23 @@ TEST_F(InputListTest, AListThatLiesIsRefused) {
   EXPECT_TRUE(absl::IsDataLoss(changed([](nlohmann::json& json) { json["version"] = 2; })));
 }
 
+// A download of the hub: links to blobs, and files that nobody trains from.
+TEST_F(InputListTest, OfWeightsWhatIsOfThem) {
+  root_.Write("blobs/1", "weights");
+  root_.Write("model/config.json", "{}");
+  root_.Write("model/tokenizer.json", "{}");
+  root_.Write("model/pytorch_model.bin", "the same, twice");
+  root_.Write("model/onnx/model.safetensors", "the same, thrice");
+  root_.Write("model/additional_chat_templates/tool.jinja", "t");
+  fs::create_symlink("../blobs/1", root_ / "model/model.safetensors");
+  const auto list = ListInput(
+      root_ / "model", [](int64_t, int64_t) { return true; }, ChoiceOfWeights());
+  ASSERT_TRUE(list.ok()) << list.status();
+  EXPECT_THAT(Names(*list), ::testing::ElementsAre("model/additional_chat_templates/tool.jinja", "model/config.json",
+                                                   "model/model.safetensors", "model/tokenizer.json"));
+  EXPECT_EQ(list->files[2].bytes, 7);
+  EXPECT_EQ(list->files[2].blocks, std::vector<std::string>{Sha256Hex("weights")});
+}
+
 }  // namespace
 }  // namespace motley

@@ -71,6 +71,30 @@ class FakeMotley : public v1::Motley::Service {
     *response->mutable_job() = job;
     return grpc::Status::OK;
   }
+  grpc::Status LookAtPath(grpc::ServerContext*, const v1::LookAtPathRequest* request,
+                          grpc::ServerWriter<v1::LookAtPathUpdate>* writer) override {
+    if (!knows_paths) return {grpc::StatusCode::UNIMPLEMENTED, "not known"};
+    std::lock_guard lock(mutex);
+    looked_at.push_back(*request);
+    v1::LookAtPathUpdate update;
+    for (const auto& [node, sampled] : path_on_nodes) {
+      v1::PathOnNode* const row = update.mutable_result()->add_nodes();
+      row->set_node(node);
+      row->set_sampled(sampled);
+    }
+    update.mutable_result();
+    writer->Write(update);
+    return grpc::Status::OK;
+  }
+  grpc::Status ListFiles(grpc::ServerContext*, const v1::ListFilesRequest* request,
+                         grpc::ServerWriter<v1::ListFilesUpdate>* writer) override {
+    v1::ListFilesUpdate update;
+    update.set_doing(request->job_id());
+    writer->Write(update);
+    *update.mutable_result() = listing;
+    writer->Write(update);
+    return grpc::Status::OK;
+  }
   grpc::Status GetJob(grpc::ServerContext*, const v1::GetJobRequest* request, v1::GetJobResponse* response) override {
     for (const v1::TransportUse& use : transports) *response->add_transports() = use;
     if (request->memory()) *response->mutable_memory() = {memory.begin(), memory.end()};
@@ -285,6 +309,10 @@ class FakeMotley : public v1::Motley::Service {
   std::vector<v1::TraceStepRequest> traced;
   grpc::Status refusal;
   std::vector<Break> breaks;
+  bool knows_paths = false;  // an older coordinator does not
+  std::map<std::string, v1::Sampled> path_on_nodes;
+  std::vector<v1::LookAtPathRequest> looked_at;
+  v1::FileListing listing;
   std::vector<v1::SubmitJobRequest> submitted;
   std::vector<v1::ResumeJobRequest> resumed;
   std::vector<v1::ListJobsRequest> listed;

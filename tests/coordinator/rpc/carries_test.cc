@@ -289,14 +289,6 @@ TEST_F(CarriesTest, WhatCannotBeCarriedIsSaid) {
   EXPECT_THAT(shared.error_message(), HasSubstr("keeps its checkpoints in " + folder_));
 }
 
-TEST_F(CarriesTest, AnOlderWorkerCarriesNothing) {
-  const auto n1 = JoinWith("n1", {"rank-0.bin", "rank-1.bin"}, kSessionProtocol - 1);
-  SubmitLocal();
-  const grpc::Status older = Refused(Begin(""));
-  EXPECT_EQ(older.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
-  EXPECT_THAT(older.error_message(), HasSubstr("lies on n1, whose worker is of a version that carries nothing; upgrade it"));
-}
-
 TEST_F(CarriesTest, OnlyTheNodeThatWasToldMayCome) {
   const auto n1 = JoinWith("n1", {"rank-0.bin"}), n2 = JoinWith("n2", {"rank-1.bin"});
   SubmitLocal();

@@ -109,6 +109,7 @@ void FakeWorker::Handle(const v1::CoordinatorMessage& message) {
     result->set_error(options_.storage_error);
     result->set_error_code(options_.storage_error_code);
     result->set_check_id(message.storage_check().check_id());
+    if (message.storage_check().has_sample()) result->set_sampled(options_.sampled);
     if (!message.storage_check().verify_checkpoint().empty()) {
       result->set_error(options_.verify_error);
       result->set_error_code(options_.verify_error.empty() ? 0 : static_cast<int>(absl::StatusCode::kDataLoss));

@@ -34,6 +34,7 @@ class FakeWorker {
     bool sees_token = true;
     std::string storage_error;
     int storage_error_code = 0;
+    v1::Sampled sampled = v1::SAMPLED_ABSENT;  // what it has at a path of which a sample is shown
     std::string verify_error;  // what it finds in a checkpoint that another node found damaged; empty: it verifies
     int reach_port = 9;        // nobody connects: who reaches whom is said below
     bool answer_reach = true;

@@ -1,6 +1,7 @@
 // Inputs of jobs, sent by somebody and passed on from node to node; nodes are played.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <set>
@@ -51,7 +52,10 @@ class Inputs : public Replan {
         end->set_error(error->second);
         return;
       }
-      disks_[node].insert(request.input());
+      const bool whole =
+          request.source().verify() || (!request.source().holders().empty() && request.source().holders(0).manifest());
+      end->set_done(whole);  // else it comes as it comes there
+      if (whole) disks_[node].insert(request.input());
     };
     options.on_carry = [this, node](const v1::CarryRequest& request) {
       absl::MutexLock lock(&mutex_);
@@ -67,13 +71,16 @@ class Inputs : public Replan {
     grpc::ClientContext context;
     std::unique_ptr<Stream> stream;
   };
-  std::unique_ptr<Offer> Give(const std::string& job, const std::string& input, const std::vector<std::string>& not_to = {}) {
+  std::unique_ptr<Offer> Give(const std::string& job, const std::string& input, const std::vector<std::string>& not_to = {},
+                              const std::vector<std::string>& on_nodes = {}) {
     auto offer = std::make_unique<Offer>();
     offer->context.set_deadline(absl::ToChronoTime(absl::Now() + Patience(absl::Seconds(60))));
     offer->stream = stub_->Carry(&offer->context);
     v1::CarryMessage begin;
     begin.mutable_begin()->set_job_id(job);
     begin.mutable_begin()->set_input(input);
+    begin.mutable_begin()->set_path("/home/me/words.txt");
+    for (const std::string& node : on_nodes) begin.mutable_begin()->add_on_nodes(node);
     for (const std::string& node : not_to) begin.mutable_begin()->add_not_from(node);
     offer->stream->Write(begin);
     return offer;
@@ -144,6 +151,7 @@ TEST_F(Inputs, ComeFromWhoSubmits) {
   EXPECT_EQ(node, "n2") << "which has the most room";
   EXPECT_EQ(request.input(), kWords.id);
   EXPECT_EQ(request.kept_inputs_size(), 1);
+  EXPECT_EQ(request.path(), "/home/me/words.txt");
   const grpc::Status second = Refused("a", kWords.id);
   EXPECT_EQ(second.error_code(), grpc::StatusCode::UNAVAILABLE);
   EXPECT_EQ(second.error_message(), "it is being sent to node n2");
@@ -164,15 +172,47 @@ TEST_F(Inputs, ComeFromWhoSubmits) {
   offer->stream->Write(message);
   ASSERT_TRUE(taker->Read(&message));
   EXPECT_EQ(message.part().bytes(), "all of it");
+  Put("n1");  // as it came to n2
   Put("n2");
   message.mutable_end();
   taker->Write(message);
   EXPECT_TRUE(offer->stream->Finish().ok());
   // The other one has it from that node, and the job trains on both.
   ASSERT_FALSE(n1->WaitForStart().empty());
+  EXPECT_EQ(n1->ranks()[0].device_ids_size(), 2);
   ASSERT_EQ(asked().size(), 1u);
   EXPECT_EQ(asked()[0].first, "n1");
+  ASSERT_EQ(asked()[0].second.source().holders_size(), 1);
+  EXPECT_EQ(asked()[0].second.source().holders(0).node(), "n2");
+  EXPECT_FALSE(asked()[0].second.source().holders(0).manifest()) << "as it came there";
   EXPECT_EQ(Refused("a", kWords.id).error_code(), grpc::StatusCode::ALREADY_EXISTS);
+}
+
+// What was begun from the one to which it came ends with it, and whoever comes next may give it to any of them.
+// It takes the blocks from there, and nobody sends them.
+TEST_F(Inputs, WhoHasItElsewhereTakesIt) {
+  auto n1 = Join("n1", WithDisk("n1")), n2 = Join("n2", WithDisk("n2"));
+  ASSERT_TRUE(Submit("a", Config()).ok());
+  const auto offer = Give("a", kWords.id, {}, {"n1"});
+  EXPECT_EQ(Carried().first, "n1") << "though n2 has more room";
+}
+
+TEST_F(Inputs, AnUploadThatBreaksOffIsBegunAnew) {
+  auto n1 = Join("n1", WithDisk("n1")), n2 = Join("n2", WithDisk("n2"));
+  ASSERT_TRUE(Submit("a", Config()).ok());
+  auto offer = Give("a", kWords.id);
+  EXPECT_EQ(Carried().first, "n2");
+  WaitForReason("a", "words.txt is sent to node n2, from there node n1 has 0 %");
+  offer->context.TryCancel();
+  EXPECT_FALSE(offer->stream->Finish().ok());
+  WaitForReason("a", "words.txt lies on no node that is here");
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto called_off = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return asked_.back().second.copy_id().empty(); };
+    EXPECT_TRUE(mutex_.AwaitWithTimeout(absl::Condition(&called_off), Patience(absl::Seconds(30))));
+  }
+  const auto again = Give("a", kWords.id, {"n2"});
+  EXPECT_EQ(Carried().first, "n1");
 }
 
 TEST_F(Inputs, OthersPassAJobWhoseDataIsNowhere) {
@@ -239,6 +279,31 @@ TEST_F(Inputs, ANewcomerBringsItFirst) {
   ASSERT_FALSE(both.empty());
   ASSERT_EQ(asked().size(), 1u);
   EXPECT_EQ(asked()[0].first, "n2");
+}
+
+// Who is said to give something else looks at what it has, and is asked again when that is right.
+TEST_F(Inputs, AnAccusedHolderLooksAtWhatItHas) {
+  Put("n1");
+  auto options = WithDisk("n2");
+  options.on_copy = [this](const v1::CopyRequest& request, v1::FetchProgress* end) {
+    absl::MutexLock lock(&mutex_);
+    asked_.emplace_back("n2", request);
+    end->set_input(request.input());
+    v1::DamagedFile* const damaged = end->add_damaged_files();
+    damaged->set_node("n1");
+    damaged->set_file("words.txt");
+    disks_["n2"].insert(request.input());
+  };
+  auto n1 = Join("n1", WithDisk("n1")), n2 = Join("n2", options);
+  ASSERT_TRUE(Submit("a", Config()).ok());
+  ASSERT_FALSE(n1->WaitForStart().empty());
+  const auto all = asked();
+  const auto looks = std::find_if(all.begin(), all.end(), [](const auto& each) { return each.first == "n1"; });
+  ASSERT_NE(looks, all.end());
+  EXPECT_TRUE(looks->second.source().verify());
+  EXPECT_EQ(looks->second.input(), kWords.id);
+  EXPECT_EQ(std::count_if(all.begin(), all.end(), [](const auto& each) { return each.first == "n1"; }), 1)
+      << "the same accuser is not heard again";
 }
 
 }  // namespace

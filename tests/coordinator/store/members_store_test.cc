@@ -179,6 +179,25 @@ TEST_F(MembersStoreTest, TermsAreKeptByNumberAndId) {
   EXPECT_EQ(std::count_if(terms->begin(), terms->end(), [](const TermRecord& term) { return term.own; }), 1);
 }
 
+TEST_F(MembersStoreTest, FilesThatAreToGoAreKeptUntilTheyAre) {
+  const UnwantedRow known{NodeName("a"), {JobId("j"), JobUid(std::string(32, '1')), JobUid()}},
+      by_id{NodeName("a"), {JobId("j"), JobUid(), JobUid()}};
+  Batch batch;
+  batch.unwanted = {known, by_id};
+  Commit(*Open(), batch);
+  Commit(*Open(), batch);
+  auto rows = Open()->LoadUnwanted();
+  ASSERT_TRUE(rows.ok()) << rows.status();
+  ASSERT_EQ(rows->size(), 2u) << "the same again is one";
+  Batch gone;
+  gone.gone = {by_id};
+  Commit(*Open(), gone);
+  rows = Open()->LoadUnwanted();
+  ASSERT_EQ(rows->size(), 1u);
+  EXPECT_EQ(rows->at(0).node, known.node);
+  EXPECT_EQ(rows->at(0).files, known.files);
+}
+
 TEST_F(MembersStoreTest, OfDamagedMembersOnlyTheseAreLost) {
   const Batch two = Two();
   Commit(*Open(), two);

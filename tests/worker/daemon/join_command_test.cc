@@ -84,7 +84,7 @@ TEST_F(JoinCommandTest, TheTokenMayBeGivenItself) {
   options_.data_address = "127.0.0.2";
   ASSERT_EQ(Run(/*foreground=*/true), absl::OkStatus());
   EXPECT_THAT(said_, Not(HasSubstr("start it"))) << "it is about to run";
-  EXPECT_THAT(said_, HasSubstr("roots are none: this node refuses jobs"));
+  EXPECT_THAT(said_, HasSubstr("roots are none: jobs read no folder of this node"));
   EXPECT_EQ(LoadWorkerConfig(options_.config)->data_address, "127.0.0.2");
 }
 

@@ -44,18 +44,22 @@ TEST(Localize, LeavesTheInitialWeightsWhereTheyAre) {
 TEST(Localize, GivesInputsPathsOfThisNode) {
   const JobInput input{std::string(64, 'a'), "words.txt"};
   const std::string local = "/disk/inputs/" + input.id + "/words.txt";
-  JobConfig config;
-  config.data.path = PathOf(input);
-  config.data.validation_path = "/data/own.txt";
-  LocalizeInputs("/disk", config);
-  EXPECT_EQ(config.data.path, local);
-  EXPECT_EQ(config.data.validation_path, "/data/own.txt");
+  RankAssignment rank = TestAssignment("train");
+  rank.config.data.path = PathOf(input);
+  rank.config.data.validation_path = "/data/own.txt";
+  rank.config.checkpoint.initial = rank.resume_from = PathOf(input);
+  LocalizeInputs("/disk", rank);
+  EXPECT_EQ(rank.config.data.path, local);
+  EXPECT_EQ(rank.config.data.validation_path, "/data/own.txt");
+  EXPECT_EQ(rank.config.checkpoint.initial, local);
+  EXPECT_EQ(rank.resume_from, local) << "the weights that it begins with";
   StorageCheckCommand check;
   check.data_path = "/data/own.txt";
-  check.validation_path = PathOf(input);
+  check.validation_path = check.initial = PathOf(input);
   LocalizeInputs("/disk", check);
   EXPECT_EQ(check.data_path, "/data/own.txt");
   EXPECT_EQ(check.validation_path, local);
+  EXPECT_EQ(check.initial, local);
   EXPECT_EQ(InputRoots("/disk", {"/data/own.txt", local}), std::vector<std::string>{"/disk/inputs/" + input.id})
       << "no other one";
   EXPECT_TRUE(InputRoots("/disk", {"/disk/inputs", "/data", "/disk/inputs//", "/disk/inputs/../x"}).empty());

@@ -33,5 +33,20 @@ TEST(Stop, DoesNotWaitForNothing) {
   EXPECT_FALSE(Decide(kAsked, state).wait);
 }
 
+// What only this disk has.
+TEST(Stop, WaitsForFilesThatOthersBring) {
+  StopState state{kAsked, absl::Seconds(90), /*training=*/false, /*connected=*/true, /*asked_again=*/false, /*files=*/true};
+  EXPECT_TRUE(Decide(kAsked, state).wait);
+  EXPECT_THAT(Decide(kAsked, state).reason, HasSubstr("what only this node's disk has"));
+  EXPECT_FALSE(Decide(kAsked + absl::Seconds(90), state).wait);
+  EXPECT_THAT(Decide(kAsked + absl::Seconds(90), state).reason, HasSubstr("other nodes have not brought it within"));
+  state.connected = false;
+  EXPECT_FALSE(Decide(kAsked, state).wait);
+  EXPECT_THAT(Decide(kAsked, state).reason, HasSubstr("no session with the coordinator; what only this node's disk has"));
+  state.connected = true;
+  state.asked_again = true;
+  EXPECT_FALSE(Decide(kAsked, state).wait);
+}
+
 }  // namespace
 }  // namespace motley::worker

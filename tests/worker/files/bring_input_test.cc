@@ -6,8 +6,10 @@
 #include <sys/stat.h>
 
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
@@ -180,6 +182,109 @@ TEST_F(BringInputTest, FromNodes) {
   EXPECT_EQ(last.input, input_.id);
   EXPECT_EQ(last.copy_id, "input-1");
   EXPECT_EQ(last.bytes_here, list_.bytes());
+}
+
+// A block is given when it is here, whole.
+TEST_F(BringInputTest, WhatComesIsGivenAsItComes) {
+  left_ = 2;  // the list, and a block
+  EXPECT_FALSE(Bring().ok());
+  const auto coming = OpenInputBlocks(to_.path(), input_.id, "words/large.bin");
+  ASSERT_TRUE(coming.ok()) << coming.status();
+  std::string given;
+  const auto give = [&](int64_t, std::string bytes) {
+    given += bytes;
+    return true;
+  };
+  ASSERT_TRUE(GiveBlocks(*coming, {0}, give).ok());
+  EXPECT_EQ(given.size(), static_cast<size_t>(kCheckpointBlockBytes));
+  int looks = 0;
+  const absl::Status not_yet = GiveBlocks(*coming, {1}, give, [&] { return ++looks < 3; });
+  EXPECT_TRUE(absl::IsResourceExhausted(not_yet)) << not_yet;
+  EXPECT_EQ(looks, 3);
+  // The rest comes while somebody waits for it, and the file is the same when it has its name.
+  const auto comes = [&] {
+    left_ = 1000;
+    return ++looks < 10 && Bring().ok();
+  };
+  ASSERT_TRUE(GiveBlocks(*coming, {1, 2}, give, comes).ok());
+  EXPECT_TRUE(given == TempFolder::Read(from_ / "words/large.bin"));
+  EXPECT_TRUE(absl::IsNotFound(OpenInputBlocks(to_.path(), input_.id, "words/none").status()));
+}
+
+// A node that is told before the first byte has come there, and has all when that one has.
+TEST_F(BringInputTest, FromANodeToWhichItComes) {
+  const GivingNode giver("giver");
+  const FilesIdentity reader = NewFilesIdentity();
+  CopyCommand command{JobId("job"), Epoch(1), JobUid(std::string(32, 'a'))};
+  command.copy_id = "input-1";
+  command.input = input_.id;
+  CheckpointHolder holder = giver.Holder(reader, {}, /*manifest=*/false);
+  holder.ticket = giver.Ticket(reader, JobUid(input_.id));
+  command.source.holders = {holder};
+  // Each pause of the reader is a block for the giver.
+  int pauses = 0;
+  const auto comes = [&](absl::Duration) {
+    left_ = ++pauses < 2 ? 0 : 1;
+    (void)BringInput(giver.local(), input_.id, FromFolder(), {});
+  };
+  const Bringing bringing{.local = to_.path(), .identity = reader, .progress = [](const FetchReport&) {}, .pause = comes};
+  const absl::Status brought = BringInputFromNodes(command, bringing);
+  EXPECT_TRUE(brought.ok()) << brought;
+  ExpectWhole(to_.path());
+  EXPECT_GT(pauses, 1);
+}
+
+// Beneath a root, as the list says: it is not asked for. What is otherwise there is.
+TEST_F(BringInputTest, WhatThisNodeHasElsewhereIsNotAskedFor) {
+  const TempFolder own;
+  std::string large = TempFolder::Read(from_ / "words/large.bin");
+  large[static_cast<size_t>(kCheckpointBlockBytes)] ^= 1;
+  own.Write("mine/large.bin", large);
+  own.Write("mine/part/small.txt", "small");
+  const FileRoots roots({own.path()});
+  InputSource source = FromFolder();
+  source.own = OpenerOfOwn(own / "mine", roots);
+  ASSERT_TRUE(BringInput(to_.path(), input_.id, source, {}).ok());
+  ExpectWhole(to_.path());
+  EXPECT_EQ(asked_.size(), 2u) << "the list, and the block that is another one there";
+  EXPECT_TRUE((asked_.contains({"words/large.bin", 1})));
+  EXPECT_EQ(OpenerOfOwn("", roots), nullptr);
+  EXPECT_FALSE(OpenerOfOwn("/elsewhere", roots)("words/large.bin").ok());
+}
+
+// Who gives something else is named; told to look, it finds what is altered, and brings that alone.
+TEST_F(BringInputTest, WhatIsAlteredBehindAWholeInputsBackIsMended) {
+  const GivingNode bad("bad"), good("good");
+  for (const GivingNode* node : {&bad, &good}) ASSERT_TRUE(BringInput(node->local(), input_.id, FromFolder(), {}).ok());
+  const std::string held = absl::StrCat(InputsFolder(bad.local()), "/", input_.id, "/words/large.bin");
+  std::string bytes = TempFolder::Read(held);
+  bytes[static_cast<size_t>(kCheckpointBlockBytes) + 5] ^= 1;
+  std::ofstream(held, std::ios::binary) << bytes;
+  const FilesIdentity reader = NewFilesIdentity();
+  CopyCommand command{JobId("job"), Epoch(1), JobUid(std::string(32, 'a'))};
+  command.copy_id = "input-1";
+  command.input = input_.id;
+  const auto of = [&](const GivingNode& node) {
+    CheckpointHolder holder = node.Holder(reader, {});
+    holder.ticket = node.Ticket(reader, JobUid(input_.id));
+    return holder;
+  };
+  FetchReport last;
+  const auto note = [&](const FetchReport& report) { last = report; };
+  command.source.holders = {of(bad), of(good)};
+  ASSERT_TRUE(BringInputFromNodes(command, {.local = to_.path(), .identity = reader, .progress = note}).ok());
+  ExpectWhole(to_.path());
+  EXPECT_EQ(last.damaged_files, (std::vector<DamagedFile>{{NodeName("bad"), "words/large.bin"}}));
+  // It is told.
+  command.source.holders = {of(good)};
+  command.source.verify = true;
+  last = {};
+  ASSERT_TRUE(BringInputFromNodes(command, {.local = bad.local(), .identity = reader, .progress = note}).ok());
+  ExpectWhole(bad.local());
+  EXPECT_EQ(last.bytes, kCheckpointBlockBytes) << "one block";
+  last = {};
+  ASSERT_TRUE(BringInputFromNodes(command, {.local = bad.local(), .identity = reader, .progress = note}).ok());
+  EXPECT_EQ(last.bytes, 0) << "what is right stays";
 }
 
 }  // namespace

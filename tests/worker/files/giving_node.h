@@ -38,7 +38,8 @@ class GivingNode {
   const TempFolder local_;
   const FakeClock clock_;
   const FilesIdentity identity_ = NewFilesIdentity();
-  const std::unique_ptr<FilesServer> server_ = FilesServer::Start(local_.path(), "127.0.0.1", identity_, clock_).value();
+  const std::unique_ptr<FilesServer> server_ =
+      FilesServer::Start(local_.path(), "127.0.0.1", identity_, clock_, absl::Milliseconds(40)).value();
 };
 
 }  // namespace motley::worker
