@@ -66,15 +66,16 @@ Exit SayExists(Context& context, const v1::Job& job) {
                                           "; to begin anew: another --id")};
 }
 
-// What the job of this id says, if somebody submitted it. What fails here is said by what follows.
-std::optional<JobConfig> KnownJob(Context& context, const std::string& id) {
+// What the job of this id says, if somebody submitted it.
+absl::StatusOr<std::optional<JobConfig>> KnownJob(Context& context, const std::string& id) {
   if (id.empty()) return std::nullopt;
   auto connection = context.Connect();
-  if (!connection.ok()) return std::nullopt;
+  if (!connection.ok()) return connection.status();
   v1::GetJobRequest request;
   request.set_job_id(id);
   const auto response = connection->Call(&Connection::Stub::GetJob, request);
-  if (!response.ok()) return std::nullopt;
+  if (absl::IsUnavailable(response.status())) return response.status();
+  if (!response.ok()) return std::nullopt;  // whatever else is wrong the submit says
   return wire::FromProto(response->job().spec());
 }
 
@@ -89,8 +90,9 @@ Exit Submit(Context& context, const SubmitFlags& flags) {
     file->config.planner.plan_json = planner::ToJson(plan);
   }
   std::vector<OwnInput> inputs;
-  const std::optional<JobConfig> known = KnownJob(context, flags.id);
-  if (Exit exit = TakeOwnInputs(context, *file, known, file->config, &inputs); exit.code != 0) return exit;
+  const absl::StatusOr<std::optional<JobConfig>> known = KnownJob(context, flags.id);
+  if (!known.ok()) return FromServer(known.status());
+  if (Exit exit = TakeOwnInputs(context, *file, *known, file->config, &inputs); exit.code != 0) return exit;
   auto connection = context.Connect();
   if (!connection.ok()) return FromServer(connection.status());
   const std::string name = file->config.name.empty() ? std::filesystem::path(flags.file).stem().string() : file->config.name;
