@@ -12,8 +12,6 @@ namespace {
 constexpr int kHandshakeMs = 3000;
 constexpr int kKeepaliveMs = 10000;
 constexpr int kKeepaliveAnswerMs = 5000;
-// Of one stream: 40 MB/s where an answer takes 50 ms.
-constexpr int kStreamWindowBytes = 2 << 20;
 // A connection without a call is given up; a client that has one more question dials again by itself.
 constexpr int kIdleMs = 600000;
 
@@ -43,9 +41,6 @@ absl::StatusOr<Endpoint> StartEndpoint(const EndpointOptions& options) {
   const int tls_handshake_ms = static_cast<int>(absl::ToInt64Milliseconds(kLongestTlsHandshake));
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, options.tls == nullptr ? kHandshakeMs : tls_handshake_ms);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleMs);
-  // Else a stream that comes faster than it is read on, as of what is carried to a node, grows in memory by what the way holds.
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kStreamWindowBytes);
   if (options.most_streams > 0) builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, options.most_streams);
   if (options.longest_connection < absl::InfiniteDuration()) {
     const int longest_ms = static_cast<int>(absl::ToInt64Milliseconds(options.longest_connection));
