@@ -260,17 +260,15 @@ void Loader::Override(const std::string& assignment) {
 
 // kGiven: those of --set alone; a job that was submitted has its own as they are.
 absl::Status Loader::MakePathsAbsolute(Paths which) {
-  namespace fs = std::filesystem;
   std::error_code error;
-  const fs::path here = fs::current_path(error);
+  const std::filesystem::path here = std::filesystem::current_path(error);
   if (error) return FileError(error.value(), "find", "the current folder");
   const std::string home = HomeFolder();
   for (const char* path : {"data.path", "data.validation_path", "checkpoint.folder", "checkpoint.initial", "model.config"}) {
     if (which == Paths::kGiven && file_.origins[path] != kOverride) continue;
     const JobField& field = *Find(path);
     std::string& value = *std::get<std::string*>(field.value);
-    const std::optional<std::string> here_path = HerePath(value);
-    const std::optional<std::string> nodes_path = NodesPath(value);
+    const std::optional<std::string> here_path = HerePath(value), nodes_path = NodesPath(value);
     if (nodes_path) file_.on_nodes.insert(path);
     value = WithHome(here_path ? *here_path : nodes_path.value_or(value), home);
     const Patterns patterns = &value == &file_.config.model.config ? Patterns::kTake : Patterns::kRefuse;
@@ -278,11 +276,10 @@ absl::Status Loader::MakePathsAbsolute(Paths which) {
       Problem(field, file_.origins[path], absl::StrCat(path, ": ", Quoted(value), " ", why));
       continue;
     }
-    const bool job =
-        !here_path && !nodes_path && &value == &file_.config.checkpoint.initial && InitialIsJob(file_.config.checkpoint);
+    const bool initial = !here_path && !nodes_path && &value == &file_.config.checkpoint.initial;
     if (here_path && value.empty()) Problem(field, file_.origins[path], absl::StrCat(path, ": behind 'here:' a path must stand"));
-    if (value.empty() || job || ParseInput(value)) continue;
-    const fs::path base = file_.origins[path] == kOverride ? here : (here / path_).parent_path();
+    if (value.empty() || (initial && InitialIsJob(file_.config.checkpoint)) || ParseInput(value)) continue;
+    const std::filesystem::path base = file_.origins[path] == kOverride ? here : (here / path_).parent_path();
     value = (base / value).lexically_normal().string();
     if (value.size() > 1 && value.back() == '/') value.pop_back();
     if (here_path) value = PathHere(value);

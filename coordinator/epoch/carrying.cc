@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/clean_text.h"
 #include "common/base/status_macros.h"
-#include "coordinator/epoch/copies.h"
+#include "coordinator/epoch/damaged_files.h"
 #include "coordinator/epoch/holdings_round.h"
 #include "coordinator/epoch/inputs.h"
 #include "coordinator/epoch/looks.h"

@@ -18,12 +18,6 @@ void KeepCopies(Core& core);
 // Whether it is an answer to a question of this.
 bool OnHoldingsForCopies(Core& core, const NodeName& node, const HoldingsReport& report);
 void OnCopyReport(Core& core, const NodeName& node, const FetchReport& report);
-// What the node found damaged of the checkpoint, its own or another's: these count for nothing until their node has looked.
-void NoteDamagedFiles(Core& core, const NodeName& node, const FetchReport& report, const std::string& checkpoint);
-// On a node that is here.
-bool HasDamagedFiles(const Core& core, const JobId& job, const std::string& checkpoint);
-// Nobody holds them.
-void LeaveOutDamaged(const Core& core, const JobId& job, Holdings& held);
 // Whether other nodes bring, or may be told to, what this one has, which leaves.
 bool AwaitsFilesOf(const Core& core, const NodeName& node);
 // Whether any are under way.

@@ -8,6 +8,7 @@
 #include "common/base/count.h"
 #include "coordinator/epoch/carrying.h"
 #include "coordinator/epoch/copies.h"
+#include "coordinator/epoch/damaged_files.h"
 #include "coordinator/epoch/disk_looks.h"
 #include "coordinator/epoch/holdings_round.h"
 #include "coordinator/epoch/inputs.h"

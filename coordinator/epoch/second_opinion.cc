@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "coordinator/epoch/copies.h"
+#include "coordinator/epoch/damaged_files.h"
 #include "coordinator/epoch/leave_out.h"
 
 namespace motley::coordinator {

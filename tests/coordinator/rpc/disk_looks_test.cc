@@ -8,7 +8,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
 #include "tests/common/base/patience.h"
 #include "tests/coordinator/rpc/replan_fixture.h"
 
@@ -19,12 +18,6 @@ using ::testing::HasSubstr;
 
 class DiskLooks : public Replan {
  protected:
-  JobConfig Config() {
-    JobConfig config = MakeConfig(3);
-    config.checkpoint.folder.clear();
-    config.checkpoint.storage = "local";
-    return config;
-  }
   // Lists what it has of jobs, "JOB UID", and deletes what it is told to.
   FakeWorker::Options WithDisk(const std::string& node) {
     FakeWorker::Options options;
@@ -88,7 +81,7 @@ class DiskLooks : public Replan {
   }
   // Ended, and these nodes have what it saved.
   std::string Ended(const std::string& id, const std::vector<std::string>& nodes) {
-    EXPECT_TRUE(Submit(id, Config()).ok());
+    EXPECT_TRUE(Submit(id, MakeLocalConfig(3)).ok());
     StopJob(id);
     const std::string uid = WaitForState(id, v1::JOB_STATE_STOPPED).uid();
     for (const std::string& node : nodes) Put(node, id, uid);
@@ -146,7 +139,8 @@ TEST_F(DiskLooks, ANodeThatIsAwayDeletesThemWhenItIsBack) {
   Start();
   auto n2 = Join("n2", WithDisk("n2"));
   WaitForDisk("n2", {});
-  while (List().unwanted_size() > 0) absl::SleepFor(absl::Milliseconds(20));  // stored
+  while (List().unwanted_size() > 0) {  // each asks the node; what it said is stored when its row is gone
+  }
   Start();
   EXPECT_EQ(List().unwanted_size(), 0) << "it has said so, and that is kept";
 }

@@ -20,12 +20,7 @@ constexpr char kDigest[] = "digest of a manifest";
 
 class LocalStorage : public Replan {
  protected:
-  JobConfig Config() {
-    JobConfig config = MakeConfig(10);
-    config.checkpoint.folder.clear();
-    config.checkpoint.storage = "local";
-    return config;
-  }
+  JobConfig Config() { return MakeLocalConfig(10); }
   // With a disk that outlives the worker.
   FakeWorker::Options WithDisk(const std::string& node) {
     FakeWorker::Options options;

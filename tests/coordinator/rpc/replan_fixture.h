@@ -9,6 +9,13 @@ namespace motley::coordinator {
 
 class Replan : public ClusterTest {
  protected:
+  // Its checkpoints lie on the nodes' own disks.
+  JobConfig MakeLocalConfig(int64_t steps) {
+    JobConfig config = MakeConfig(steps);
+    config.checkpoint.folder.clear();
+    config.checkpoint.storage = "local";
+    return config;
+  }
   // Two nodes, running, `steps` done. Returns the epoch.
   int64_t Train(FakeWorker& n1, FakeWorker& n2, int64_t steps) {
     const auto ranks = n1.WaitForStart();
