@@ -35,10 +35,10 @@ std::string NoteOf(const v1::FilesOnNode& file) {
   if (file.listed().job_id().empty()) {
     return file.listed().coming() ? "comes" : file.jobs().empty() ? "read by no job: goes when room is wanted" : "input";
   }
-  return file.jobs().empty() ? absl::StrCat("of a deleted job: motley delete ", CleanLine(file.listed().job_id()),
-                                            " --files --uid ", CleanLine(file.listed().job_uid()))
-         : file.safe()       ? "safe"
-                             : "";
+  if (!file.jobs().empty()) return file.safe() ? "safe" : "";
+  const std::string job = CleanLine(file.listed().job_id()), uid = CleanLine(file.listed().job_uid());
+  return absl::StrCat("of no known job: motley delete ", job, " --files --uid ", uid, ", or motley submit FILE --id ", job,
+                      " --adopt ", uid);
 }
 
 std::map<RowKey, FilesRow> RowsOf(const v1::FileListing& listing) {

@@ -30,7 +30,7 @@ constexpr size_t kRandomLetters = 6;
 constexpr char kTooLarge[] = "larger than max";
 
 struct SubmitFlags {
-  std::string file, id, plan;
+  std::string file, id, plan, adopt;
   std::vector<std::string> overrides;
   bool wait = false;
 };
@@ -81,6 +81,8 @@ absl::StatusOr<std::optional<JobConfig>> KnownJob(Context& context, const std::s
 
 Exit Submit(Context& context, const SubmitFlags& flags) {
   if (Exit exit = RefuseDirectory(flags.file); exit.code != 0) return exit;
+  if (!flags.adopt.empty() && flags.id.empty())
+    return {EX_USAGE, "--adopt needs --id: the nodes keep files by id and uid, both of which motley files lists"};
   auto file = LoadJob(flags.file, flags.overrides);
   if (!file.ok()) return FromJobFile(file.status());
   if (!flags.plan.empty()) {
@@ -99,6 +101,7 @@ Exit Submit(Context& context, const SubmitFlags& flags) {
   v1::SubmitJobRequest request;
   request.set_job_id(flags.id.empty() ? GenerateId(name) : flags.id);
   *request.mutable_spec() = wire::ToProto(file->config);
+  request.set_adopt_uid(flags.adopt);
   auto response = connection->Call(&Connection::Stub::SubmitJob, request);
   if (absl::IsResourceExhausted(response.status()) && absl::StrContains(response.status().message(), kTooLarge)) {
     return {EX_DATAERR, absl::StrCat("the job is too large: ", std::string(response.status().message()))};
@@ -134,6 +137,10 @@ Action AddSubmit(CLI::App& app) {
   app.add_option("--job-id,--id", flags->id,
                  "[a-z0-9-], at most 63, no hyphen first; the same id and file again is the same job; generated if absent")
       ->type_name("ID");
+  app.add_option("--adopt", flags->adopt,
+                 "go on from what a job of this id left on the nodes' disks, whose coordinator lost its store: the uid, as "
+                 "`motley files` has it; with --id")
+      ->type_name("UID");
   app.add_flag("--wait", flags->wait, "print progress until the job has ended; exit 1 if it did not succeed");
   return [flags](Context& context) { return Submit(context, *flags); };
 }

@@ -60,7 +60,7 @@ std::set<NodeName> HoldersOf(const UnitedCheckpoint& checkpoint, const std::stri
 
 absl::StatusOr<CarryPlace> PlaceOfCarry(Core& core, const PendingCarry& carry) {
   MOTLEY_ASSIGN_OR_RETURN(const JobRecord* const job, JobOfCarry(core, carry.wish));
-  Holdings held = HoldingsOf(core, carry.round, job->uid);
+  Holdings held = HoldingsOf(core, carry.round, *job);
   LeaveOutDamaged(core, job->id, held);
   MOTLEY_ASSIGN_OR_RETURN(const UnitedCheckpoint* const checkpoint, FindWished(core, *job, held, carry.wish.checkpoint));
   const std::string file = carry.wish.file.empty() ? "the manifest" : CleanLine(carry.wish.file);

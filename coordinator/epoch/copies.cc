@@ -168,7 +168,7 @@ void NoteWhoHad(CopyKeeper& keeper, const Holdings& held) {
 
 // Whether the copies under way go on, or others were begun.
 bool Decide(Core& core, JobRecord& job, CopyKeeper& keeper) {
-  Holdings held = HoldingsOf(core, *keeper.round, job.uid);
+  Holdings held = HoldingsOf(core, *keeper.round, job);
   keeper.round.reset();
   NoteWhoHad(keeper, held);
   LeaveOutDamaged(core, job.id, held);

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/address.h"
+#include "common/checkpoint/mark_file.h"
 
 namespace motley::coordinator {
 namespace {
@@ -111,7 +112,7 @@ bool IsOver(const Core& core, const HoldingsRound& round) {
   return true;
 }
 
-Holdings HoldingsOf(const Core& core, const HoldingsRound& round, const JobUid& uid) {
+Holdings HoldingsOf(const Core& core, const HoldingsRound& round, const JobStatus& job) {
   Holdings holdings;
   std::map<NodeName, HeldCheckpoints> held;
   for (const auto& [node, answer] : round.answers) {
@@ -127,7 +128,8 @@ Holdings HoldingsOf(const Core& core, const HoldingsRound& round, const JobUid& 
     }
   }
   holdings.checkpoints = UniteCheckpoints(held, [&](const HeldCheckpoint& checkpoint) {
-    return core.numbers.Marked(checkpoint.mark, uid, checkpoint.epoch, checkpoint.step, checkpoint.manifest_digest);
+    if (checkpoint.epoch < job.adopted_below && IsMark(checkpoint.mark)) return true;  // another store's
+    return core.numbers.Marked(checkpoint.mark, job.uid, checkpoint.epoch, checkpoint.step, checkpoint.manifest_digest);
   });
   return holdings;
 }

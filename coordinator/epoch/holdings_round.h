@@ -29,7 +29,7 @@ bool TakeHoldings(HoldingsRound& round, const NodeName& node, const HoldingsRepo
 // Nobody waits longer for who does not answer, and not at all for who has gone.
 bool IsOver(const Core& core, const HoldingsRound& round);
 // Of the nodes that are here still.
-Holdings HoldingsOf(const Core& core, const HoldingsRound& round, const JobUid& uid);
+Holdings HoldingsOf(const Core& core, const HoldingsRound& round, const JobStatus& job);
 
 // Who answered that it can keep files, with what it has of this input.
 struct InputHoldings {

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_format.h"
 #include "common/base/count.h"
+#include "common/base/logging.h"
 #include "coordinator/epoch/carrying.h"
 #include "coordinator/epoch/copies.h"
 #include "coordinator/epoch/damaged_files.h"
@@ -20,15 +21,28 @@ namespace {
 // Behind a start of the coordinator: its workers find it within this time, those of machines that start with it, too.
 constexpr absl::Duration kComingBack = absl::Seconds(60);
 
+// Numbers of a job's generations stand above those of the one that it adopts: `resume --from` is about these, too.
+void CountAdopted(Core& core, JobRecord& job, Epoch next) {
+  if (!AwaitsAdopted(job) || next.value() - 1 <= job.epoch.value()) return;
+  Batch batch;
+  batch.jobs.push_back(job);
+  batch.jobs[0].epoch = Epoch(next.value() - 1);
+  // Not stored, it is found again by the next look.
+  if (const absl::Status status = core.journal.Commit(batch); !status.ok()) return LogError(std::string(status.message()));
+  job = batch.jobs[0];
+}
+
 void End(Core& core, const JobId& id) {
   const LocalLook look = std::move(core.local_looks.extract(id).mapped());
   const auto job = core.state.jobs.find(id);
   if (job != core.state.jobs.end()) {
-    look.task->wish.held = HoldingsOf(core, look.round, job->second.uid);
+    look.task->wish.held = HoldingsOf(core, look.round, job->second);
     LeaveOutDamaged(core, id, look.task->wish.held);
   }
   look.task->wish.awaits_published = core.clock.Now() - core.started < kComingBack;
   look.task->prepared = FindLocalResumePoint(look.task->input, look.task->wish);
+  if (job != core.state.jobs.end() && !look.task->prepared.status.ok())
+    CountAdopted(core, job->second, look.task->prepared.epoch);
   look.done();
 }
 

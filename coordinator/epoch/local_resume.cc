@@ -66,13 +66,16 @@ absl::Status WithoutLocal(const planner::PlannerInput& input, const CheckpointWi
   const bool all_given_up =
       std::all_of(wish.held.checkpoints.begin(), wish.held.checkpoints.end(),
                   [&](const UnitedCheckpoint& each) { return wish.go_back.GaveUp(each.head.epoch, each.head.step); });
-  const bool begins = wish.published.empty() && wish.safe.empty() && all_given_up && (!went_back || wish.go_back.step == 0);
+  const bool begins =
+      wish.published.empty() && wish.safe.empty() && !wish.adopts && all_given_up && (!went_back || wish.go_back.step == 0);
   if (begins) return PrepareInitial(input, wish, prepared);
   // From step 0 it would throw away what the ranks saved, and what lacks may come back with its node.
   return WithFault(
       absl::FailedPreconditionError(absl::StrCat(
           !skipped.empty()          ? absl::StrJoin(skipped, "; ")
           : !wish.published.empty() ? absl::StrCat("no node that is here has anything of checkpoint ", wish.published)
+          : !went_back              ? absl::StrCat("no node that is here has a checkpoint of uid ", wish.owner.uid.value(),
+                                                   ", which the job is to adopt")
                                     : absl::StrCat("no node that is here has a checkpoint up to step ", wish.go_back.step),
           "; start the worker of the node that had it, with its disk, or begin again: motley stop ", wish.owner.job.value(),
           " --wait, then motley resume ", wish.owner.job.value(), " --from 0")),
@@ -80,8 +83,10 @@ absl::Status WithoutLocal(const planner::PlannerInput& input, const CheckpointWi
 }
 
 // What is behind the one that is used, and waited for: what was safe until it comes, or people decide otherwise; what was only
-// published for as long as nodes may be coming back. `skipped`: why it is not used, where nobody has said so.
-absl::Status WaitForNewer(const HeldCheckpoint& used, const CheckpointWish& wish, std::vector<std::string>* skipped) {
+// published for as long as nodes may be coming back. `some_lack`: newer ones have files that are not here. `skipped`: why it is
+// not used, where nobody has said so.
+absl::Status WaitForNewer(const HeldCheckpoint& used, const CheckpointWish& wish, bool some_lack,
+                          std::vector<std::string>* skipped) {
   const CheckpointPlace own = PlaceOf(used);
   const auto is_newer = [&](const std::string& name) {
     const auto place = PlaceOf(name);
@@ -91,7 +96,8 @@ absl::Status WaitForNewer(const HeldCheckpoint& used, const CheckpointWish& wish
     if (skipped->empty())
       skipped->push_back(absl::StrCat("no node that is here has anything of checkpoint ", name, ", which was ", what));
   };
-  if (is_newer(wish.safe)) {
+  // Whether what it adopts was safe nobody knows any more.
+  if (is_newer(wish.safe) || (wish.adopts && some_lack)) {
     say(wish.safe, "safe");
     return WithFault(absl::UnavailableError(
                          absl::StrCat(absl::StrJoin(*skipped, "; "), "; start the worker of a node that has it, with its disk, ",
@@ -121,9 +127,11 @@ Prepared FindLocalResumePoint(const planner::PlannerInput& input, const Checkpoi
   }
   if (!prepared.status.ok()) return prepared;
   std::vector<std::string> skipped;
+  bool some_lack = false;
   for (const UnitedCheckpoint& checkpoint : wish.held.checkpoints) {
     const absl::Status why_not = WhyNot(checkpoint, input, wish);
     if (!why_not.ok()) {
+      some_lack |= FaultOf(why_not) == Fault::kStorage;
       skipped.push_back(CleanLine(std::string(why_not.message())));
       continue;
     }
@@ -137,7 +145,7 @@ Prepared FindLocalResumePoint(const planner::PlannerInput& input, const Checkpoi
     prepared.status = WithoutLocal(input, wish, skipped, &prepared);
     return prepared;
   }
-  prepared.status = WaitForNewer(prepared.source->head, wish, &skipped);
+  prepared.status = WaitForNewer(prepared.source->head, wish, some_lack, &skipped);
   if (!prepared.status.ok()) return prepared;
   prepared.skipped = std::move(skipped);
   prepared.status = CheckGiven(prepared.epoch, wish.owner.job);

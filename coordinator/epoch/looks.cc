@@ -83,6 +83,7 @@ CheckpointWish WishOf(const JobRun& run, const JobRecord& job) {
                       job.initial_of,        nullptr,      job.initial_digest};
   wish.safe = job.safe_checkpoint;
   wish.go_back = job.go_back;
+  wish.adopts = AwaitsAdopted(job);
   return wish;
 }
 

@@ -36,6 +36,7 @@ struct CheckpointWish {
   Holdings held = {};
   std::string safe = {};  // the newest that was safe: nothing older is gone on from; empty: none was
   GoBack go_back = {};
+  bool adopts = false;  // AwaitsAdopted: it goes on from what a lost job of its uid saved, or waits
 };
 
 // All of Prepared but what is the planner's. The newest checkpoint of the job's own; where it has none, the newest one of another

@@ -151,6 +151,7 @@ absl::Status StartEpoch(Core& core, const std::string& reason) {
   // Processes that were started under the newest number, for profiling, must not be mistaken for this epoch's.
   if (run.started_processes) next.epoch = Epoch(job.epoch.value() + 1);
   next.epoch = std::max(next.epoch, prepared.epoch);
+  next.adopted_below = std::min(next.adopted_below, next.epoch);
   const bool new_number = next.epoch > job.epoch;
   if (next.started_unix_ms == 0) next.started_unix_ms = core.journal.UnixMs();
   next.predicted_step_seconds = prepared.plan.plan.predicted.step_seconds;

@@ -8,6 +8,8 @@
 #include "common/base/clean_text.h"
 #include "common/base/job_uid.h"
 #include "common/base/status_macros.h"
+#include "common/checkpoint/adopt_file.h"
+#include "common/checkpoint/checkpoint_folders.h"
 #include "common/model/parameters.h"
 #include "common/wire/job.h"
 #include "coordinator/epoch/epoch_driver.h"
@@ -69,6 +71,37 @@ absl::Status ResolveInitial(const ClusterState& state, JobRecord* job) {
   return absl::OkStatus();
 }
 
+// What lies on nodes' disks under a job's uid belongs to whoever has the uid.
+absl::Status CheckAdopt(const Core& core, const JobRecord& job, const std::string& uid) {
+  if (uid.empty()) return absl::OkStatus();
+  if (!IsJobUid(uid)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("adopt_uid must be 32 of 0-9 and a-f, got ", Quoted(uid), "; motley files lists what lies on the nodes"));
+  }
+  if (!IsOnNodesDisks(job.config.checkpoint)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("adopt_uid is for jobs whose checkpoints lie on their nodes' disks; this one's lie in ",
+                     CheckpointFolder(job), ", where a file says whom it adopts: ", AdoptLine(uid, CheckpointFolder(job))));
+  }
+  for (const auto& [id, other] : core.state.jobs) {
+    if (other.uid.value() == uid && id != job.id)
+      return absl::FailedPreconditionError(absl::StrCat("uid ", uid, " is that of job ", id.value(), ", which is here"));
+  }
+  if (core.config.owners && !core.caller.admin) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("nobody knows whose job uid ", uid, " was; members of group motley-admin may adopt what it left"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<JobUid> UidOf(const v1::SubmitJobRequest& request) {
+  return request.adopt_uid().empty() ? NewJobUid() : JobUid(request.adopt_uid());
+}
+
+bool IsSameJob(const JobRecord& known, const JobRecord& job, const std::string& adopt_uid) {
+  return ConfigToJson(known.config) == ConfigToJson(job.config) && (adopt_uid.empty() || known.uid.value() == adopt_uid);
+}
+
 }  // namespace
 
 absl::Status SubmitJob(Core& core, const v1::SubmitJobRequest& request, v1::SubmitJobResponse* response) {
@@ -79,8 +112,9 @@ absl::Status SubmitJob(Core& core, const v1::SubmitJobRequest& request, v1::Subm
   MOTLEY_RETURN_IF_ERROR(CheckRequest(request.job_id(), job.config));
   MOTLEY_RETURN_IF_ERROR(CheckPlaces(core.state, job.config.planner));
   MOTLEY_RETURN_IF_ERROR(ResolveInitial(core.state, &job));
+  MOTLEY_RETURN_IF_ERROR(CheckAdopt(core, job, request.adopt_uid()));
   if (auto it = core.state.jobs.find(job.id); it != core.state.jobs.end()) {
-    if (ConfigToJson(it->second.config) != ConfigToJson(job.config)) {
+    if (!IsSameJob(it->second, job, request.adopt_uid())) {
       return absl::AlreadyExistsError(
           absl::StrCat("job_id '", job.id.value(), "' is a job of other settings already; choose another id"));
     }
@@ -89,7 +123,8 @@ absl::Status SubmitJob(Core& core, const v1::SubmitJobRequest& request, v1::Subm
   }
   MOTLEY_RETURN_IF_ERROR(CheckRoomForJob(core.state, job.config, core.config.waiting_job_bytes));
   MOTLEY_RETURN_IF_ERROR(CheckJobsOfAccount(core.state, core.caller, core.config.account_jobs));
-  MOTLEY_ASSIGN_OR_RETURN(job.uid, NewJobUid());
+  MOTLEY_ASSIGN_OR_RETURN(job.uid, UidOf(request));
+  if (!request.adopt_uid().empty()) job.adopted_below = Epoch(kFirstEpochNobodyGives);
   job.submitted_unix_ms = core.journal.UnixMs();
   job.owner_uid = core.caller.uid, job.owner = core.caller.name;
   // A job of this id that the store lost may have left ranks behind.
@@ -99,7 +134,9 @@ absl::Status SubmitJob(Core& core, const v1::SubmitJobRequest& request, v1::Subm
   EventRecord event;
   event.job = job.id;
   event.kind = kind::kJobState;
-  event.message = "submitted";
+  event.message = request.adopt_uid().empty() ? "submitted"
+                                              : absl::StrCat("submitted, to go on from what the lost job of uid ",
+                                                             request.adopt_uid(), " left on the nodes' disks");
   batch.jobs.push_back(job);
   batch.events.push_back(std::move(event));
   MOTLEY_RETURN_IF_ERROR(core.journal.Commit(batch));

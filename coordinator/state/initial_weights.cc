@@ -16,12 +16,14 @@ std::string WhatIsHeld(const std::string& digest) {
 
 }  // namespace
 
-std::string InitialFolder(const JobRecord& job) { return job.newest_checkpoint.empty() ? job.config.checkpoint.initial : ""; }
+std::string InitialFolder(const JobRecord& job) {
+  return job.newest_checkpoint.empty() && !AwaitsAdopted(job) ? job.config.checkpoint.initial : "";
+}
 
 std::vector<JobInput> InputsNow(const JobRecord& job) {
   std::vector<JobInput> inputs = InputsOf(job.config);
   // One that has gone back goes on from a checkpoint, if not from step 0.
-  const bool begins = job.newest_checkpoint.empty() && job.go_back.step == 0;
+  const bool begins = job.newest_checkpoint.empty() && job.go_back.step == 0 && !AwaitsAdopted(job);
   const std::optional<JobInput> initial = ParseInput(job.config.checkpoint.initial);
   if (begins || !initial) return inputs;
   const bool is_data = ParseInput(job.config.data.path) == initial || ParseInput(job.config.data.validation_path) == initial;

@@ -39,6 +39,11 @@ std::string AllStepsDone(const JobRecord& job) {
                       "train anew, or from an older checkpoint (checkpoint.initial)");
 }
 
+bool AwaitsAdopted(const JobStatus& job) {
+  const bool begins_anew = job.go_back.epoch > Epoch() && job.go_back.step == 0;
+  return job.adopted_below > Epoch() && job.newest_checkpoint.empty() && !begins_anew;
+}
+
 CheckpointOwner OwnerOf(const JobStatus& job) { return {job.id, job.uid, job.has_unnamed_checkpoints, job.adopted}; }
 
 std::string AdoptText(const JobStatus& job) {

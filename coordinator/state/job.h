@@ -45,6 +45,9 @@ struct JobStatus {
   GoBack go_back;
   bool has_unnamed_checkpoints = false;  // its ranks wrote some without a uid: they were of a build from before
   std::string adopted;                   // CheckpointOwner::adopted: the file that says so is used up. Empty once it has saved
+  // Of one whose uid is a job's of a store that was lost (submit --adopt): what generations below this one saved on the nodes'
+  // disks counts with any mark. kFirstEpochNobodyGives until a generation of this store's begins; 0: it adopted nothing.
+  Epoch adopted_below;
   double predicted_step_seconds = 0;
   bool stop_requested = false;
   int plannings_begun = 0;  // in a row that were not finished: the coordinator ended meanwhile
@@ -67,6 +70,9 @@ int64_t TrainingTokens(const JobStatus& job, const JobConfig& config);
 
 // Why a job has succeeded: "all 40 steps are done", and what is to be known of the weights all the same.
 std::string AllStepsDone(const JobRecord& job);
+
+// It has taken a lost job's uid, and has not gone on from what that one saved.
+bool AwaitsAdopted(const JobStatus& job);
 
 // Whose checkpoints count as the job's.
 CheckpointOwner OwnerOf(const JobStatus& job);

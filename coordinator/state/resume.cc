@@ -48,6 +48,7 @@ absl::StatusOr<JobRecord> GoneBack(const JobRecord& ended, int64_t from_step) {
   next.go_back = {ended.epoch, from_step};
   next.step = std::min(next.step, from_step);
   next.newest_checkpoint.clear();
+  if (from_step == 0 && ended.epoch == Epoch()) next.adopted_below = Epoch();  // nobody has seen what it was to adopt
   const auto safe = ParseCheckpointFolder("", ended.safe_checkpoint);
   if (!safe || next.go_back.GaveUp(Epoch(safe->epoch), safe->step)) next.safe_checkpoint.clear();
   return next;

@@ -48,7 +48,8 @@ Row ToRow(const JobRecord& job) {
           job.initial_digest,
           job.safe_checkpoint,
           job.go_back.epoch.value(),
-          job.go_back.step};
+          job.go_back.step,
+          job.adopted_below.value()};
 }
 
 Row ToRow(const EpochRow& epoch) { return {epoch.job.value(), epoch.epoch.value(), epoch.unix_ms, RanksToJson(epoch.ranks)}; }
@@ -135,6 +136,7 @@ absl::StatusOr<JobRecord> JobOf(const Row& row) {
   job.initial_digest = TextAt(row, 24);
   job.safe_checkpoint = TextAt(row, 25);
   job.go_back = {Epoch(IntegerAt(row, 26)), IntegerAt(row, 27)};
+  job.adopted_below = Epoch(IntegerAt(row, 28));
   return job;
 }
 

@@ -10,6 +10,7 @@ Parts, all of them without --only, each with a size of its own without --count:
   copies   how long a save takes, and what copies move (--state-mb)
   links    copies beside a job that is bound by its links (--mbit)
   curve    one job through one fault after another                 share    jobs that have a common folder
+  coordinators   taken over by a backup, or begun empty and the job adopted
 Parts that count bytes need root, nft, tc and ip. Status 1: something was lost, altered or left over; a time never makes it.
 """
 import argparse
@@ -25,7 +26,8 @@ sys.path[:0] = [os.path.join(ROOT, "tests", "integration"), os.path.join(ROOT, "
 
 # Where each part is: function NAME_part(arguments) of files_MODULE.py. Its results have `correct`.
 PARTS = {"losses": "losses", "killed": "killed", "sent": "sent", "altered": "altered", "plans": "plans", "fast": "fast",
-         "copies": "copies", "links": "links", "curve": "curve", "share": "share"}
+         "copies": "copies", "links": "links", "curve": "curve", "share": "share",
+         "coordinators": "coordinators"}
 
 
 def part(name):

@@ -5,8 +5,8 @@ import time
 
 from files_common import SAME, generation_of, seconds_to_generation_above, step_of
 
-LOSSES_OF_A_JOB = 4
-STEPS, INTERVAL = 150, 4
+LOSSES_OF_A_JOB = 20   # the undisturbed one takes longer than the minute behind the coordinator's start, in which it waits for nodes
+STEPS, INTERVAL = 1000, 4
 
 
 def sections(cluster, seed):
@@ -20,6 +20,14 @@ def resumed_steps(cluster, job_id):
         found = re.search(r"from step (\d+)", message)
         steps.append(int(found.group(1)) if found else 0)
     return steps
+
+
+def wait_until_safe_again(cluster, job_id, before):
+    """Promised is the loss of one disk at a time: the next one comes when the job has a safe checkpoint of the nodes that it has now."""
+    def is_safe():
+        safe = cluster.job(job_id).get("safe_checkpoint", "")
+        return safe if safe != before else None
+    return cluster.wait_for(is_safe, 120, "a safe checkpoint", poll_seconds=0.05)
 
 
 def lose_one(cluster, job_id, nodes, spare, draw):
@@ -58,7 +66,9 @@ def measure(count, seed):
             cluster.submit_job("undisturbed", sections(cluster, seed + jobs))
             cluster.wait_for_state("undisturbed", "SUCCEEDED", 300)
             cluster.submit_job("disturbed", sections(cluster, seed + jobs))
+            safe = ""
             for number in range(min(LOSSES_OF_A_JOB, count - len(rows))):
+                safe = wait_until_safe_again(cluster, "disturbed", safe)
                 row, nodes = lose_one(cluster, "disturbed", nodes, f"n{number + 4}", draw)
                 rows.append(row)
             cluster.wait_for_state("disturbed", "SUCCEEDED", 300)

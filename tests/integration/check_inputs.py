@@ -180,7 +180,7 @@ def files_and_their_end(cluster):
     expect({node for node, job, name in of_sent if not job and name == "words.txt"} == set(NODES), of_sent)
     expect(cluster.run_motley("delete", "sent").returncode == 0, "it cannot be deleted")
     done = cluster.run_motley("files", "sent")
-    expect("of a deleted job: motley delete sent --files" in done.stdout, done.stdout)
+    expect("of no known job: motley delete sent --files" in done.stdout, done.stdout)
     cluster.workers["n2"].stop()
     done = cluster.run_motley("delete", "sent", "--files")
     expect(done.returncode == 0 and "told when they are: n2" in done.stdout, f"{done.returncode} {done.stdout} {done.stderr}")

@@ -9,6 +9,7 @@ import re
 import shutil
 
 from harness import Results, TestCluster, expect, job_sections, published_checkpoints
+from local_adopt import adopts_what_a_lost_store_left
 from local_exports import exports, exports_from_copies, exports_what_began_from_weights
 
 # A step takes a tenth of a second on any host, so that there is a middle of a job to act in.
@@ -352,6 +353,7 @@ def main():
         results.run("a node that is told to end gives what only it has", gives_what_only_it_has, cluster)
         results.run("a disk is lost", disk_lost, cluster)
         results.run("a disk is lost while the job trains", disk_lost_while_it_trains, cluster)
+        results.run("what a lost store's job left is adopted", adopts_what_a_lost_store_left, cluster)
         results.run("a node that can keep no checkpoints is named", no_room_for_files, cluster)   # n2 comes and goes too often by then
     results.exit()
 

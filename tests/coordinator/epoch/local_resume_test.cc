@@ -161,6 +161,24 @@ TEST_F(LocalResumeTest, PeopleMayGoBack) {
   EXPECT_EQ(FaultOf(Find().status), Fault::kStorage) << "also where nobody heard of it";
 }
 
+TEST_F(LocalResumeTest, WhatIsAdoptedIsTakenWholeOrWaitedFor) {
+  wish_.adopts = true;
+  EXPECT_EQ(FaultOf(Find().status), Fault::kStorage) << "it does not begin anew";
+  EXPECT_THAT(std::string(Find().status.message()), HasSubstr("which the job is to adopt"));
+  Add(60, 7);
+  Add(40, 6, false);
+  EXPECT_TRUE(Find().status.ok());
+  EXPECT_EQ(Find().start_step, 60) << "what is older may lack";
+  wish_.held.checkpoints[0].holders[1].clear();
+  wish_.held.checkpoints[1].holders[1] = {kB};
+  EXPECT_EQ(FaultOf(Find().status), Fault::kStorage) << "nobody knows whether it was safe";
+  wish_.damaged = {CheckpointFolderName(60, 7)};
+  EXPECT_EQ(Find().start_step, 40) << "nobody who comes makes it good";
+  wish_.damaged.clear();
+  wish_.go_back = {Epoch(7), 50};
+  EXPECT_EQ(Find().start_step, 40) << "people said so";
+}
+
 TEST_F(LocalResumeTest, DamagedAndOthersAreSkipped) {
   Add(60, 7).head.seed = 1;
   Add(50, 7);
