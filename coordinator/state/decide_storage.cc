@@ -86,9 +86,10 @@ std::map<NodeName, Complaint> Complaints(const DecideView& v, const DataReferenc
     } else if (!report.error.empty()) {
       complaints[node] = {report.error, report.error_code};
     } else if (!SeesFolder(v, node, answer)) {
-      complaints[node].text =
-          absl::StrCat("checkpoint.folder '", v.job.config.checkpoint.folder, "' is not the same folder as on node ",
-                       v.run.token_writer.value(), ": what that node wrote cannot be read; use a folder that all nodes share");
+      complaints[node].text = absl::StrCat("checkpoint.folder '", v.job.config.checkpoint.folder,
+                                           "' is not the same folder as on node ", v.run.token_writer.value(),
+                                           ": what that node wrote cannot be read; use a folder that all nodes share, or "
+                                           "leave checkpoint.folder out: the nodes keep checkpoints on their own disks then");
     } else if (std::string other = OtherData(v.job.config, report, reference); !other.empty()) {
       complaints[node].text = std::move(other);
     } else if (std::string weights = WeightsComplaint(v.job, reference_weights, report); !weights.empty()) {

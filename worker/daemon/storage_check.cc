@@ -10,6 +10,7 @@
 #include "common/base/fault.h"
 #include "common/base/files.h"
 #include "common/base/job_uid.h"
+#include "common/base/missing_mount.h"
 #include "common/base/names.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint.h"
@@ -57,6 +58,8 @@ absl::Status CheckNamed(const StorageCheckCommand& check, const FileRoots& roots
   MOTLEY_RETURN_IF_ERROR(CheckName("job_id", check.job.value()));
   if (!check.job_uid.empty() && !IsJobUid(check.job_uid.value())) return absl::InvalidArgumentError("job_uid is no uid");
   if (check.checkpoint_folder.empty()) return absl::OkStatus();
+  if (const absl::Status mounted = CheckMounted(check.checkpoint_folder); !mounted.ok())
+    return absl::Status(mounted.code(), absl::StrCat(kFolderKey, ": ", mounted.message()));
   const absl::Status folder = roots.Open(kFolderKey, check.checkpoint_folder).status();
   return absl::IsNotFound(folder) ? absl::OkStatus() : folder;
 }
