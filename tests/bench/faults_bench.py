@@ -2,7 +2,7 @@
 """Faults at length: kills, partitions, a node that comes and goes, newcomers of every bad kind, strangers, corruptions; what was
 lost, and how soon training goes on. docs/use/faults.md
 
-usage: faults_bench.py --bin FOLDER [--json FILE] [--minutes N] [--seed S] [--only PART,PART]
+usage: faults_bench.py --bin FOLDER [--json FILE] [--minutes N] [--seed S] [--only PART,PART] [--without-folder]
 
 At most --minutes (60) long: the numbers of kills, cuts and newcomers shrink with it. Partitions need root, nft and ip, and are left
 out by name elsewhere.
@@ -113,6 +113,7 @@ PARTS = {"kills": kills_part, "partitions": partitions_part, "flapping": flappin
 
 
 BY_NAME_ONLY = {"take-overs"}   # an hour of its own
+WITHOUT_FOLDER = ("kills", "partitions", "flapping", "newcomers", "members", "take-overs")   # the others have no job, or are about its folder
 
 
 def as_text(row):
@@ -129,13 +130,19 @@ def main():
     parser.add_argument("--minutes", type=float, default=FULL_MINUTES)
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--only", default=",".join(name for name in PARTS if name not in BY_NAME_ONLY), help=f"of {', '.join(PARTS)}")
+    parser.add_argument("--without-folder", action="store_true", help=f"checkpoints on the nodes' disks: of {', '.join(WITHOUT_FOLDER)}")
     arguments = parser.parse_args()
     if arguments.bin:
         os.environ["MOTLEY_BIN"] = arguments.bin   # read by the harness, imported by the parts
+    if arguments.without_folder:
+        import faults_common
+        faults_common.COMMON_FOLDER = False
     seed = random.SystemRandom().randrange(1 << 30) if arguments.seed is None else arguments.seed
     print(f"seed {seed}", flush=True)
     rows, problems = [], []
     for name in arguments.only.split(","):
+        if arguments.without_folder and name not in WITHOUT_FOLDER:
+            continue
         begin = time.monotonic()
         more, wrong = PARTS[name](min(1.0, arguments.minutes / FULL_MINUTES), seed)
         for one in more:

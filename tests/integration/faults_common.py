@@ -1,4 +1,6 @@
 """What the fault cases share: a slow device, a job on it, and how to see that it goes on."""
+import glob
+import os
 import threading
 import time
 
@@ -10,9 +12,15 @@ from patience import patience
 PACED = {"kind": "emulated", "model": "slow", "flops_per_second": 6e8, "memory_bytes": 1 << 30, "link_bytes_per_second": 1e9}
 
 
+# ./run bench faults --without-folder: jobs name no common folder, and their checkpoints lie on the nodes' disks.
+COMMON_FOLDER = True
+
+
 def paced_job(cluster, job_id, **changes):
-    cluster.submit_job(job_id, job_sections(cluster, **{"training__steps": 40, "training__dtype": "float64",
-                                                               "checkpoint__interval": 5, **changes}))
+    sections = job_sections(cluster, **{"training__steps": 40, "training__dtype": "float64", "checkpoint__interval": 5, **changes})
+    if not COMMON_FOLDER:
+        del sections["checkpoint"]["folder"]
+    cluster.submit_job(job_id, sections)
 
 
 def rank_of(cluster, node):
@@ -24,8 +32,9 @@ def rank_of(cluster, node):
 
 def newest_checkpoint(cluster, job_id):
     """The step of the newest published checkpoint on disk; 0 without one."""
-    found = published_checkpoints(cluster.checkpoints(job_id))
-    return found[-1][1] if found else 0
+    of_disks = glob.glob(os.path.join(glob.escape(cluster.folder), "files-*", "jobs", f"{job_id}.*", "checkpoints"))
+    found = [published_checkpoints(folder)[-1:] for folder in [cluster.checkpoints(job_id), *of_disks]]
+    return max((step for one in found for _, step, _ in one), default=0)
 
 
 def last_step(job):
