@@ -1,6 +1,7 @@
 // Histories of a job's checkpoints on disks that come and go, and the mistakes that they find.
 #include <gmock/gmock.h>
 
+#include "absl/strings/str_join.h"
 #include "tests/coordinator/state/copy_world.h"
 
 namespace motley::coordinator {
@@ -83,6 +84,63 @@ TEST(CopyHistories, WhatIsSafeStaysAndTheRestGoes) {
   EXPECT_THAT(Broken(DecideCopies, {.nodes = 2}, 1000), IsEmpty());
   EXPECT_THAT(Broken(DecideCopies, {.nodes = 1}, 100), IsEmpty());
   EXPECT_THAT(Broken(DecideCopies, {.disks_are_lost = true}, 1000), IsEmpty());
+}
+
+// What may happen with two nodes: a crash before the second gives its folder the name, a question that one does not answer, a
+// deletion that one does not hear, a copy, and each of them going or coming back.
+using Happening = std::function<void(CopyWorld&)>;
+std::vector<Happening> HappeningsOfTwo() {
+  const NodeName a("a"), b("b");
+  const auto only = [](const NodeName& which) { return [which](const NodeName& node) { return node == which; }; };
+  const auto toggle = [](const NodeName& node) {
+    return [node](CopyWorld& world) { world.IsHere(node) ? world.Leave(node) : world.Return(node); };
+  };
+  return {[](CopyWorld& world) { world.Save(Always); },
+          [=](CopyWorld& world) { world.Save(only(a)); },
+          [](CopyWorld& world) { world.Look(Always, Always); },
+          [=](CopyWorld& world) { world.Look(only(a), Always); },
+          [=](CopyWorld& world) { world.Look(only(b), Always); },
+          [=](CopyWorld& world) { world.Look(Always, only(b)); },
+          [](CopyWorld& world) { world.CopyOne(); },
+          toggle(a),
+          toggle(b)};
+}
+
+// All orders of so many of these; how many there were. Stops at the first that breaks something.
+int64_t AllOrders(const CopyWorld& world, const std::vector<Happening>& happenings, int depth, std::vector<size_t>& order,
+                  std::vector<std::string>& broken) {
+  if (depth == 0) return 1;
+  int64_t orders = 0;
+  for (size_t what = 0; what < happenings.size() && broken.empty(); ++what) {
+    CopyWorld next = world;
+    happenings[what](next);
+    order.push_back(what);
+    broken = next.broken();
+    if (!broken.empty()) broken.push_back(absl::StrCat("in the order ", absl::StrJoin(order, " ")));
+    orders += AllOrders(next, happenings, depth - 1, order, broken);
+    order.pop_back();
+  }
+  return orders;
+}
+
+TEST(CopyHistories, AllOrdersOfTwoNodes) {
+  constexpr int kLength = 6;
+  std::vector<size_t> order;
+  std::vector<std::string> broken;
+  const std::vector<Happening> happenings = HappeningsOfTwo();
+  EXPECT_EQ(AllOrders(CopyWorld(2, {1, 1}, DecideCopies), happenings, kLength, order, broken), 531'441);
+  EXPECT_THAT(broken, IsEmpty());
+  // That the orders are long enough to find something.
+  const auto deletes_the_safe = [](CopyScene scene) {
+    CopyPlan plan = DecideCopies(scene);
+    for (const UnitedCheckpoint& each : scene.held.checkpoints) {
+      if (each.head.name == scene.safe)
+        plan.drops[*each.manifests.begin()].push_back({each.head.epoch, each.head.step, each.head.manifest_digest});
+    }
+    return plan;
+  };
+  AllOrders(CopyWorld(2, {1, 1}, deletes_the_safe), happenings, kLength, order, broken);
+  EXPECT_THAT(broken, testing::Not(IsEmpty()));
 }
 
 // A node that is killed with its disk, at any moment: the newest safe checkpoint is whole on the others, where it was on two
