@@ -29,6 +29,7 @@ struct HoldingsCommand {
   std::vector<std::string> inputs = {};      // which of these are whole here? Without a job_uid that is all that is asked
   bool list = false;                         // what lies here, of all jobs?
   std::vector<UnwantedFiles> unwanted = {};  // delete these first
+  bool only_look = false;                    // nothing of the job is to be kept here: its folder is not made
 };
 // One that has the checkpoint from which ranks go on, or a part of it.
 struct CheckpointHolder {
@@ -45,6 +46,8 @@ struct CheckpointSource {
   std::string manifest_digest, mark;
   std::vector<CheckpointHolder> holders;
   bool verify = false;  // somebody found damage: own files are compared with the manifest, or an input's list, before
+  JobId job = {};       // of a job that begins with another one's weights: whose it is; empty: the job's own
+  JobUid job_uid = {};
   friend bool operator==(const CheckpointSource&, const CheckpointSource&) = default;
 };
 
@@ -109,6 +112,7 @@ struct HoldingsReport {
   std::string certificate;               // SHA-256 (hex) of what that shows
   int64_t free_bytes = 0;                // that copies may fill; 0 = not known
   std::vector<std::string> inputs = {};  // that are whole here
+  int64_t part_bytes = 0;                // that lie here of the first asked input, where that is not whole
   std::vector<ListedFiles> listed = {};
   int unlisted = 0;                      // so many more lie here
   std::vector<UnwantedFiles> gone = {};  // of those that were to be deleted

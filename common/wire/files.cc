@@ -54,6 +54,7 @@ WIRE_MESSAGE(v1::HoldingsRequest, HoldingsCommand) {
   WIRE_LIST(inputs, plain.inputs);
   WIRE_FIELD(list, plain.list);
   WIRE_PARTS(unwanted, plain.unwanted);
+  WIRE_FIELD(only_look, plain.only_look);
 }
 
 namespace {
@@ -112,6 +113,8 @@ WIRE_MESSAGE(v1::CheckpointSource, CheckpointSource) {
   WIRE_FIELD(mark, plain.mark);
   WIRE_PARTS(holders, plain.holders);
   WIRE_FIELD(verify, plain.verify);
+  WIRE_FIELD(job_id, plain.job);
+  WIRE_FIELD(job_uid, plain.job_uid);
 }
 
 WIRE_MESSAGE(v1::CopyRequest, CopyCommand) {
@@ -155,6 +158,7 @@ WIRE_MESSAGE(v1::Holdings, HoldingsReport) {
   WIRE_PARTS(listed, plain.listed);
   WIRE_COUNT(unlisted, plain.unlisted);
   WIRE_PARTS(gone, plain.gone);
+  WIRE_COUNT(part_bytes, plain.part_bytes);
 }
 
 WIRE_MESSAGE(v1::FetchProgress, FetchReport) {

@@ -78,6 +78,7 @@ struct LocalLook {
   HoldingsRound round;
   std::shared_ptr<LookTask> task;
   std::function<void()> done;
+  std::optional<HoldingsRound> initial = {};  // of the job whose weights it begins with
 };
 
 // A file of a checkpoint on the nodes' disks that somebody wants to read, until it is known which node gives it
@@ -115,6 +116,7 @@ struct InputKeeper {
   absl::Duration membership;                        // ClusterState::membership_changed, as the last round knew it
   std::map<NodeName, FilesOffer> offers;            // of all who can keep it
   std::set<NodeName> holders;                       // who has it whole
+  std::map<NodeName, int64_t> part_bytes;           // what the others have of it
   std::map<NodeName, InputTaker> takers;            // who is bringing it
   std::set<std::pair<NodeName, NodeName>> accused;  // who said of whom that it gives something else: once
   std::map<NodeName, std::string> failed;           // who could not, and why; until they are asked again

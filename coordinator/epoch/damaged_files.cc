@@ -8,10 +8,11 @@
 
 namespace motley::coordinator {
 
-void NoteDamagedFiles(Core& core, const NodeName& node, const FetchReport& report, const std::string& checkpoint) {
-  const std::string under = absl::StrCat(report.epoch.value(), "/", report.copy_id);
+void NoteDamagedFiles(Core& core, const NodeName& node, const FetchReport& report, const JobId& job,
+                      const std::string& checkpoint) {
+  const std::string under = absl::StrCat(report.job.value(), "/", report.epoch.value(), "/", report.copy_id);
   for (const DamagedFile& damaged : report.damaged_files) {
-    CopyKeeper& keeper = core.copies[report.job];
+    CopyKeeper& keeper = core.copies[job];
     const NodeName& of = damaged.node.empty() ? node : damaged.node;
     if (!keeper.complaints.emplace(node, under, of, damaged.file).second) continue;
     keeper.damaged_files.emplace(of, checkpoint, damaged.file);

@@ -10,8 +10,10 @@
 
 namespace motley::coordinator {
 
-// What the node found damaged of the checkpoint, its own or another's: these count for nothing until their node has looked.
-void NoteDamagedFiles(Core& core, const NodeName& node, const FetchReport& report, const std::string& checkpoint);
+// What the node found damaged of this job's checkpoint, its own file or another's: these count for nothing until their node has
+// looked.
+void NoteDamagedFiles(Core& core, const NodeName& node, const FetchReport& report, const JobId& job,
+                      const std::string& checkpoint);
 // On a node that is here.
 bool HasDamagedFiles(const Core& core, const JobId& job, const std::string& checkpoint);
 // Nobody holds them.

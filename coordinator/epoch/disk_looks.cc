@@ -52,9 +52,9 @@ void NoteGone(Core& core, const NodeName& node, const std::vector<UnwantedFiles>
 
 }  // namespace
 
-std::shared_ptr<const int> BeginDiskLook(Core& core) {
+std::shared_ptr<const int> BeginDiskLook(Core& core, bool list) {
   auto ticket = std::make_shared<const int>(0);
-  HoldingsRound round = AskForListing(core);
+  HoldingsRound round = AskForDisks(core, list);
   const std::string id = round.check_id;
   core.disk_looks[id] = {std::move(round), ticket};
   return ticket;

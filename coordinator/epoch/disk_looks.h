@@ -11,8 +11,8 @@
 
 namespace motley::coordinator {
 
-// The nodes are asked, until the ticket goes; waiters have the topic kExamination.
-std::shared_ptr<const int> BeginDiskLook(Core& core);
+// The nodes are asked, with `list` for what lies there, until the ticket goes; waiters have the topic kExamination.
+std::shared_ptr<const int> BeginDiskLook(Core& core, bool list);
 // Null: it was not this ticket's.
 const DiskLook* FindDiskLook(const Core& core, const std::shared_ptr<const int>& ticket);
 // Whether it is an answer to such a question, or says that unwanted files are gone.

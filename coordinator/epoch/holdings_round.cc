@@ -38,15 +38,21 @@ HoldingsRound NewRound(Core& core, const std::string& of) {
   return round;
 }
 
-}  // namespace
-
-HoldingsRound AskForHoldings(Core& core, const JobRecord& job) {
+HoldingsRound Ask(Core& core, const JobStatus& job, bool only_look) {
   HoldingsRound round = NewRound(core, job.id.value());
   for (auto& [name, answer] : round.answers) {
-    core.Send(name, HoldingsCommand{job.id, job.epoch, job.uid, round.check_id, SecretOf(core, name)});
+    HoldingsCommand command{job.id, job.epoch, job.uid, round.check_id, SecretOf(core, name)};
+    command.only_look = only_look;
+    core.Send(name, std::move(command));
   }
   return round;
 }
+
+}  // namespace
+
+HoldingsRound AskForHoldings(Core& core, const JobStatus& job) { return Ask(core, job, false); }
+
+HoldingsRound AskForOthersHoldings(Core& core, const JobStatus& job) { return Ask(core, job, true); }
 
 HoldingsRound AskForInput(Core& core, const std::string& input) {
   HoldingsRound round = NewRound(core, input);
@@ -56,14 +62,14 @@ HoldingsRound AskForInput(Core& core, const std::string& input) {
   return round;
 }
 
-HoldingsRound AskForListing(Core& core) {
+HoldingsRound AskForDisks(Core& core, bool list) {
   HoldingsRound round = NewRound(core, "disks");
   std::erase_if(round.answers, [&](const auto& answer) {
     return core.state.nodes.at(answer.first).description.protocol < kFirstProtocolThatLists;
   });
   for (auto& [name, answer] : round.answers) {
     HoldingsCommand command{JobId(), Epoch(), JobUid(), round.check_id, SecretOf(core, name)};
-    command.list = true;
+    command.list = list;
     core.Send(name, std::move(command));
   }
   return round;
@@ -85,6 +91,7 @@ InputHoldings InputHoldingsOf(const Core& core, const HoldingsRound& round, cons
       continue;
     }
     held.offers[node] = OfferOf(core, node, *answer);
+    held.part_bytes[node] = answer->part_bytes;
     if (std::find(answer->inputs.begin(), answer->inputs.end(), input) != answer->inputs.end()) held.holders.insert(node);
   }
   return held;

@@ -17,11 +17,13 @@ namespace motley::coordinator {
 // weights that were sent.
 inline constexpr int kFirstProtocolThatLists = 6;
 
-HoldingsRound AskForHoldings(Core& core, const JobRecord& job);
+HoldingsRound AskForHoldings(Core& core, const JobStatus& job);
+// The same of a job for which no node needs to keep anything now.
+HoldingsRound AskForOthersHoldings(Core& core, const JobStatus& job);
 // Which of them have this input whole.
 HoldingsRound AskForInput(Core& core, const std::string& input);
-// What lies on their disks, of all jobs.
-HoldingsRound AskForListing(Core& core);
+// Whether they can keep files, and with `list` what lies on their disks, of all jobs.
+HoldingsRound AskForDisks(Core& core, bool list);
 // One node, without a round: what the answer says is gone is gone.
 void AskToDelete(Core& core, const NodeName& node, std::vector<UnwantedFiles> unwanted);
 // Whether it is an answer to this round.
@@ -35,6 +37,7 @@ Holdings HoldingsOf(const Core& core, const HoldingsRound& round, const JobStatu
 struct InputHoldings {
   std::map<NodeName, FilesOffer> offers;
   std::set<NodeName> holders;
+  std::map<NodeName, int64_t> part_bytes;    // what lies there of it, not whole
   std::map<NodeName, std::string> refusals;  // why others cannot
 };
 InputHoldings InputHoldingsOf(const Core& core, const HoldingsRound& round, const std::string& input);

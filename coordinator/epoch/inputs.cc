@@ -1,6 +1,7 @@
 #include "coordinator/epoch/inputs.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -116,6 +117,7 @@ void EndRoundOfInput(Core& core, const std::string& id, InputKeeper& keeper, con
   if (keeper.holders != held.holders) core.state.membership_changed = core.clock.Now();  // as if they had joined
   keeper.offers = held.offers;
   keeper.holders = held.holders;
+  keeper.part_bytes = held.part_bytes;
   for (const NodeName& holder : keeper.holders) keeper.takers.erase(holder);
   keeper.failed.clear();
   for (const auto& [node, why] : held.refusals) keeper.failed[node] = why;
@@ -161,7 +163,7 @@ void AdvanceInput(Core& core, const std::string& id, InputKeeper& keeper, const 
   if (IsOver(core, *keeper.round)) EndRoundOfInput(core, id, keeper, wanted);  // nobody is here
 }
 
-// Who has it elsewhere, else who has the most room.
+// Who has it elsewhere, else who has the most of it, else the most room.
 absl::StatusOr<NodeName> WhoTakes(const Core& core, const InputKeeper& keeper, const CarryWish& wish) {
   const std::set<NodeName>& not_from = wish.not_from;
   for (const NodeName& holder : keeper.holders) {
@@ -172,7 +174,9 @@ absl::StatusOr<NodeName> WhoTakes(const Core& core, const InputKeeper& keeper, c
   for (const auto& [node, offer] : keeper.offers) {
     if (not_from.contains(node) || !IsUsed(core, node) || keeper.takers.contains(node)) continue;
     const auto rank = [&](const NodeName& each) {
-      return std::pair(wish.on_nodes.contains(each), keeper.offers.at(each).room_bytes);
+      const auto part = keeper.part_bytes.find(each);
+      return std::tuple(wish.on_nodes.contains(each), part == keeper.part_bytes.end() ? 0 : part->second,
+                        keeper.offers.at(each).room_bytes);
     };
     if (!roomiest || rank(node) > rank(*roomiest)) roomiest = node;
   }
@@ -184,6 +188,8 @@ absl::StatusOr<NodeName> WhoTakes(const Core& core, const InputKeeper& keeper, c
 }
 
 void AnswerUploads(Core& core, const WantedInputs& wanted) {
+  // Behind a start of the coordinator the node that has the most of it may be the last to come.
+  if (core.clock.Now() - core.state.membership_changed < core.config.driver.settle) return;
   std::vector<std::string> ready;
   for (const auto& [id, carry] : core.carries) {
     const auto keeper = core.inputs.find(carry.wish.input);

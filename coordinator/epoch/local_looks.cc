@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_format.h"
 #include "common/base/count.h"
-#include "common/base/logging.h"
 #include "coordinator/epoch/carrying.h"
 #include "coordinator/epoch/copies.h"
 #include "coordinator/epoch/damaged_files.h"
@@ -21,15 +20,30 @@ namespace {
 // Behind a start of the coordinator: its workers find it within this time, those of machines that start with it, too.
 constexpr absl::Duration kComingBack = absl::Seconds(60);
 
-// Numbers of a job's generations stand above those of the one that it adopts: `resume --from` is about these, too.
-void CountAdopted(Core& core, JobRecord& job, Epoch next) {
-  if (!AwaitsAdopted(job) || next.value() - 1 <= job.epoch.value()) return;
-  Batch batch;
-  batch.jobs.push_back(job);
-  batch.jobs[0].epoch = Epoch(next.value() - 1);
-  // Not stored, it is found again by the next look.
-  if (const absl::Status status = core.journal.Commit(batch); !status.ok()) return LogError(std::string(status.message()));
-  job = batch.jobs[0];
+// Whose weights a job begins with that names a job; what is known of one that was deleted is enough to find its files.
+JobStatus InitialOf(const Core& core, const JobRecord& job) {
+  const auto other = core.state.jobs.find(job.initial_of.job);
+  if (other != core.state.jobs.end() && other->second.uid == job.initial_of.uid) return other->second;
+  JobStatus deleted;
+  deleted.id = job.initial_of.job;
+  deleted.uid = job.initial_of.uid;
+  return deleted;
+}
+
+// Without what that job gave up or nobody has whole.
+Holdings HoldingsOfInitial(Core& core, const HoldingsRound& round, const JobStatus& initial) {
+  Holdings held = HoldingsOf(core, round, initial);
+  LeaveOutDamaged(core, initial.id, held);
+  const JobRun* run = RunOf(core, initial.id);
+  std::erase_if(held.checkpoints, [&](const UnitedCheckpoint& each) {
+    return initial.go_back.GaveUp(each.head.epoch, each.head.step) || (run != nullptr && run->damaged.contains(each.head.name));
+  });
+  return held;
+}
+
+// It has nothing of its own to go on from, as far as is known.
+bool MayBegin(const JobRecord& job) {
+  return job.newest_checkpoint.empty() && job.safe_checkpoint.empty() && !AwaitsAdopted(job) && job.go_back.step == 0;
 }
 
 void End(Core& core, const JobId& id) {
@@ -38,18 +52,27 @@ void End(Core& core, const JobId& id) {
   if (job != core.state.jobs.end()) {
     look.task->wish.held = HoldingsOf(core, look.round, job->second);
     LeaveOutDamaged(core, id, look.task->wish.held);
+    if (look.initial) look.task->wish.held_of_initial = HoldingsOfInitial(core, *look.initial, InitialOf(core, job->second));
   }
   look.task->wish.awaits_published = core.clock.Now() - core.started < kComingBack;
   look.task->prepared = FindLocalResumePoint(look.task->input, look.task->wish);
-  if (job != core.state.jobs.end() && !look.task->prepared.status.ok())
-    CountAdopted(core, job->second, look.task->prepared.epoch);
   look.done();
+}
+
+bool HasEnded(const Core& core, const LocalLook& look) {
+  return IsOver(core, look.round) && (!look.initial || IsOver(core, *look.initial));
+}
+
+void EndIfOver(Core& core, JobId job) {
+  if (HasEnded(core, core.local_looks.at(job))) End(core, job);
 }
 
 }  // namespace
 
 absl::Status BeginLocalLook(Core& core, const std::shared_ptr<LookTask>& task, std::function<void()> done) {
-  core.local_looks[task->job] = {AskForHoldings(core, core.state.jobs.at(task->job)), task, std::move(done)};
+  const JobRecord& job = core.state.jobs.at(task->job);
+  LocalLook& look = core.local_looks[task->job] = {AskForHoldings(core, job), task, std::move(done)};
+  if (InitialIsJob(job.config.checkpoint) && MayBegin(job)) look.initial = AskForOthersHoldings(core, InitialOf(core, job));
   return absl::OkStatus();
 }
 
@@ -59,22 +82,23 @@ void OnHoldings(Core& core, const NodeName& node, const HoldingsReport& report) 
   }
   if (OnHoldingsForInputs(core, node, report) || OnHoldingsForDisks(core, node, report)) return;
   if (OnHoldingsForCopies(core, node, report) || OnHoldingsForCarries(core, node, report)) return;
-  const auto look = core.local_looks.find(report.job);
-  if (look == core.local_looks.end() || !TakeHoldings(look->second.round, node, report)) return;
-  if (IsOver(core, look->second.round)) End(core, report.job);
+  for (auto& [job, look] : core.local_looks) {
+    const bool taken = TakeHoldings(look.round, node, report) || (look.initial && TakeHoldings(*look.initial, node, report));
+    if (taken) return EndIfOver(core, job);
+  }
 }
 
 void EndLateLooks(Core& core) {
   std::vector<JobId> over;
   for (const auto& [job, look] : core.local_looks) {
-    if (IsOver(core, look.round)) over.push_back(job);
+    if (HasEnded(core, look)) over.push_back(job);
   }
   for (const JobId& job : over) End(core, job);
 }
 
 void OnFetch(Core& core, const NodeName& node, const FetchReport& report) {
   JobRun& run = *core.state.run;
-  NoteDamagedFiles(core, node, report, run.resumed_from);
+  NoteDamagedFiles(core, node, report, run.resumed_of, run.resumed_from);
   if (run.stage != Stage::kStarting) return;
   run.stage_since = core.clock.Now();
   if (report.done) core.metrics.files_bytes.Add({{"purpose", kBytesOfStarts}}, static_cast<double>(report.bytes_here));

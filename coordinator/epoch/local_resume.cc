@@ -16,6 +16,10 @@
 namespace motley::coordinator {
 namespace {
 
+// Between what is adopted and the first generation of this store's, for those that absent disks have: numbers of the two must not
+// meet in one folder.
+constexpr int64_t kGenerationsUnseen = 1000;
+
 // Its manifest is believed: it has a mark. What the job trains with may have been changed by hand in the store.
 absl::Status CheckFitsJob(const HeldCheckpoint& head, const planner::PlannerInput& input, const CheckpointWish& wish) {
   MOTLEY_ASSIGN_OR_RETURN(const ModelShape model, ParseHfConfig(head.model, head.name));
@@ -26,6 +30,13 @@ absl::Status CheckFitsJob(const HeldCheckpoint& head, const planner::PlannerInpu
   return CheckFits(manifest, input, wish.data_digest, head.name);
 }
 
+absl::Status NotWhole(const UnitedCheckpoint& checkpoint) {
+  return WithFault(
+      absl::UnavailableError(absl::StrCat("checkpoint ", checkpoint.head.name,
+                                          " is not whole on the nodes that are here, which lack ", WhatLacks(checkpoint))),
+      Fault::kStorage);
+}
+
 absl::Status WhyNot(const UnitedCheckpoint& checkpoint, const planner::PlannerInput& input, const CheckpointWish& wish) {
   const HeldCheckpoint& head = checkpoint.head;
   if (wish.go_back.GaveUp(head.epoch, head.step)) {
@@ -33,12 +44,7 @@ absl::Status WhyNot(const UnitedCheckpoint& checkpoint, const planner::PlannerIn
         absl::StrCat("checkpoint ", head.name, " is behind step ", wish.go_back.step, ", to which the job was told to go back"));
   }
   if (wish.damaged.contains(head.name)) return absl::DataLossError(absl::StrCat("checkpoint ", head.name, " is damaged"));
-  if (!checkpoint.whole()) {
-    return WithFault(
-        absl::UnavailableError(absl::StrCat("checkpoint ", head.name, " is not whole on the nodes that are here, which lack ",
-                                            WhatLacks(checkpoint))),
-        Fault::kStorage);
-  }
+  if (!checkpoint.whole()) return NotWhole(checkpoint);
   return CheckFitsJob(head, input, wish);
 }
 
@@ -59,6 +65,45 @@ absl::Status CheckKeepers(const planner::PlannerInput& input, const Holdings& he
       Fault::kStorage);
 }
 
+// Why a job cannot begin with this one's weights.
+absl::Status WhyNotInitial(const UnitedCheckpoint& checkpoint, const planner::PlannerInput& input, const CheckpointWish& wish) {
+  const HeldCheckpoint& head = checkpoint.head;
+  if (wish.damaged.contains(head.name)) return absl::DataLossError(absl::StrCat("checkpoint ", head.name, " is damaged"));
+  if (!checkpoint.whole()) return NotWhole(checkpoint);
+  MOTLEY_ASSIGN_OR_RETURN(const ModelShape model, ParseHfConfig(head.model, head.name));
+  if (!SameModel(model, input.model, input.config.training.seq_len))
+    return absl::FailedPreconditionError(absl::StrCat("checkpoint ", head.name, " is of another model"));
+  if (head.dtype != input.config.training.dtype) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("checkpoint ", head.name, " holds ", head.dtype, ", training.dtype is ", input.config.training.dtype));
+  }
+  return absl::OkStatus();
+}
+
+// With the newest weights of another job, which lie on the nodes' disks, too.
+absl::Status PrepareInitialOfJob(const planner::PlannerInput& input, const CheckpointWish& wish, Prepared* prepared) {
+  std::vector<std::string> skipped;
+  bool some_lack = wish.held_of_initial.checkpoints.empty();
+  for (const UnitedCheckpoint& checkpoint : wish.held_of_initial.checkpoints) {
+    if (const absl::Status why_not = WhyNotInitial(checkpoint, input, wish); !why_not.ok()) {
+      some_lack |= FaultOf(why_not) == Fault::kStorage;
+      skipped.push_back(CleanLine(std::string(why_not.message())));
+      continue;
+    }
+    prepared->initial = true;
+    prepared->resume_from = checkpoint.head.name;
+    for (const HeldFile& file : checkpoint.head.files) prepared->resume_bytes += file.bytes;
+    prepared->source = checkpoint;
+    prepared->skipped = std::move(skipped);
+    return absl::OkStatus();
+  }
+  if (skipped.empty()) skipped.push_back("no node that is here has one");
+  const absl::Status none =
+      absl::FailedPreconditionError(absl::StrCat("checkpoint.initial: of job ", wish.initial_of.job.value(),
+                                                 " no checkpoint can be begun with: ", absl::StrJoin(skipped, "; ")));
+  return some_lack ? WithFault(none, Fault::kStorage) : none;
+}
+
 // None can be gone on from.
 absl::Status WithoutLocal(const planner::PlannerInput& input, const CheckpointWish& wish, const std::vector<std::string>& skipped,
                           Prepared* prepared) {
@@ -68,6 +113,7 @@ absl::Status WithoutLocal(const planner::PlannerInput& input, const CheckpointWi
                   [&](const UnitedCheckpoint& each) { return wish.go_back.GaveUp(each.head.epoch, each.head.step); });
   const bool begins =
       wish.published.empty() && wish.safe.empty() && !wish.adopts && all_given_up && (!went_back || wish.go_back.step == 0);
+  if (begins && InitialIsJob(input.config.checkpoint)) return PrepareInitialOfJob(input, wish, prepared);
   if (begins) return PrepareInitial(input, wish, prepared);
   // From step 0 it would throw away what the ranks saved, and what lacks may come back with its node.
   return WithFault(
@@ -80,6 +126,21 @@ absl::Status WithoutLocal(const planner::PlannerInput& input, const CheckpointWi
           "; start the worker of the node that had it, with its disk, or begin again: motley stop ", wish.owner.job.value(),
           " --wait, then motley resume ", wish.owner.job.value(), " --from 0")),
       Fault::kStorage);
+}
+
+// Who saved some of it may have newer ones. False: all are here.
+bool SayWhoIsAway(const Holdings& held, std::vector<std::string>* said) {
+  std::set<std::string> away;
+  for (const UnitedCheckpoint& checkpoint : held.checkpoints) {
+    for (const HeldFile& file : checkpoint.head.files) {
+      const NodeName node(file.node);
+      if (!held.offers.contains(node) && !held.refusals.contains(node)) away.insert(file.node);
+    }
+  }
+  if (away.empty()) return false;
+  said->push_back(absl::StrCat("nodes saved with the lost job that are not here, and may have newer checkpoints: ",
+                               absl::StrJoin(away, ", ")));
+  return true;
 }
 
 // What is behind the one that is used, and waited for: what was safe until it comes, or people decide otherwise; what was only
@@ -96,8 +157,10 @@ absl::Status WaitForNewer(const HeldCheckpoint& used, const CheckpointWish& wish
     if (skipped->empty())
       skipped->push_back(absl::StrCat("no node that is here has anything of checkpoint ", name, ", which was ", what));
   };
-  // Whether what it adopts was safe nobody knows any more.
-  if (is_newer(wish.safe) || (wish.adopts && some_lack)) {
+  // Whether what it adopts was safe nobody knows any more, so people say how far they go back.
+  const bool adopts = wish.adopts && wish.go_back.epoch == Epoch();
+  const bool some_away = adopts && SayWhoIsAway(wish.held, skipped);
+  if (is_newer(wish.safe) || (adopts && some_lack) || some_away) {
     say(wish.safe, "safe");
     return WithFault(absl::UnavailableError(
                          absl::StrCat(absl::StrJoin(*skipped, "; "), "; start the worker of a node that has it, with its disk, ",
@@ -125,6 +188,7 @@ Prepared FindLocalResumePoint(const planner::PlannerInput& input, const Checkpoi
   for (const UnitedCheckpoint& checkpoint : wish.held.checkpoints) {
     prepared.epoch = std::max(prepared.epoch, Epoch(checkpoint.head.epoch.value() + 1));
   }
+  if (wish.adopts_all) prepared.epoch = Epoch(prepared.epoch.value() + kGenerationsUnseen);
   if (!prepared.status.ok()) return prepared;
   std::vector<std::string> skipped;
   bool some_lack = false;

@@ -84,6 +84,7 @@ CheckpointWish WishOf(const JobRun& run, const JobRecord& job) {
   wish.safe = job.safe_checkpoint;
   wish.go_back = job.go_back;
   wish.adopts = AwaitsAdopted(job);
+  wish.adopts_all = AdoptsAll(job);
   return wish;
 }
 

@@ -33,10 +33,11 @@ struct CheckpointWish {
   std::string initial_digest = {};
   bool awaits_published = false;  // nodes may still be coming back: nothing older than `published` is gone on from
   // Of a job whose checkpoints lie on its nodes' disks:
-  Holdings held = {};
+  Holdings held = {}, held_of_initial = {};
   std::string safe = {};  // the newest that was safe: nothing older is gone on from; empty: none was
   GoBack go_back = {};
-  bool adopts = false;  // AwaitsAdopted: it goes on from what a lost job of its uid saved, or waits
+  bool adopts = false;      // AwaitsAdopted: it goes on from what a lost job of its uid saved, or waits
+  bool adopts_all = false;  // AdoptsAll: absent disks may have generations that nobody has seen
 };
 
 // All of Prepared but what is the planner's. The newest checkpoint of the job's own; where it has none, the newest one of another

@@ -18,7 +18,7 @@ void SuspectLocal(Core& core, const Failure& failure) {
   const std::string said = absl::StrCat("checkpoint ", failure.damaged_checkpoint, ", in which the rank on ",
                                         failure.device.value(), " found damage (", failure.message, "), ");
   const bool first = run.read_twice.insert(failure.damaged_checkpoint).second;
-  if (first || HasDamagedFiles(core, run.job, failure.damaged_checkpoint)) {
+  if (first || HasDamagedFiles(core, run.resumed_of, failure.damaged_checkpoint)) {
     core.journal.AddLog(run.job, "coordinator",
                         absl::StrCat(said, "is compared with its manifest on each node, and what is damaged comes from copies"),
                         core.journal.UnixMs());

@@ -151,7 +151,10 @@ absl::Status StartEpoch(Core& core, const std::string& reason) {
   // Processes that were started under the newest number, for profiling, must not be mistaken for this epoch's.
   if (run.started_processes) next.epoch = Epoch(job.epoch.value() + 1);
   next.epoch = std::max(next.epoch, prepared.epoch);
-  next.adopted_below = std::min(next.adopted_below, next.epoch);
+  if (AdoptsAll(next)) {
+    next.adopted_below = next.epoch;
+    next.go_back.epoch = std::min(next.go_back.epoch, Epoch(next.epoch.value() - 1));
+  }
   const bool new_number = next.epoch > job.epoch;
   if (next.started_unix_ms == 0) next.started_unix_ms = core.journal.UnixMs();
   next.predicted_step_seconds = prepared.plan.plan.predicted.step_seconds;
@@ -211,6 +214,7 @@ absl::Status StartEpoch(Core& core, const std::string& reason) {
   run.kv_waiters.clear();
   run.first_step = prepared.start_step;
   run.resumed_from = prepared.resume_from;
+  run.resumed_of = prepared.initial && prepared.source ? next.initial_of.job : next.id;
   run.resume_bytes = prepared.resume_bytes;
   run.epoch_steps = 0;
   run.recent_step_seconds.clear();
@@ -223,6 +227,7 @@ absl::Status StartEpoch(Core& core, const std::string& reason) {
   run.proven_without_plan.clear();
   const std::optional<UnitedCheckpoint> source = prepared.source;
   const std::map<NodeName, FilesOffer> offers = prepared.offers;
+  const CheckpointOwner of_source = prepared.initial ? job.initial_of : OwnerOf(job);
   run.prepared.reset();
   std::map<NodeName, StartCommand> commands;
   for (RankAssignment& rank : ranks) {
@@ -230,7 +235,8 @@ absl::Status StartEpoch(Core& core, const std::string& reason) {
     commands[node].ranks.push_back(std::move(rank));
   }
   for (auto& [node, command] : commands) {
-    if (source) command.source = SourceFor(core, node, *source, job.uid, offers, kTicketOfStart);
+    if (source) command.source = SourceFor(core, node, *source, of_source.uid, offers, kTicketOfStart);
+    if (source && of_source.uid != job.uid) command.source.job = of_source.job, command.source.job_uid = of_source.uid;
     command.source.verify = source && run.read_twice.contains(source->head.name);
     core.Send(node, std::move(command));
   }

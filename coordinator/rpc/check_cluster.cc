@@ -2,6 +2,8 @@
 
 #include "common/base/status_macros.h"
 #include "common/base/version.h"
+#include "coordinator/epoch/disk_looks.h"
+#include "coordinator/epoch/holdings_round.h"
 #include "coordinator/members/examiner.h"
 #include "coordinator/rpc/absolute_path.h"
 #include "coordinator/state/examination_findings.h"
@@ -23,16 +25,21 @@ v1::Finding::State StateOf(FindingState state) {
   return v1::Finding::STATE_UNSPECIFIED;
 }
 
-v1::ClusterCheck ViewOf(const Core& core, const Examination& examination) {
-  v1::ClusterCheck view;
-  view.set_version(kVersion);
-  view.set_protocol(kProtocol);
-  for (const Finding& finding : Judge(core.clock.Now(), core.state, examination)) {
+void AddFindings(const std::vector<Finding>& findings, v1::ClusterCheck& view) {
+  for (const Finding& finding : findings) {
     v1::Finding* row = view.add_findings();
     row->set_state(StateOf(finding.state));
     row->set_what(finding.what);
     row->set_text(finding.text);
   }
+}
+
+v1::ClusterCheck ViewOf(const Core& core, const Examination& examination, const DiskLook* disks) {
+  v1::ClusterCheck view;
+  view.set_version(kVersion);
+  view.set_protocol(kProtocol);
+  AddFindings(Judge(core.clock.Now(), core.state, examination), view);
+  if (disks != nullptr) AddFindings(JudgeDisks(core.state, disks->round.answers), view);
   for (const auto& [way, answer] : examination.ways) {
     if (!answer.answered) continue;
     v1::Link* link = view.add_links();
@@ -58,19 +65,24 @@ absl::StatusOr<Pull> CheckClusterSource::Next(Core& core, v1::CheckClusterUpdate
     ticket_ = BeginExamination(core, {request_.data_path(), request_.checkpoint_folder(), request_.rates_beside_job(),
                                       request_.validation_path(), request_.initial()});
   }
+  // Jobs that name a folder have no part in these.
+  if (disks_ == nullptr && request_.checkpoint_folder().empty()) disks_ = BeginDiskLook(core, /*list=*/false);
   std::string doing = "waiting until another examination has ended";
   if (ticket_ != nullptr) {
     const Examination* found = FindExamination(core, ticket_);
     if (found == nullptr) return absl::DeadlineExceededError("the result of the examination was not taken in time; ask again");
     const Examination& examination = *found;
-    if (examination.stage == ExaminationStage::kDone) {
-      *out->mutable_result() = ViewOf(core, examination);
+    const DiskLook* disks = disks_ == nullptr ? nullptr : FindDiskLook(core, disks_);
+    const bool disks_answer = disks != nullptr && !IsOver(core, disks->round);
+    doing = disks_answer && examination.stage == ExaminationStage::kDone ? "waiting for the nodes' disks"
+                                                                         : Doing(core.clock.Now(), examination);
+    if (examination.stage == ExaminationStage::kDone && !disks_answer) {
+      *out->mutable_result() = ViewOf(core, examination, disks);
       ticket_.reset();
       EndExamination(core);
       done_ = true;
       return Pull::kMessage;
     }
-    doing = Doing(core.clock.Now(), examination);
   }
   if (doing == said_) return Pull::kWait;
   said_ = doing;

@@ -21,6 +21,7 @@ class CheckClusterSource : public StreamSource<v1::CheckClusterUpdate> {
  private:
   const v1::CheckClusterRequest request_;
   std::shared_ptr<const int> ticket_;  // of the examination; it ends with this
+  std::shared_ptr<const int> disks_;   // of the look at the nodes' own disks; null: the request names a folder instead
   std::string said_;
   bool done_ = false;
 };

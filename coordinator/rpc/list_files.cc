@@ -78,7 +78,7 @@ v1::FileListing ViewOf(const Core& core, const DiskLook& look, const JobId& job)
 absl::StatusOr<Pull> ListFilesSource::Next(Core& core, v1::ListFilesUpdate* out) {
   if (done_) return Pull::kEnd;
   if (ticket_ == nullptr) {
-    ticket_ = BeginDiskLook(core);
+    ticket_ = BeginDiskLook(core, /*list=*/true);
     out->set_doing("asking the nodes");
     return Pull::kMessage;
   }

@@ -16,6 +16,7 @@
 #include "coordinator/epoch/inputs.h"
 #include "coordinator/rpc/check_spec.h"
 #include "coordinator/rpc/job_size.h"
+#include "coordinator/rpc/permission.h"
 #include "coordinator/rpc/views.h"
 #include "coordinator/state/membership.h"
 #include "coordinator/store/json.h"
@@ -44,8 +45,15 @@ absl::Status CheckRequest(const std::string& id, const JobConfig& config) {
   return absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
 }
 
+Person PersonWhoAsks(const Core& core) {
+  Person person{std::nullopt, core.caller.name, core.caller.admin};
+  if (core.caller.uid >= 0) person.uid = static_cast<uint32_t>(core.caller.uid);
+  return person;
+}
+
 // A job's id becomes its checkpoint folder, so that it means the same when that job is deleted. Others may save there, too.
-absl::Status ResolveInitial(const ClusterState& state, JobRecord* job) {
+absl::Status ResolveInitial(const Core& core, JobRecord* job) {
+  const ClusterState& state = core.state;
   JobConfig* config = &job->config;
   if (!InitialIsJob(config->checkpoint)) return absl::OkStatus();
   const auto other = state.jobs.find(JobId(config->checkpoint.initial));
@@ -54,10 +62,17 @@ absl::Status ResolveInitial(const ClusterState& state, JobRecord* job) {
         "checkpoint.initial: job ", Quoted(config->checkpoint.initial),
         " is not known; give a job of `motley list`, or a folder, which has a slash: ./", config->checkpoint.initial));
   }
-  if (IsOnNodesDisks(other->second.config.checkpoint)) {
-    return absl::InvalidArgumentError(absl::StrCat("checkpoint.initial: the checkpoints of job ", config->checkpoint.initial,
-                                                   " lie on its nodes' disks, where another job does not read them yet; give a "
-                                                   "job that keeps them in a folder, or a folder"));
+  const bool on_disks = IsOnNodesDisks(other->second.config.checkpoint);
+  if (on_disks && !IsOnNodesDisks(config->checkpoint)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "checkpoint.initial: the checkpoints of job ", config->checkpoint.initial,
+        " lie on its nodes' disks, where a job that "
+        "keeps its own in a folder does not read them; leave out checkpoint.folder, or export that job and give the folder"));
+  }
+  // In a folder the rights of files decide; on disks whoever may read them by an export.
+  if (on_disks && core.config.owners) {
+    const absl::Status may = CheckPermission(state, PersonWhoAsks(core), "/motley.v1.Motley/Carry", config->checkpoint.initial);
+    if (!may.ok()) return absl::Status(may.code(), absl::StrCat("checkpoint.initial: ", may.message()));
   }
   MOTLEY_ASSIGN_OR_RETURN(const ModelShape ours, ResolveModel(*config));
   const absl::StatusOr<ModelShape> theirs = ResolveModel(other->second.config);
@@ -66,7 +81,8 @@ absl::Status ResolveInitial(const ClusterState& state, JobRecord* job) {
         "checkpoint.initial: job ", config->checkpoint.initial, " trains another model, with ", NumParameters(*theirs),
         " parameters; this one has ", NumParameters(ours), "; a job's weights come without its [model]: say it here, too"));
   }
-  config->checkpoint.initial = CheckpointFolder(other->second);
+  // On disks it is found by id and uid.
+  if (!on_disks) config->checkpoint.initial = CheckpointFolder(other->second);
   job->initial_of = OwnerOf(other->second);
   return absl::OkStatus();
 }
@@ -111,7 +127,7 @@ absl::Status SubmitJob(Core& core, const v1::SubmitJobRequest& request, v1::Subm
   job.config.checkpoint = Decided(job.config.checkpoint);
   MOTLEY_RETURN_IF_ERROR(CheckRequest(request.job_id(), job.config));
   MOTLEY_RETURN_IF_ERROR(CheckPlaces(core.state, job.config.planner));
-  MOTLEY_RETURN_IF_ERROR(ResolveInitial(core.state, &job));
+  MOTLEY_RETURN_IF_ERROR(ResolveInitial(core, &job));
   MOTLEY_RETURN_IF_ERROR(CheckAdopt(core, job, request.adopt_uid()));
   if (auto it = core.state.jobs.find(job.id); it != core.state.jobs.end()) {
     if (!IsSameJob(it->second, job, request.adopt_uid())) {

@@ -17,7 +17,8 @@ std::string WhatIsHeld(const std::string& digest) {
 }  // namespace
 
 std::string InitialFolder(const JobRecord& job) {
-  return job.newest_checkpoint.empty() && !AwaitsAdopted(job) ? job.config.checkpoint.initial : "";
+  const bool begins = job.newest_checkpoint.empty() && !AwaitsAdopted(job);
+  return begins && !InitialIsJob(job.config.checkpoint) ? job.config.checkpoint.initial : "";
 }
 
 std::vector<JobInput> InputsNow(const JobRecord& job) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "common/checkpoint/checkpoint_folders.h"
 #include "common/data/data_size.h"
 #include "common/session/loss_text.h"
 
@@ -43,6 +44,8 @@ bool AwaitsAdopted(const JobStatus& job) {
   const bool begins_anew = job.go_back.epoch > Epoch() && job.go_back.step == 0;
   return job.adopted_below > Epoch() && job.newest_checkpoint.empty() && !begins_anew;
 }
+
+bool AdoptsAll(const JobStatus& job) { return job.adopted_below == Epoch(kFirstEpochNobodyGives); }
 
 CheckpointOwner OwnerOf(const JobStatus& job) { return {job.id, job.uid, job.has_unnamed_checkpoints, job.adopted}; }
 

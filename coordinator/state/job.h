@@ -73,6 +73,8 @@ std::string AllStepsDone(const JobRecord& job);
 
 // It has taken a lost job's uid, and has not gone on from what that one saved.
 bool AwaitsAdopted(const JobStatus& job);
+// The same, and no generation of this store's has begun.
+bool AdoptsAll(const JobStatus& job);
 
 // Whose checkpoints count as the job's.
 CheckpointOwner OwnerOf(const JobStatus& job);

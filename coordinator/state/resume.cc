@@ -45,10 +45,10 @@ absl::StatusOr<JobRecord> GoneBack(const JobRecord& ended, int64_t from_step) {
                      " lie in ", CheckpointFolder(ended), ": move the folders of later steps away there"));
   }
   JobRecord next = ended;
-  next.go_back = {ended.epoch, from_step};
+  // Of what it is to adopt nobody knows how far the generations go.
+  next.go_back = {AdoptsAll(ended) ? Epoch(kFirstEpochNobodyGives - 1) : ended.epoch, from_step};
   next.step = std::min(next.step, from_step);
   next.newest_checkpoint.clear();
-  if (from_step == 0 && ended.epoch == Epoch()) next.adopted_below = Epoch();  // nobody has seen what it was to adopt
   const auto safe = ParseCheckpointFolder("", ended.safe_checkpoint);
   if (!safe || next.go_back.GaveUp(Epoch(safe->epoch), safe->step)) next.safe_checkpoint.clear();
   return next;

@@ -237,6 +237,7 @@ struct JobRun {
   // kRunning
   int64_t first_step = 0;    // steps done when the epoch began
   std::string resumed_from;  // checkpoint folder, or empty
+  JobId resumed_of;          // whose it is: the job's own, or that of one with whose weights it begins
   int64_t epoch_steps = 0;   // done in this epoch
   std::vector<double> recent_step_seconds;
   double typical_step_seconds = 0;      // their median

@@ -6,11 +6,14 @@ import glob
 import json
 import os
 import re
+import shlex
 import shutil
 
+import local_mounts
 from harness import Results, TestCluster, expect, job_sections, published_checkpoints
 from local_adopt import adopts_what_a_lost_store_left
 from local_exports import exports, exports_from_copies, exports_what_began_from_weights
+from local_initial import begins_with_anothers_weights
 
 # A step takes a tenth of a second on any host, so that there is a middle of a job to act in.
 DEVICE = {"kind": "emulated", "model": "brisk", "flops_per_second": 2e9, "memory_bytes": 1 << 30, "link_bytes_per_second": 1e9}
@@ -20,6 +23,15 @@ SAME = 1e-12   # of losses in float64: layouts round their sums otherwise
 
 
 class LocalCluster(TestCluster):
+    fstab = {}   # by node: a file that is /etc/fstab for its worker
+
+    def placed(self, name, command):
+        fstab = self.fstab.get(name.removeprefix("worker-"))
+        if fstab is None:
+            return super().placed(name, command)
+        mounted = shlex.join(["mount", "--bind", fstab, "/etc/fstab"])
+        return super().placed(name, ["unshare", "--mount", "sh", "-c", f"{mounted} && exec {shlex.join(command)}"])
+
     def disk(self, node):
         """[files] local of its worker."""
         return self.path(f"files-{node}")
@@ -340,6 +352,7 @@ def main():
         results.prepare("a checkpoint: each node's part on its own disk", saves_on_both, cluster)
         results.run("a model of it, and all of it, through the coordinator", exports, cluster, NODES)
         results.run("a model that began from weights", exports_what_began_from_weights, cluster, NODES)
+        results.run("another job begins with its weights", begins_with_anothers_weights, cluster)
         results.run("the same plan goes on from it", same_plan_again, cluster)
         results.run("another plan brings what lacks", another_plan, cluster)
         results.run("a newcomer brings its part", newcomer, cluster)
@@ -353,6 +366,10 @@ def main():
         results.run("a node that is told to end gives what only it has", gives_what_only_it_has, cluster)
         results.run("a disk is lost", disk_lost, cluster)
         results.run("a disk is lost while the job trains", disk_lost_while_it_trains, cluster)
+        if local_mounts.are_possible():
+            results.run("a mount that is missing is named", local_mounts.mount_is_missing, cluster)
+        else:
+            results.skip("a mount that is missing is named", "mount namespaces need root")
         results.run("what a lost store's job left is adopted", adopts_what_a_lost_store_left, cluster)
         results.run("a node that can keep no checkpoints is named", no_room_for_files, cluster)   # n2 comes and goes too often by then
     results.exit()

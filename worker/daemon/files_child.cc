@@ -2,10 +2,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/ioprio.h>
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -30,6 +32,7 @@
 #include "common/base/files.h"
 #include "common/base/job_uid.h"
 #include "common/base/landlock.h"
+#include "common/base/missing_mount.h"
 #include "common/base/names.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/held_checkpoints.h"
@@ -121,6 +124,9 @@ class Fetch {
   std::thread thread_;
 };
 
+// A line of the worker's log, in one piece.
+void Say(const std::string& text) { std::cerr << absl::StrCat(CleanLine(text), "\n"); }
+
 // That copies which were begun take already: they do not ask for this room again.
 int64_t BytesOfParts(const std::string& checkpoints) {
   int64_t bytes = 0;
@@ -142,14 +148,8 @@ class FilesKeeper {
   FilesKeeper(std::string local, std::string address, std::string node)
       : local_(std::move(local)), address_(std::move(address)), node_(std::move(node)) {}
 
-  // While the process has one thread. What fails here is tried again when the coordinator asks.
-  void Begin() {
-    if (!TakeFolder().ok()) return;
-    const absl::StatusOr<int> version = LandlockVersion();
-    if (!version.ok() || *version < kLandlockThatLinks) return;
-    absl::StatusOr<std::vector<FileDescriptor>> held = RestrictFiles(GrantsOfRank({{}, {local_}}));
-    if (held.ok()) places_ = *std::move(held);
-  }
+  // What fails here is tried again when the coordinator asks.
+  void Begin() { (void)TakeFolder(); }
 
   void Obey(const CoordinatorCommand& command) {
     if (const auto* holdings = std::get_if<HoldingsCommand>(&command)) reports_.Send(Answer(*holdings));
@@ -166,6 +166,7 @@ class FilesKeeper {
   // The folder is this process's alone, as long as it lives.
   absl::Status TakeFolder() {
     if (lock_.get() >= 0) return absl::OkStatus();
+    MOTLEY_RETURN_IF_ERROR(CheckMounted(local_));  // or what it holds would seem to be lost
     MOTLEY_RETURN_IF_ERROR(MakeFolders(local_));
     const std::string path = local_ + kLockName;
     FileDescriptor lock(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
@@ -176,7 +177,16 @@ class FilesKeeper {
           absl::StrCat("another worker keeps its files in ", local_, "; give each worker a [files] local of its own"));
     }
     lock_ = std::move(lock);
+    HoldToFolder();
     return absl::OkStatus();
+  }
+
+  // As long as the process has one thread, whose children inherit it.
+  void HoldToFolder() {
+    const absl::StatusOr<int> version = LandlockVersion();
+    if (!version.ok() || *version < kLandlockThatLinks) return;
+    absl::StatusOr<std::vector<FileDescriptor>> held = RestrictFiles(GrantsOfRank({{}, {local_}}));
+    if (held.ok()) places_ = *std::move(held);
   }
 
   absl::Status Serve() {
@@ -206,9 +216,7 @@ class FilesKeeper {
       if (removed.ok()) {
         report.gone.push_back(unwanted);
       } else {
-        std::cerr << absl::StrCat("files of deleted job ", CleanLine(unwanted.job.value()),
-                                  " stay: ", CleanLine(std::string(removed.message())))
-                  << std::endl;
+        Say(absl::StrCat("files of deleted job ", CleanLine(unwanted.job.value()), " stay: ", removed.message()));
       }
     }
   }
@@ -229,6 +237,7 @@ class FilesKeeper {
       MOTLEY_RETURN_IF_ERROR(MakeFolders(InputsFolder(local_)));
       NoteWanted(local_, command.inputs);
       report.inputs = WholeInputs(local_, command.inputs);
+      if (!command.inputs.empty()) report.part_bytes = BytesOfPartInput(local_, command.inputs.front());
       return SayWhere(BytesOfPartInputs(local_), report);
     }
     MOTLEY_RETURN_IF_ERROR(CheckName("the job's id", command.job.value()));
@@ -238,11 +247,15 @@ class FilesKeeper {
     MOTLEY_RETURN_IF_ERROR(Serve());
     if (!command.files_secret.empty()) server_->SetSecret(command.files_secret);
     const std::string folder = LocalCheckpoints(local_, command.job, command.job_uid);
-    MOTLEY_RETURN_IF_ERROR(MakeFolders(folder));
-    MOTLEY_RETURN_IF_ERROR(WriteFileDurably(folder + kProofName, node_));
-    if (::unlink((folder + kProofName).c_str()) != 0) return FileError(errno, "remove", folder + kProofName);
+    if (!command.only_look) MOTLEY_RETURN_IF_ERROR(ProveThatItWrites(folder));
     MOTLEY_ASSIGN_OR_RETURN(report.held, LookForHeldCheckpoints(folder, command.job_uid));
     return SayWhere(BytesOfParts(folder), report);
+  }
+
+  absl::Status ProveThatItWrites(const std::string& folder) const {
+    MOTLEY_RETURN_IF_ERROR(MakeFolders(folder));
+    MOTLEY_RETURN_IF_ERROR(WriteFileDurably(folder + kProofName, node_));
+    return ::unlink((folder + kProofName).c_str()) == 0 ? absl::OkStatus() : FileError(errno, "remove", folder + kProofName);
   }
 
   // By whom files are given, and the room that there is beside what has taken its own already.
@@ -285,11 +298,8 @@ class FilesKeeper {
 
   void Drop(const DropCommand& command) {
     const absl::Status dropped = DropCheckpoints(command, local_);
-    // What it prints is in the worker's log.
     if (!dropped.ok() && !absl::IsNotFound(dropped)) {
-      std::cerr << absl::StrCat("old checkpoints of job ", command.job.value(),
-                                " stay: ", CleanLine(std::string(dropped.message())))
-                << std::endl;
+      Say(absl::StrCat("old checkpoints of job ", command.job.value(), " stay: ", dropped.message()));
     }
   }
 
@@ -319,6 +329,8 @@ int FilesChildMain(int argc, char** argv) {
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/1);
   if (argc < 5) return 65;
   (void)setpriority(PRIO_PROCESS, 0, kNice);
+  // The last of those who get the disk by turns. Not the idle class: on a disk that is never idle a start would wait for ever.
+  (void)syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_PRIO_VALUE(IOPRIO_CLASS_BE, IOPRIO_BE_NR - 1));
   umask(kPrivate);
   FilesKeeper process(argv[2], argv[3], argv[4]);
   process.Begin();

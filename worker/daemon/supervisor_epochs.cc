@@ -186,7 +186,9 @@ absl::StatusOr<Rank> Supervisor::StartRank(const RankAssignment& assignment, con
   // Where checkpoints lie on this node's disk the worker itself has said where (localize.h).
   const bool local = IsOnNodesDisks(checkpoint) && !checkpoint.folder.empty();
   if (!local && !checkpoint.folder.empty()) MOTLEY_RETURN_IF_ERROR(config_.roots.Covers("checkpoint.folder", checkpoint.folder));
-  if (!checkpoint.initial.empty()) MOTLEY_RETURN_IF_ERROR(with_inputs.Covers("checkpoint.initial", checkpoint.initial));
+  // Another job's weights come as what the ranks go on from does.
+  const bool initial_is_path = !checkpoint.initial.empty() && !InitialIsJob(checkpoint);
+  if (initial_is_path) MOTLEY_RETURN_IF_ERROR(with_inputs.Covers("checkpoint.initial", checkpoint.initial));
   std::vector<std::string> variables;
   if (offered->description.kind == DeviceKind::kCuda) {
     // The rank's only card: a UUID stays when indices change.

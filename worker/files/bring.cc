@@ -17,6 +17,8 @@ namespace {
 
 // Who has many readers before it is asked again and again for some minutes: that is how long they may take.
 constexpr int kMostTries = 300;  // in a row
+// Who gives less is left where another one has the file: what came is kept, and a slow way is better than none.
+constexpr int64_t kLeastBytesPerSecond = 64 << 10;
 constexpr absl::Duration kTryPause = absl::Seconds(1);
 constexpr absl::Duration kProgressPause = absl::Seconds(1);
 
@@ -144,6 +146,14 @@ absl::Status CheckpointBringer::CheckIsMeant(const CheckpointManifest& manifest)
   return absl::OkStatus();
 }
 
+// Behind this holder.
+bool CheckpointBringer::HasAnother(const CheckpointHolder* holder, const std::string& file) const {
+  const CheckpointHolder* const end = source_.holders.data() + source_.holders.size();
+  return std::any_of(holder + 1, end, [&](const CheckpointHolder& other) {
+    return !other.address.empty() && absl::c_linear_search(other.files, file);
+  });
+}
+
 absl::Status CheckpointBringer::Bring(const CheckpointFile& file, std::vector<int64_t> blocks, ResumeFile& into) {
   std::vector<absl::Status> said;
   absl::Status put;
@@ -159,6 +169,7 @@ absl::Status CheckpointBringer::Bring(const CheckpointFile& file, std::vector<in
     if (blocks.empty()) break;
     if (holder.address.empty() || !absl::c_linear_search(holder.files, file.name)) continue;
     put = absl::OkStatus();
+    reading_.least_bytes_per_second = HasAnother(&holder, file.name) ? kLeastBytesPerSecond : 0;
     const absl::Status read = ReadPatiently(holder, reading_, bringing_, file.name, blocks, take, [this] { Say(); });
     if (read.ok()) break;
     // What cannot be written here is not the holder's fault.

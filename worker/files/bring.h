@@ -96,6 +96,7 @@ class CheckpointBringer {
   absl::StatusOr<MeantManifest> Parse(std::string text) const;
   absl::StatusOr<MeantManifest> OwnManifest() const;
   absl::Status CheckIsMeant(const CheckpointManifest& manifest) const;
+  bool HasAnother(const CheckpointHolder* holder, const std::string& file) const;
   absl::Status NotBrought(const std::string& file, const std::vector<absl::Status>& said) const;
 
   const CheckpointSource& source_;

@@ -49,7 +49,12 @@ class Call {
   // False: there is no other part.
   absl::StatusOr<bool> Read() {
     stream_->Read(&part_, this);
-    return Wait();
+    const absl::StatusOr<bool> came = Wait();
+    if (came.ok() && *came && reading_.least_bytes_per_second > 0) {
+      const double due = static_cast<double>(part_.bytes().size()) / static_cast<double>(reading_.least_bytes_per_second);
+      behind_ = std::max(absl::ZeroDuration(), behind_ - absl::Seconds(due));
+    }
+    return came;
   }
   const v1::ReadPart& part() const { return part_; }
   // Why it is over; of one that is not it is made so.
@@ -64,24 +69,28 @@ class Call {
   }
 
  private:
-  // For the operation that was begun. UNAVAILABLE after a silence; CANCELLED.
+  // For the operation that was begun. UNAVAILABLE after a silence, or where little comes; CANCELLED.
   absl::StatusOr<bool> Wait() {
     waiting_ = true;
-    const absl::Duration give_up_at = clock_.Now() + reading_.silence;
+    const absl::Duration since = clock_.Now(), patience = reading_.silence - behind_;
     while (true) {
       if (reading_.stopped()) return absl::CancelledError("stopped");
-      const absl::Duration left = give_up_at - clock_.Now();
-      if (left <= absl::ZeroDuration()) {
-        return absl::UnavailableError(absl::StrCat("sent nothing for ", absl::FormatDuration(reading_.silence)));
-      }
+      const absl::Duration left = patience - (clock_.Now() - since);
+      if (left <= absl::ZeroDuration()) return TooSlow(patience);
       void* tag = nullptr;
       bool ok = false;
       const auto until = absl::ToChronoTime(absl::Now() + std::min(left, kTick));
       if (queue_.AsyncNext(&tag, &ok, until) != grpc::CompletionQueue::GOT_EVENT) continue;
+      if (reading_.least_bytes_per_second > 0) behind_ += clock_.Now() - since;
       waiting_ = false;
       over_ = !ok;
       return ok;
     }
+  }
+  absl::Status TooSlow(absl::Duration patience) const {
+    if (patience == reading_.silence)
+      return absl::UnavailableError(absl::StrCat("sent nothing for ", absl::FormatDuration(reading_.silence)));
+    return absl::UnavailableError(absl::StrCat("sends less than ", reading_.least_bytes_per_second >> 10, " KiB a second"));
   }
   bool WaitForEver() {
     void* tag = nullptr;
@@ -99,6 +108,7 @@ class Call {
   v1::ReadPart part_;  // written to as long as the call goes on, read or not
   const std::unique_ptr<grpc::ClientAsyncReader<v1::ReadPart>> stream_;
   bool waiting_ = false, over_ = false, ended_ = false;
+  absl::Duration behind_;  // the least rate: that it was waited for, and not what the reader did between
 };
 
 absl::Status OfNode(const CheckpointHolder& holder, const absl::Status& status) {

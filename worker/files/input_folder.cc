@@ -132,6 +132,8 @@ void NoteWanted(const std::string& local, const std::vector<std::string>& ids) {
   }
 }
 
+int64_t BytesOfPartInput(const std::string& local, const std::string& id) { return BytesOnDisk(PartOfInput(local, id)); }
+
 int64_t BytesOfPartInputs(const std::string& local) {
   int64_t bytes = 0;
   std::error_code error;

@@ -31,7 +31,8 @@ std::string PartOfInput(const std::string& local, const std::string& id);
 std::vector<std::string> WholeInputs(const std::string& local, const std::vector<std::string>& ids);
 // That somebody wants these now: they stay for some minutes at least.
 void NoteWanted(const std::string& local, const std::vector<std::string>& ids);
-// What inputs that come have taken of the disk already.
+// What one that comes has taken of the disk already; of all.
+int64_t BytesOfPartInput(const std::string& local, const std::string& id);
 int64_t BytesOfPartInputs(const std::string& local);
 // A file of a whole one, for reading: "tokens/part-0.bin"; empty: its list. No link is followed. INVALID_ARGUMENT: no id, or a
 // name that leads elsewhere; NOT_FOUND; Fault::kStorage: it cannot be read now. No error names a folder of this machine.

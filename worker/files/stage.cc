@@ -11,6 +11,7 @@
 #include "common/base/status_macros.h"
 #include "common/checkpoint/needed_blocks.h"
 #include "common/checkpoint/resume_folder.h"
+#include "common/weights/base_model.h"
 #include "worker/files/job_folder.h"
 
 namespace motley::worker {
@@ -79,12 +80,29 @@ absl::Status CheckCommand(const StartCommand& command) {
   return absl::OkStatus();
 }
 
+// The job's own, or the one whose weights it begins with.
+LocalCheckpoint WhichOf(const StartCommand& command) {
+  const RankAssignment& first = command.ranks.front();
+  const CheckpointSource& source = command.source;
+  if (source.job.empty()) return {first.job, first.job_uid, source.name};
+  return {source.job, source.job_uid, source.name};
+}
+
+// The small files that exports of the other job have (base_model.h). Without them the weights are whole; ranks say what lacks.
+void TakeBase(const std::string& local, const LocalCheckpoint& of, const std::string& name, const RankAssignment& to) {
+  if (name.empty()) return;
+  absl::StatusOr<BaseModel> base = ReadBase(LocalCheckpoints(local, of.job, of.job_uid), name);
+  if (!base.ok()) return;
+  (void)KeepBase(NamedBase(*std::move(base)), LocalCheckpoints(local, to.job, to.job_uid), to.epoch.value(), to.job_uid);
+}
+
 }  // namespace
 
 absl::Status Stage(const StartCommand& command, const Bringing& bringing) {
   MOTLEY_RETURN_IF_ERROR(CheckCommand(command));
   const RankAssignment& first = command.ranks.front();
-  const LocalCheckpoint checkpoint = {first.job, first.job_uid, command.source.name};
+  const LocalCheckpoint checkpoint = WhichOf(command);
+  MOTLEY_RETURN_IF_ERROR(CheckNames({first.job, first.job_uid, checkpoint.name}));
   MOTLEY_RETURN_IF_ERROR(CheckNames(checkpoint));
   CheckpointBringer bringer(command.source, checkpoint, {first.job, first.epoch}, bringing);
   MOTLEY_ASSIGN_OR_RETURN(const MeantManifest manifest, bringer.FindManifest());
@@ -105,6 +123,7 @@ absl::Status Stage(const StartCommand& command, const Bringing& bringing) {
   }
   bringer.Say();
   for (const Lack& lack : lacks) MOTLEY_RETURN_IF_ERROR(Fill(bringer, folder, lack));
+  if (!command.source.job.empty()) TakeBase(bringing.local, checkpoint, manifest.read.base, first);
   bringer.Say();
   return absl::OkStatus();
 }

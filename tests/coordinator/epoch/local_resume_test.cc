@@ -162,13 +162,17 @@ TEST_F(LocalResumeTest, PeopleMayGoBack) {
 }
 
 TEST_F(LocalResumeTest, WhatIsAdoptedIsTakenWholeOrWaitedFor) {
-  wish_.adopts = true;
+  wish_.adopts = wish_.adopts_all = true;
   EXPECT_EQ(FaultOf(Find().status), Fault::kStorage) << "it does not begin anew";
   EXPECT_THAT(std::string(Find().status.message()), HasSubstr("which the job is to adopt"));
   Add(60, 7);
   Add(40, 6, false);
+  EXPECT_EQ(FaultOf(Find().status), Fault::kStorage);
+  EXPECT_THAT(std::string(Find().status.message()), HasSubstr("not here, and may have newer checkpoints: c; start the worker"));
+  wish_.held.offers[NodeName("c")] = {"127.0.0.1:3", "cc"};
   EXPECT_TRUE(Find().status.ok());
   EXPECT_EQ(Find().start_step, 60) << "what is older may lack";
+  EXPECT_EQ(Find().epoch, Epoch(1008)) << "absent disks may have generations of their own";
   wish_.held.checkpoints[0].holders[1].clear();
   wish_.held.checkpoints[1].holders[1] = {kB};
   EXPECT_EQ(FaultOf(Find().status), Fault::kStorage) << "nobody knows whether it was safe";
@@ -176,7 +180,35 @@ TEST_F(LocalResumeTest, WhatIsAdoptedIsTakenWholeOrWaitedFor) {
   EXPECT_EQ(Find().start_step, 40) << "nobody who comes makes it good";
   wish_.damaged.clear();
   wish_.go_back = {Epoch(7), 50};
+  wish_.held.offers.erase(NodeName("c"));
   EXPECT_EQ(Find().start_step, 40) << "people said so";
+}
+
+TEST_F(LocalResumeTest, BeginsWithTheNewestWeightsOfAnotherJob) {
+  input_.config.checkpoint.initial = "other";
+  input_.config.training.dtype = "float32";
+  wish_.initial_of = {JobId("other"), kOneUid};
+  EXPECT_EQ(FaultOf(Find().status), Fault::kStorage) << "its nodes may come";
+  EXPECT_THAT(std::string(Find().status.message()), HasSubstr("of job other no checkpoint can be begun with: no node that is"));
+  for (const int64_t step : {60, 40, 20}) {
+    Add(step, 7, step != 60).head.dtype = step == 40 ? "float64" : "float32";
+    wish_.held_of_initial.checkpoints.push_back(wish_.held.checkpoints.back());
+    wish_.held_of_initial.checkpoints.back().head.data_digest = "other data";
+    wish_.held.checkpoints.clear();
+  }
+  input_.config.training.dtype = "bfloat16";
+  wish_.held_of_initial.checkpoints[0].holders[1] = {kB};
+  EXPECT_EQ(FaultOf(Find().status), Fault::kOurs) << "no node that comes changes it";
+  input_.config.training.dtype = "float32";
+  wish_.held_of_initial.checkpoints[0].holders[1].clear();
+  const Prepared found = Find();
+  ASSERT_TRUE(found.status.ok()) << found.status;
+  EXPECT_TRUE(found.initial);
+  EXPECT_EQ(found.resume_from, CheckpointFolderName(20, 7));
+  EXPECT_EQ(found.start_step, 0);
+  EXPECT_EQ(found.epoch, Epoch(3)) << "that job's numbers are its own";
+  ASSERT_TRUE(found.source);
+  EXPECT_THAT(found.skipped, ElementsAre(HasSubstr("lack rank-1.bin"), HasSubstr("holds float64, training.dtype is float32")));
 }
 
 TEST_F(LocalResumeTest, DamagedAndOthersAreSkipped) {

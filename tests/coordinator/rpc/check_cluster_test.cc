@@ -77,6 +77,27 @@ TEST_F(CheckCluster, AllIsWell) {
   EXPECT_EQ(Check().wrong(), "") << "and again";
 }
 
+// Only where no folder is named: jobs that name one have no part in them.
+TEST_F(CheckCluster, TheNodesDisksAreLookedAt) {
+  FakeWorker::Options roomy, broken;
+  roomy.on_holdings = [](const v1::HoldingsRequest&, v1::Holdings* holdings) {
+    holdings->set_free_bytes(310'000'000'000);
+    return true;
+  };
+  broken.on_holdings = [](const v1::HoldingsRequest&, v1::Holdings* holdings) {
+    holdings->set_error("/data/files is read-only");
+    return true;
+  };
+  auto a = Join("a", roomy), b = Join("b", broken);
+  EXPECT_THAT(Check().ok(), HasSubstr("disks: room for checkpoints and data of jobs without a common folder: 310.0 GB on a"));
+  EXPECT_THAT(Check().warning(), HasSubstr("disks: node b: /data/files is read-only; jobs that name no checkpoint.folder"));
+  EXPECT_THAT(Check(Paths()).ok() + Check(Paths()).warning(), Not(HasSubstr("disks")));
+  JobConfig local = MakeConfig(10);
+  local.checkpoint.folder.clear();
+  ASSERT_TRUE(Submit("local", local).ok());
+  EXPECT_THAT(Check().wrong(), HasSubstr("disks: node b: /data/files is read-only")) << "a job waits for it";
+}
+
 TEST_F(CheckCluster, ZeroNodes) {
   const Checked checked = Check(Paths());
   EXPECT_THAT(checked.wrong(), HasSubstr("nodes: none has joined; start motley-worker"));

@@ -41,6 +41,7 @@ class Inputs : public Replan {
         if (disks_[node].contains(input)) holdings->add_inputs(input);
       }
       holdings->set_free_bytes(node == "n2" ? 2000 : 1000);
+      holdings->set_part_bytes(parts_[node]);
       return true;
     };
     options.on_copy = [this, node](const v1::CopyRequest& request, v1::FetchProgress* end) {
@@ -114,6 +115,7 @@ class Inputs : public Replan {
 
   absl::Mutex mutex_;
   std::map<std::string, std::set<std::string>> disks_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, int64_t> parts_ ABSL_GUARDED_BY(mutex_);  // what came of it before
   std::map<std::string, std::string> secrets_ ABSL_GUARDED_BY(mutex_), errors_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::pair<std::string, v1::CopyRequest>> asked_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::pair<std::string, v1::CarryRequest>> carries_ ABSL_GUARDED_BY(mutex_);
@@ -188,7 +190,6 @@ TEST_F(Inputs, ComeFromWhoSubmits) {
   EXPECT_EQ(Refused("a", kWords.id).error_code(), grpc::StatusCode::ALREADY_EXISTS);
 }
 
-// What was begun from the one to which it came ends with it, and whoever comes next may give it to any of them.
 // It takes the blocks from there, and nobody sends them.
 TEST_F(Inputs, WhoHasItElsewhereTakesIt) {
   auto n1 = Join("n1", WithDisk("n1")), n2 = Join("n2", WithDisk("n2"));
@@ -197,6 +198,20 @@ TEST_F(Inputs, WhoHasItElsewhereTakesIt) {
   EXPECT_EQ(Carried().first, "n1") << "though n2 has more room";
 }
 
+// An upload that broke off, with the coordinator perhaps, goes on where it was.
+TEST_F(Inputs, GoOnWhereTheMostOfThemLies) {
+  auto n1 = Join("n1", WithDisk("n1")), n2 = Join("n2", WithDisk("n2"));
+  {
+    absl::MutexLock lock(&mutex_);
+    parts_["n1"] = 70;
+    parts_["n2"] = 30;
+  }
+  ASSERT_TRUE(Submit("a", Config()).ok());
+  const auto offer = Give("a", kWords.id);
+  EXPECT_EQ(Carried().first, "n1") << "though n2 has more room";
+}
+
+// What was begun from the one to which it came ends with it, and whoever comes next may give it to any of them.
 TEST_F(Inputs, AnUploadThatBreaksOffIsBegunAnew) {
   auto n1 = Join("n1", WithDisk("n1")), n2 = Join("n2", WithDisk("n2"));
   ASSERT_TRUE(Submit("a", Config()).ok());

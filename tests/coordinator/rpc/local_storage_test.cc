@@ -206,7 +206,35 @@ TEST_F(LocalStorage, FolderAndLocalDoNotGoTogether) {
   EXPECT_THAT(refused.error_message(), HasSubstr("leave out one of the two"));
 }
 
-TEST_F(LocalStorage, AnotherJobDoesNotBeginWithItYet) {
+TEST_F(LocalStorage, AnotherJobBeginsWithItsWeights) {
+  auto n1 = Join("n1", WithDisk("n1")), n2 = Join("n2", WithDisk("n2"));
+  ASSERT_TRUE(Submit("a", Config()).ok());
+  const int64_t epoch = Train(*n1, *n2, 4);
+  const std::string uid = n1->ranks()[0].job_uid(), mark = PublishMark(*n1, 3);
+  Put(3, epoch, mark, {"n1", "n2"});
+  SayPublished(*n1, 3);
+  ASSERT_TRUE(StopJob("a").ok());
+  WaitForState("a", v1::JOB_STATE_STOPPED);
+  JobConfig heir = Config();
+  heir.checkpoint.initial = "a";
+  heir.training.seed = 7;
+  ASSERT_TRUE(Submit("b", heir).ok());
+  const absl::Time end = absl::Now() + Patience(absl::Seconds(30));
+  while (n1->ranks()[0].job_id() != "b" && absl::Now() < end) std::this_thread::yield();
+  const auto ranks = n1->ranks();
+  ASSERT_EQ(ranks[0].job_id(), "b");
+  EXPECT_EQ(ranks[0].start_step(), 0);
+  EXPECT_EQ(ranks[0].resume_from(), CheckpointFolderName(3, epoch));
+  const v1::CheckpointSource source = SourceOf("n1");
+  EXPECT_EQ(source.job_id(), "a");
+  EXPECT_EQ(source.job_uid(), uid);
+  EXPECT_EQ(source.mark(), mark);
+  ASSERT_EQ(source.holders_size(), 2);
+  EXPECT_EQ(source.holders(1).ticket().job_uid(), uid) << "it reads that job's files";
+  EXPECT_EQ(GetJob("b").newest_checkpoint(), "") << "it has none of its own";
+}
+
+TEST_F(LocalStorage, WhatAJobBeginsWithFits) {
   ASSERT_TRUE(Submit("a", Config()).ok());
   JobConfig heir = MakeConfig(10);
   heir.checkpoint.initial = "a";

@@ -12,7 +12,8 @@ namespace {
 using testing::HasSubstr;
 
 constexpr char kStop[] = "/motley.v1.Motley/StopJob", kDrain[] = "/motley.v1.Motley/DrainNode",
-               kSubmit[] = "/motley.v1.Motley/SubmitJob", kList[] = "/motley.v1.Motley/ListJobs";
+               kSubmit[] = "/motley.v1.Motley/SubmitJob", kList[] = "/motley.v1.Motley/ListJobs",
+               kCarry[] = "/motley.v1.Motley/Carry";
 
 class PermissionTest : public testing::Test {
  protected:
@@ -36,6 +37,8 @@ TEST_F(PermissionTest, AnOwnerActsOnWhatIsTheirs) {
   EXPECT_EQ(Refused(bob_, kStop, "hers"),
             "StopJob: hers is alice's job, and you are bob; its owner may do that, and members of group motley-admin");
   EXPECT_EQ(Refused(admin_, kStop, "hers"), "");
+  EXPECT_NE(Refused(bob_, kCarry, "hers"), "") << "neither by an export, nor to begin with its weights";
+  EXPECT_EQ(Refused(alice_, kCarry, "hers"), "");
   EXPECT_THAT(Refused(alice_, kStop, "old"), HasSubstr("old is a job of nobody that is known"));
   EXPECT_EQ(Refused(bob_, kStop, "no such job"), "") << "the method says so";
 }
@@ -102,6 +105,16 @@ TEST_F(OwnersTest, AJobIsItsSubmittersAndByTcpOneLooks) {
   EXPECT_EQ(GetJob("a").owner(), PersonOf(getuid()).name) << "it is stored";
   stub_.swap(by_socket_);
   EXPECT_TRUE(StopJob("a").ok());
+}
+
+// Whoever reads another's weights may be given them by that one alone: as by an export.
+TEST_F(OwnersTest, WeightsOnDisksAreTheirOwners) {
+  stub_.swap(by_socket_);
+  JobConfig local = MakeConfig(3);
+  local.checkpoint.folder.clear();
+  ASSERT_TRUE(Submit("a", local).ok());
+  local.checkpoint.initial = "a";
+  EXPECT_TRUE(Submit("b", local).ok()) << "its owner's";
 }
 
 TEST_F(OwnersTest, ByTcpNobodyHasNodesLookAtPaths) {

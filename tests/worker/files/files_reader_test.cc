@@ -86,6 +86,19 @@ TEST_F(FilesReaderTest, AGiverThatIsSilentIsLeft) {
   EXPECT_THAT(taken_, IsEmpty());
 }
 
+TEST_F(FilesReaderTest, AGiverThatIsTooSlowIsLeft) {
+  reading_.silence = absl::Milliseconds(50);
+  reading_.least_bytes_per_second = int64_t{1} << 40;  // no giver sends so much
+  const FilesGiver giver([](grpc::ServerContext& context, const v1::ReadRequest&, Writer& writer) {
+    while (!context.IsCancelled()) FilesGiver::Send(writer, 4, "x");
+    return grpc::Status::OK;
+  });
+  const absl::Status status = Read(giver, {4});
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("node b: sends less than 1073741824 KiB a second"));
+  EXPECT_THAT(taken_, IsEmpty());
+}
+
 TEST_F(FilesReaderTest, WhatWasNotAskedForIsNotTaken) {
   const std::string whole(static_cast<size_t>(kCheckpointBlockBytes), 'x');
   ExpectLie([](Writer& writer) { FilesGiver::Send(writer, 5, "five"); }, "sends block 5 instead of 4");
