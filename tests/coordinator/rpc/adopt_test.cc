@@ -24,6 +24,15 @@ class Adopt : public LocalStorage {
     Watch("a",
           [&](const v1::JobUpdate& update) { return update.has_job() && update.job().reason().find(part) != std::string::npos; });
   }
+  // As people say it: motley stop, motley resume --from.
+  void StopAndGoBack(int64_t step) {
+    ASSERT_TRUE(StopJob("a").ok());
+    WaitForState("a", v1::JOB_STATE_STOPPED);
+    v1::ResumeJobRequest request;
+    request.set_job_id("a");
+    request.set_from_step(step);
+    ASSERT_TRUE(Resume(request).ok());
+  }
   void LoseFile(const std::string& node, const std::string& checkpoint) {
     absl::MutexLock lock(&mutex_);
     for (v1::HeldCheckpoint& held : disks_[node]) {
@@ -77,12 +86,7 @@ TEST_F(Adopt, WaitsForWhatLacksUntilPeopleGoBack) {
   WaitForReason(
       "lack rank-1.bin of node n2; start the worker of a node that has it, with its disk, or give up what is newer "
       "than step 5: motley stop a --wait, then motley resume a --from 5");
-  ASSERT_TRUE(StopJob("a").ok());
-  WaitForState("a", v1::JOB_STATE_STOPPED);
-  v1::ResumeJobRequest request;
-  request.set_job_id("a");
-  request.set_from_step(5);
-  ASSERT_TRUE(Resume(request).ok());
+  StopAndGoBack(5);
   const auto ranks = n1->WaitForStart();
   ASSERT_FALSE(ranks.empty());
   EXPECT_EQ(ranks[0].start_step(), 5);
@@ -93,12 +97,7 @@ TEST_F(Adopt, DoesNotBeginAnewByItself) {
   auto n1 = Join("n1", WithDisk("n1")), n2 = Join("n2", WithDisk("n2"));
   ASSERT_TRUE(SubmitAdopting(Config(), kUid).ok());
   WaitForReason("no node that is here has a checkpoint of uid 0123456789abcdef0123456789abcdef, which the job is to adopt");
-  ASSERT_TRUE(StopJob("a").ok());
-  WaitForState("a", v1::JOB_STATE_STOPPED);
-  v1::ResumeJobRequest request;
-  request.set_job_id("a");
-  request.set_from_step(0);
-  ASSERT_TRUE(Resume(request).ok());
+  StopAndGoBack(0);
   Put(9, 77, kMarkOfLostStore, {"n1", "n2"});  // as of a disk that comes now
   const auto ranks = n1->WaitForStart();
   ASSERT_FALSE(ranks.empty());
@@ -108,12 +107,7 @@ TEST_F(Adopt, DoesNotBeginAnewByItself) {
 // Whatever generations come: nobody has seen any when people say so.
 TEST_F(Adopt, PeopleSayHowFarItGoesBackBeforeAnyNodeIsHere) {
   ASSERT_TRUE(SubmitAdopting(Config(), kUid).ok());
-  ASSERT_TRUE(StopJob("a").ok());
-  WaitForState("a", v1::JOB_STATE_STOPPED);
-  v1::ResumeJobRequest request;
-  request.set_job_id("a");
-  request.set_from_step(5);
-  ASSERT_TRUE(Resume(request).ok());
+  StopAndGoBack(5);
   Put(5, 70, kMarkOfLostStore, {"n1", "n2"});
   Put(9, 77, kMarkOfLostStore, {"n1", "n2"});
   auto n1 = Join("n1", WithDisk("n1")), n2 = Join("n2", WithDisk("n2"));
