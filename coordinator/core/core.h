@@ -165,7 +165,7 @@ struct CopyKeeper {
   int failures = 0;                          // in a row
   std::string said;                          // why there are fewer copies than asked for
   // Node, checkpoint and file, found damaged there: they count for nothing until the node has looked, or copied them anew.
-  std::set<std::tuple<NodeName, std::string, std::string>> damaged_files;
+  DamagedFiles damaged_files;
   // Who said so of whose file, and under which name (of a generation, or a copy): what a node repeats is no news.
   std::set<std::tuple<NodeName, std::string, NodeName, std::string>> complaints;
   std::map<std::string, std::set<NodeName>> had;  // by checkpoint: nodes that had files of it

@@ -300,15 +300,9 @@ void KeepCopies(Core& core) {
   }
   for (auto keeper = core.copies.begin(); keeper != core.copies.end();) {
     const auto job = core.state.jobs.find(keeper->first);
-    const bool known = job != core.state.jobs.end(), is_damaged = !keeper->second.damaged_files.empty();
-    const bool busy = is_damaged || !keeper->second.takers.empty() || keeper->second.round;
-    if (known && (busy || NeedsCopies(core, job->second))) {
+    const bool known = job != core.state.jobs.end();
+    if (known && (NeedsCopies(core, job->second) || !keeper->second.takers.empty() || keeper->second.round)) {
       Advance(core, job->second, keeper->second);
-      ++keeper;
-      continue;
-    }
-    // Another job may begin with the weights of one that was deleted.
-    if (is_damaged) {
       ++keeper;
       continue;
     }
@@ -333,7 +327,7 @@ void OnCopyReport(Core& core, const NodeName& node, const FetchReport& report) {
   const int64_t more = report.bytes_here - (before.copy_id == report.copy_id ? before.bytes_here : 0);
   core.metrics.files_bytes.Add({{"purpose", kBytesOfCopies}}, static_cast<double>(std::max<int64_t>(more, 0)));
   before = report;
-  NoteDamagedFiles(core, node, report, report.job, keeper.copying);
+  NoteDamagedFiles(core, node, report, keeper.copying);
   if (!report.done && report.error.empty()) return;
   const CopyCommand command = std::move(keeper.takers.extract(taker).mapped().command);
   if (report.done) {

@@ -10,13 +10,14 @@
 
 namespace motley::coordinator {
 
-// What the node found damaged of this job's checkpoint, its own file or another's: these count for nothing until their node has
-// looked.
-void NoteDamagedFiles(Core& core, const NodeName& node, const FetchReport& report, const JobId& job,
-                      const std::string& checkpoint);
+// What the node found damaged of the checkpoint, its own or another's: these count for nothing until their node has looked.
+void NoteDamagedFiles(Core& core, const NodeName& node, const FetchReport& report, const std::string& checkpoint);
+// The same of the checkpoint of another job with whose weights this one begins: they count for nothing for this job.
+void NoteDamagedInitial(JobRun& run, const NodeName& node, const FetchReport& report);
 // On a node that is here.
 bool HasDamagedFiles(const Core& core, const JobId& job, const std::string& checkpoint);
 // Nobody holds them.
 void LeaveOutDamaged(const Core& core, const JobId& job, Holdings& held);
+void LeaveOutDamaged(const DamagedFiles& damaged, Holdings& held);
 
 }  // namespace motley::coordinator

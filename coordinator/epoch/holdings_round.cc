@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/address.h"
 #include "common/checkpoint/mark_file.h"
+#include "coordinator/epoch/resume_point.h"
 
 namespace motley::coordinator {
 namespace {
@@ -135,7 +136,9 @@ Holdings HoldingsOf(const Core& core, const HoldingsRound& round, const JobStatu
     }
   }
   holdings.checkpoints = UniteCheckpoints(held, [&](const HeldCheckpoint& checkpoint) {
-    if (checkpoint.epoch < job.adopted_below && IsMark(checkpoint.mark)) return true;  // another store's
+    // Another store's. Whoever makes a manifest up would use the numbers up.
+    const bool adopted = checkpoint.epoch < job.adopted_below && checkpoint.epoch < Epoch(kFirstEpochToProve);
+    if (adopted && IsMark(checkpoint.mark)) return true;
     return core.numbers.Marked(checkpoint.mark, job.uid, checkpoint.epoch, checkpoint.step, checkpoint.manifest_digest);
   });
   return holdings;

@@ -24,6 +24,7 @@ constexpr absl::Duration kGonePause = absl::Seconds(5);
 // A node that hashes what it has says nothing meanwhile.
 constexpr absl::Duration kInputTakerPatience = absl::Minutes(10);
 constexpr absl::Duration kTicketOfInput = absl::Hours(24);
+constexpr absl::Duration kNodesComeBack = absl::Seconds(10);
 
 std::vector<std::string> IdsOf(const WantedInputs& wanted) {
   std::vector<std::string> ids;
@@ -189,7 +190,8 @@ absl::StatusOr<NodeName> WhoTakes(const Core& core, const InputKeeper& keeper, c
 
 void AnswerUploads(Core& core, const WantedInputs& wanted) {
   // Behind a start of the coordinator the node that has the most of it may be the last to come.
-  if (core.clock.Now() - core.state.membership_changed < core.config.driver.settle) return;
+  const absl::Duration now = core.clock.Now();
+  if (now - core.started < kNodesComeBack && now - core.state.membership_changed < core.config.driver.settle) return;
   std::vector<std::string> ready;
   for (const auto& [id, carry] : core.carries) {
     const auto keeper = core.inputs.find(carry.wish.input);

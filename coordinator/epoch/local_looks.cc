@@ -30,10 +30,11 @@ JobStatus InitialOf(const Core& core, const JobRecord& job) {
   return deleted;
 }
 
-// Without what that job gave up or nobody has whole.
-Holdings HoldingsOfInitial(Core& core, const HoldingsRound& round, const JobStatus& initial) {
+// Without what that job gave up, as long as it is known, and what it or this one found damaged.
+Holdings HoldingsOfInitial(Core& core, const HoldingsRound& round, const JobStatus& initial, const JobId& of) {
   Holdings held = HoldingsOf(core, round, initial);
   LeaveOutDamaged(core, initial.id, held);
+  if (const JobRun* begins = RunOf(core, of)) LeaveOutDamaged(begins->damaged_of_initial, held);
   const JobRun* run = RunOf(core, initial.id);
   std::erase_if(held.checkpoints, [&](const UnitedCheckpoint& each) {
     return initial.go_back.GaveUp(each.head.epoch, each.head.step) || (run != nullptr && run->damaged.contains(each.head.name));
@@ -52,7 +53,7 @@ void End(Core& core, const JobId& id) {
   if (job != core.state.jobs.end()) {
     look.task->wish.held = HoldingsOf(core, look.round, job->second);
     LeaveOutDamaged(core, id, look.task->wish.held);
-    if (look.initial) look.task->wish.held_of_initial = HoldingsOfInitial(core, *look.initial, InitialOf(core, job->second));
+    if (look.initial) look.task->wish.held_of_initial = HoldingsOfInitial(core, *look.initial, InitialOf(core, job->second), id);
   }
   look.task->wish.awaits_published = core.clock.Now() - core.started < kComingBack;
   look.task->prepared = FindLocalResumePoint(look.task->input, look.task->wish);
@@ -98,7 +99,7 @@ void EndLateLooks(Core& core) {
 
 void OnFetch(Core& core, const NodeName& node, const FetchReport& report) {
   JobRun& run = *core.state.run;
-  NoteDamagedFiles(core, node, report, run.resumed_of, run.resumed_from);
+  run.begins_with_other ? NoteDamagedInitial(run, node, report) : NoteDamagedFiles(core, node, report, run.resumed_from);
   if (run.stage != Stage::kStarting) return;
   run.stage_since = core.clock.Now();
   if (report.done) core.metrics.files_bytes.Add({{"purpose", kBytesOfStarts}}, static_cast<double>(report.bytes_here));

@@ -100,7 +100,8 @@ absl::Status PrepareInitialOfJob(const planner::PlannerInput& input, const Check
   if (skipped.empty()) skipped.push_back("no node that is here has one");
   const absl::Status none =
       absl::FailedPreconditionError(absl::StrCat("checkpoint.initial: of job ", wish.initial_of.job.value(),
-                                                 " no checkpoint can be begun with: ", absl::StrJoin(skipped, "; ")));
+                                                 " no checkpoint can be begun with: ", absl::StrJoin(skipped, "; "),
+                                                 "; start the workers of its nodes, or submit the job with other weights"));
   return some_lack ? WithFault(none, Fault::kStorage) : none;
 }
 
@@ -134,19 +135,19 @@ bool SayWhoIsAway(const Holdings& held, std::vector<std::string>* said) {
   for (const UnitedCheckpoint& checkpoint : held.checkpoints) {
     for (const HeldFile& file : checkpoint.head.files) {
       const NodeName node(file.node);
-      if (!held.offers.contains(node) && !held.refusals.contains(node)) away.insert(file.node);
+      if (!held.offers.contains(node)) away.insert(file.node);
     }
   }
   if (away.empty()) return false;
-  said->push_back(absl::StrCat("nodes saved with the lost job that are not here, and may have newer checkpoints: ",
+  said->push_back(absl::StrCat("nodes saved with the lost job that do not say what they have, and may have newer checkpoints: ",
                                absl::StrJoin(away, ", ")));
   return true;
 }
 
 // What is behind the one that is used, and waited for: what was safe until it comes, or people decide otherwise; what was only
-// published for as long as nodes may be coming back. `some_lack`: newer ones have files that are not here. `skipped`: why it is
-// not used, where nobody has said so.
-absl::Status WaitForNewer(const HeldCheckpoint& used, const CheckpointWish& wish, bool some_lack,
+// published for as long as nodes may be coming back. `lacking_step`: the greatest of newer ones that have files which are not
+// here. `skipped`: why it is not used, where nobody has said so.
+absl::Status WaitForNewer(const HeldCheckpoint& used, const CheckpointWish& wish, std::optional<int64_t> lacking_step,
                           std::vector<std::string>* skipped) {
   const CheckpointPlace own = PlaceOf(used);
   const auto is_newer = [&](const std::string& name) {
@@ -158,9 +159,10 @@ absl::Status WaitForNewer(const HeldCheckpoint& used, const CheckpointWish& wish
       skipped->push_back(absl::StrCat("no node that is here has anything of checkpoint ", name, ", which was ", what));
   };
   // Whether what it adopts was safe nobody knows any more, so people say how far they go back.
-  const bool adopts = wish.adopts && wish.go_back.epoch == Epoch();
-  const bool some_away = adopts && SayWhoIsAway(wish.held, skipped);
-  if (is_newer(wish.safe) || (adopts && some_lack) || some_away) {
+  const bool said_how_far = wish.go_back.epoch > Epoch();
+  const bool some_away = wish.adopts && !said_how_far && SayWhoIsAway(wish.held, skipped);
+  const bool some_lack = wish.adopts && lacking_step && (!said_how_far || *lacking_step > used.step);
+  if (is_newer(wish.safe) || some_lack || some_away) {
     say(wish.safe, "safe");
     return WithFault(absl::UnavailableError(
                          absl::StrCat(absl::StrJoin(*skipped, "; "), "; start the worker of a node that has it, with its disk, ",
@@ -191,11 +193,11 @@ Prepared FindLocalResumePoint(const planner::PlannerInput& input, const Checkpoi
   if (wish.adopts_all) prepared.epoch = Epoch(prepared.epoch.value() + kGenerationsUnseen);
   if (!prepared.status.ok()) return prepared;
   std::vector<std::string> skipped;
-  bool some_lack = false;
+  std::optional<int64_t> lacking_step;
   for (const UnitedCheckpoint& checkpoint : wish.held.checkpoints) {
     const absl::Status why_not = WhyNot(checkpoint, input, wish);
     if (!why_not.ok()) {
-      some_lack |= FaultOf(why_not) == Fault::kStorage;
+      if (FaultOf(why_not) == Fault::kStorage) lacking_step = std::max(lacking_step.value_or(0), checkpoint.head.step);
       skipped.push_back(CleanLine(std::string(why_not.message())));
       continue;
     }
@@ -209,7 +211,7 @@ Prepared FindLocalResumePoint(const planner::PlannerInput& input, const Checkpoi
     prepared.status = WithoutLocal(input, wish, skipped, &prepared);
     return prepared;
   }
-  prepared.status = WaitForNewer(prepared.source->head, wish, some_lack, &skipped);
+  prepared.status = WaitForNewer(prepared.source->head, wish, lacking_step, &skipped);
   if (!prepared.status.ok()) return prepared;
   prepared.skipped = std::move(skipped);
   prepared.status = CheckGiven(prepared.epoch, wish.owner.job);

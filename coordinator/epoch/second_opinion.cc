@@ -1,5 +1,7 @@
 #include "coordinator/epoch/second_opinion.h"
 
+#include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,6 +12,11 @@ namespace motley::coordinator {
 
 namespace {
 
+bool IsDamagedInitial(const JobRun& run, const std::string& checkpoint) {
+  return std::any_of(run.damaged_of_initial.begin(), run.damaged_of_initial.end(),
+                     [&](const auto& damaged) { return std::get<1>(damaged) == checkpoint; });
+}
+
 // On the nodes' disks no other node reads the same file: the next start compares what is there with the manifest, and brings what
 // is damaged from where there is a copy. What it finds is told by the nodes (epoch/copies); where it finds nothing, the node of
 // who complains again reads badly.
@@ -18,7 +25,7 @@ void SuspectLocal(Core& core, const Failure& failure) {
   const std::string said = absl::StrCat("checkpoint ", failure.damaged_checkpoint, ", in which the rank on ",
                                         failure.device.value(), " found damage (", failure.message, "), ");
   const bool first = run.read_twice.insert(failure.damaged_checkpoint).second;
-  if (first || HasDamagedFiles(core, run.resumed_of, failure.damaged_checkpoint)) {
+  if (first || HasDamagedFiles(core, run.job, failure.damaged_checkpoint) || IsDamagedInitial(run, failure.damaged_checkpoint)) {
     core.journal.AddLog(run.job, "coordinator",
                         absl::StrCat(said, "is compared with its manifest on each node, and what is damaged comes from copies"),
                         core.journal.UnixMs());

@@ -214,7 +214,7 @@ absl::Status StartEpoch(Core& core, const std::string& reason) {
   run.kv_waiters.clear();
   run.first_step = prepared.start_step;
   run.resumed_from = prepared.resume_from;
-  run.resumed_of = prepared.initial && prepared.source ? next.initial_of.job : next.id;
+  run.begins_with_other = prepared.initial && prepared.source;
   run.resume_bytes = prepared.resume_bytes;
   run.epoch_steps = 0;
   run.recent_step_seconds.clear();

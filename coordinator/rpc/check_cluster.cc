@@ -34,12 +34,11 @@ void AddFindings(const std::vector<Finding>& findings, v1::ClusterCheck& view) {
   }
 }
 
-v1::ClusterCheck ViewOf(const Core& core, const Examination& examination, const DiskLook* disks) {
+v1::ClusterCheck ViewOf(const Core& core, const Examination& examination) {
   v1::ClusterCheck view;
   view.set_version(kVersion);
   view.set_protocol(kProtocol);
   AddFindings(Judge(core.clock.Now(), core.state, examination), view);
-  if (disks != nullptr) AddFindings(JudgeDisks(core.state, disks->round.answers), view);
   for (const auto& [way, answer] : examination.ways) {
     if (!answer.answered) continue;
     v1::Link* link = view.add_links();
@@ -55,34 +54,42 @@ v1::ClusterCheck ViewOf(const Core& core, const Examination& examination, const 
 
 }  // namespace
 
-absl::StatusOr<Pull> CheckClusterSource::Next(Core& core, v1::CheckClusterUpdate* out) {
-  if (done_) return Pull::kEnd;
-  if (ticket_ == nullptr) {
-    MOTLEY_RETURN_IF_ERROR(CheckAbsolutePath("data_path", request_.data_path()));
-    MOTLEY_RETURN_IF_ERROR(CheckAbsolutePath("checkpoint_folder", request_.checkpoint_folder()));
-    MOTLEY_RETURN_IF_ERROR(CheckAbsolutePath("validation_path", request_.validation_path()));
-    MOTLEY_RETURN_IF_ERROR(CheckAbsolutePath("initial", request_.initial()));
-    ticket_ = BeginExamination(core, {request_.data_path(), request_.checkpoint_folder(), request_.rates_beside_job(),
-                                      request_.validation_path(), request_.initial()});
-  }
+absl::Status CheckClusterSource::Begin(Core& core) {
+  MOTLEY_RETURN_IF_ERROR(CheckAbsolutePath("data_path", request_.data_path()));
+  MOTLEY_RETURN_IF_ERROR(CheckAbsolutePath("checkpoint_folder", request_.checkpoint_folder()));
+  MOTLEY_RETURN_IF_ERROR(CheckAbsolutePath("validation_path", request_.validation_path()));
+  MOTLEY_RETURN_IF_ERROR(CheckAbsolutePath("initial", request_.initial()));
+  ticket_ = BeginExamination(core, {request_.data_path(), request_.checkpoint_folder(), request_.rates_beside_job(),
+                                    request_.validation_path(), request_.initial()});
   // Jobs that name a folder have no part in these.
   if (disks_ == nullptr && request_.checkpoint_folder().empty()) disks_ = BeginDiskLook(core, /*list=*/false);
-  std::string doing = "waiting until another examination has ended";
-  if (ticket_ != nullptr) {
-    const Examination* found = FindExamination(core, ticket_);
-    if (found == nullptr) return absl::DeadlineExceededError("the result of the examination was not taken in time; ask again");
-    const Examination& examination = *found;
-    const DiskLook* disks = disks_ == nullptr ? nullptr : FindDiskLook(core, disks_);
-    const bool disks_answer = disks != nullptr && !IsOver(core, disks->round);
-    doing = disks_answer && examination.stage == ExaminationStage::kDone ? "waiting for the nodes' disks"
-                                                                         : Doing(core.clock.Now(), examination);
-    if (examination.stage == ExaminationStage::kDone && !disks_answer) {
-      *out->mutable_result() = ViewOf(core, examination, disks);
-      ticket_.reset();
-      EndExamination(core);
-      done_ = true;
-      return Pull::kMessage;
-    }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> CheckClusterSource::Advance(Core& core) {
+  if (ticket_ == nullptr) return "waiting until another examination has ended";
+  const Examination* found = FindExamination(core, ticket_);
+  if (found == nullptr) return absl::DeadlineExceededError("the result of the examination was not taken in time; ask again");
+  if (found->stage != ExaminationStage::kDone) return Doing(core.clock.Now(), *found);
+  checked_ = ViewOf(core, *found);
+  ticket_.reset();
+  EndExamination(core);
+  return "waiting for the nodes' disks";
+}
+
+absl::StatusOr<Pull> CheckClusterSource::Next(Core& core, v1::CheckClusterUpdate* out) {
+  if (done_) return Pull::kEnd;
+  if (ticket_ == nullptr && !checked_) MOTLEY_RETURN_IF_ERROR(Begin(core));
+  std::string doing = said_;
+  if (!checked_) {
+    MOTLEY_ASSIGN_OR_RETURN(doing, Advance(core));
+  }
+  const DiskLook* disks = disks_ == nullptr ? nullptr : FindDiskLook(core, disks_);
+  if (checked_ && (disks == nullptr || IsOver(core, disks->round))) {
+    if (disks != nullptr) AddFindings(JudgeDisks(core.state, disks->round.answers), *checked_);
+    *out->mutable_result() = *std::move(checked_);
+    done_ = true;
+    return Pull::kMessage;
   }
   if (doing == said_) return Pull::kWait;
   said_ = doing;

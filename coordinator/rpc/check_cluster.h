@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -19,9 +20,14 @@ class CheckClusterSource : public StreamSource<v1::CheckClusterUpdate> {
   Topic topic() const override { return {NewsKind::kExamination, JobId()}; }
 
  private:
+  absl::Status Begin(Core& core);
+  // What it does; takes the examination's result when that is there.
+  absl::StatusOr<std::string> Advance(Core& core);
+
   const v1::CheckClusterRequest request_;
-  std::shared_ptr<const int> ticket_;  // of the examination; it ends with this
-  std::shared_ptr<const int> disks_;   // of the look at the nodes' own disks; null: the request names a folder instead
+  std::shared_ptr<const int> ticket_;        // of the examination; it ends with this
+  std::shared_ptr<const int> disks_;         // of the look at the nodes' own disks; null: the request names a folder instead
+  std::optional<v1::ClusterCheck> checked_;  // the examination is over, and the disks are waited for
   std::string said_;
   bool done_ = false;
 };

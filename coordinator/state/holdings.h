@@ -2,7 +2,9 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "common/base/ids.h"
@@ -11,6 +13,9 @@
 #include "coordinator/state/unite_checkpoints.h"
 
 namespace motley::coordinator {
+
+// Node, checkpoint and file.
+using DamagedFiles = std::set<std::tuple<NodeName, std::string, std::string>>;
 
 // Where a node's files process gives what it has.
 struct FilesOffer {

@@ -235,10 +235,11 @@ struct JobRun {
   // kStarting
   int64_t resume_bytes = 0;  // that the ranks read before they are ready
   // kRunning
-  int64_t first_step = 0;    // steps done when the epoch began
-  std::string resumed_from;  // checkpoint folder, or empty
-  JobId resumed_of;          // whose it is: the job's own, or that of one with whose weights it begins
-  int64_t epoch_steps = 0;   // done in this epoch
+  int64_t first_step = 0;           // steps done when the epoch began
+  std::string resumed_from;         // checkpoint folder, or empty
+  bool begins_with_other = false;   // it is another job's, with whose weights this one begins
+  DamagedFiles damaged_of_initial;  // of such
+  int64_t epoch_steps = 0;          // done in this epoch
   std::vector<double> recent_step_seconds;
   double typical_step_seconds = 0;      // their median
   double ideal_step_seconds = 0;        // PlanPrediction::ideal_seconds

@@ -13,7 +13,7 @@ import local_mounts
 from harness import Results, TestCluster, expect, job_sections, published_checkpoints
 from local_adopt import adopts_what_a_lost_store_left
 from local_exports import exports, exports_from_copies, exports_what_began_from_weights
-from local_initial import begins_with_anothers_weights
+from local_initial import begins_with_anothers_weights, begins_with_the_one_before_a_damaged_one
 
 # A step takes a tenth of a second on any host, so that there is a middle of a job to act in.
 DEVICE = {"kind": "emulated", "model": "brisk", "flops_per_second": 2e9, "memory_bytes": 1 << 30, "link_bytes_per_second": 1e9}
@@ -353,6 +353,7 @@ def main():
         results.run("a model of it, and all of it, through the coordinator", exports, cluster, NODES)
         results.run("a model that began from weights", exports_what_began_from_weights, cluster, NODES)
         results.run("another job begins with its weights", begins_with_anothers_weights, cluster)
+        results.run("not with those that are damaged", begins_with_the_one_before_a_damaged_one, cluster)
         results.run("the same plan goes on from it", same_plan_again, cluster)
         results.run("another plan brings what lacks", another_plan, cluster)
         results.run("a newcomer brings its part", newcomer, cluster)

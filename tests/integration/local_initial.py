@@ -1,4 +1,7 @@
 """Jobs that begin with the weights of another one, which lie on its nodes' disks. docs/inside/local-storage.md"""
+import glob
+import os
+
 from harness import expect
 
 
@@ -24,3 +27,20 @@ def begins_with_anothers_weights(cluster):
         expect(cluster.job("heir")["newest_checkpoint"].startswith("step-00000006"), cluster.job("heir"))
     finally:
         cluster.workers.pop("n3").stop()
+
+
+def begins_with_the_one_before_a_damaged_one(cluster):
+    """Nobody has the newest whole: its nodes say so when they bring it, and the job begins with the one before."""
+    cluster.submit_job("source", cluster.sections(training__steps=10, checkpoint__copies=0))
+    cluster.wait_for_state("source", "SUCCEEDED")
+    for node in ("n1", "n2"):
+        path = glob.glob(os.path.join(glob.escape(cluster.held(node, "source")[-1]), "rank-*.bin"))[0]
+        with open(path, "r+b") as file:
+            file.seek(100)
+            byte = file.read(1)
+            file.seek(100)
+            file.write(bytes([byte[0] ^ 1]))
+    cluster.submit_job("careful", cluster.sections(checkpoint__initial="source", training__steps=4))
+    cluster.wait_for_state("careful", "SUCCEEDED", 120)
+    plans = cluster.event_messages("plan", "careful")
+    expect("from the weights of step-00000005" in plans[-1], plans)

@@ -31,7 +31,8 @@ namespace {
 
 constexpr int kNiceOfCarry = 10;  // ranks come first
 constexpr mode_t kPrivateFiles = 0077;
-constexpr size_t kMostBlocksOfRead = 4096;
+// That are asked for before the first of them is here: nothing waits for the way, and the coordinator holds no more than these.
+constexpr size_t kBlocksAhead = 2;
 
 bool SendCarried(const v1::CarryMessage& message) {
   return WriteAll(kChildSocket, EncodeFrame(message.SerializeAsString())).ok();
@@ -68,22 +69,24 @@ absl::Status OpenAndGive(const std::string& local, const LocalCheckpoint& checkp
 class InputTaker {
  public:
   absl::Status Read(const std::string& file, const std::vector<int64_t>& blocks, const InputSource::Take& take) {
-    for (size_t begin = 0; begin < blocks.size(); begin += kMostBlocksOfRead) {
-      const std::vector<int64_t> some(
-          blocks.begin() + static_cast<std::ptrdiff_t>(begin),
-          blocks.begin() + static_cast<std::ptrdiff_t>(std::min(blocks.size(), begin + kMostBlocksOfRead)));
-      MOTLEY_RETURN_IF_ERROR(ReadSome(file, some, take));
+    for (size_t asked = 0, done = 0; done < blocks.size(); ++done) {
+      for (; asked < std::min(blocks.size(), done + kBlocksAhead); ++asked) MOTLEY_RETURN_IF_ERROR(Ask(file, blocks[asked]));
+      MOTLEY_RETURN_IF_ERROR(Await(file, blocks[done], take));
     }
     return absl::OkStatus();
   }
 
  private:
-  absl::Status ReadSome(const std::string& file, const std::vector<int64_t>& blocks, const InputSource::Take& take) {
+  static absl::Status Ask(const std::string& file, int64_t block) {
     v1::CarryMessage message;
     message.mutable_read()->set_file(file);
-    message.mutable_read()->mutable_blocks()->Add(blocks.begin(), blocks.end());
-    if (!SendCarried(message)) return absl::CancelledError("who sends it is gone");
-    BlockParts parts(blocks, file.empty() ? kMostInputListBytes : kCheckpointBlockBytes, take);
+    message.mutable_read()->add_blocks(block);
+    return SendCarried(message) ? absl::OkStatus() : absl::CancelledError("who sends it is gone");
+  }
+
+  absl::Status Await(const std::string& file, int64_t block, const InputSource::Take& take) {
+    BlockParts parts({block}, file.empty() ? kMostInputListBytes : kCheckpointBlockBytes, take);
+    v1::CarryMessage message;
     while (true) {
       const absl::StatusOr<std::string> frame = ReadFrame(kChildSocket, decoder_);
       if (!frame.ok()) return absl::CancelledError("who sends it is gone");

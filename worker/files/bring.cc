@@ -17,7 +17,7 @@ namespace {
 
 // Who has many readers before it is asked again and again for some minutes: that is how long they may take.
 constexpr int kMostTries = 300;  // in a row
-// Who gives less is left where another one has the file: what came is kept, and a slow way is better than none.
+// Who gives less is left where another one has the file.
 constexpr int64_t kLeastBytesPerSecond = 64 << 10;
 constexpr absl::Duration kTryPause = absl::Seconds(1);
 constexpr absl::Duration kProgressPause = absl::Seconds(1);
@@ -165,13 +165,12 @@ absl::Status CheckpointBringer::Bring(const CheckpointFile& file, std::vector<in
     if (clock_.Now() - said_at_ >= kProgressPause) Say();
     return put;
   };
-  for (const CheckpointHolder& holder : source_.holders) {
-    if (blocks.empty()) break;
-    if (holder.address.empty() || !absl::c_linear_search(holder.files, file.name)) continue;
+  // False: it goes on with the next one.
+  const auto ask = [&](const CheckpointHolder& holder, int64_t least) -> absl::StatusOr<bool> {
     put = absl::OkStatus();
-    reading_.least_bytes_per_second = HasAnother(&holder, file.name) ? kLeastBytesPerSecond : 0;
+    reading_.least_bytes_per_second = least;
     const absl::Status read = ReadPatiently(holder, reading_, bringing_, file.name, blocks, take, [this] { Say(); });
-    if (read.ok()) break;
+    if (read.ok()) return true;
     // What cannot be written here is not the holder's fault.
     if (absl::IsCancelled(read) || (!put.ok() && !absl::IsDataLoss(put))) return read;
     if (absl::IsDataLoss(read)) {
@@ -179,6 +178,22 @@ absl::Status CheckpointBringer::Bring(const CheckpointFile& file, std::vector<in
       Say();
     }
     said.push_back(put.ok() ? read : SaidOf(holder, read));
+    return false;
+  };
+  std::vector<const CheckpointHolder*> hurried;
+  for (const CheckpointHolder& holder : source_.holders) {
+    if (blocks.empty()) break;
+    if (holder.address.empty() || !absl::c_linear_search(holder.files, file.name)) continue;
+    const bool has_another = HasAnother(&holder, file.name);
+    MOTLEY_ASSIGN_OR_RETURN(const bool done, ask(holder, has_another ? kLeastBytesPerSecond : 0));
+    if (done) break;
+    if (has_another && absl::IsUnavailable(said.back())) hurried.push_back(&holder);
+  }
+  // Those behind a slow one may have been no better: a slow way is better than none.
+  for (const CheckpointHolder* holder : hurried) {
+    if (blocks.empty()) break;
+    MOTLEY_ASSIGN_OR_RETURN(const bool done, ask(*holder, 0));
+    if (done) break;
   }
   return blocks.empty() ? absl::OkStatus() : NotBrought(file.name, said);
 }

@@ -45,7 +45,11 @@ class Call {
   }
 
   // That it is on its way; false: it is not, as its end says.
-  absl::StatusOr<bool> Started() { return Wait(); }
+  absl::StatusOr<bool> Started() {
+    const absl::StatusOr<bool> started = Wait();
+    behind_ = absl::ZeroDuration();  // the way to it is no part of its rate
+    return started;
+  }
   // False: there is no other part.
   absl::StatusOr<bool> Read() {
     stream_->Read(&part_, this);

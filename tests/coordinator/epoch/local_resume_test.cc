@@ -168,7 +168,8 @@ TEST_F(LocalResumeTest, WhatIsAdoptedIsTakenWholeOrWaitedFor) {
   Add(60, 7);
   Add(40, 6, false);
   EXPECT_EQ(FaultOf(Find().status), Fault::kStorage);
-  EXPECT_THAT(std::string(Find().status.message()), HasSubstr("not here, and may have newer checkpoints: c; start the worker"));
+  EXPECT_THAT(std::string(Find().status.message()),
+              HasSubstr("do not say what they have, and may have newer checkpoints: c; start the"));
   wish_.held.offers[NodeName("c")] = {"127.0.0.1:3", "cc"};
   EXPECT_TRUE(Find().status.ok());
   EXPECT_EQ(Find().start_step, 60) << "what is older may lack";
@@ -182,6 +183,10 @@ TEST_F(LocalResumeTest, WhatIsAdoptedIsTakenWholeOrWaitedFor) {
   wish_.go_back = {Epoch(7), 50};
   wish_.held.offers.erase(NodeName("c"));
   EXPECT_EQ(Find().start_step, 40) << "people said so";
+  Add(45, 5, false);
+  EXPECT_EQ(Find().start_step, 40) << "what is older by its generation is not asked for";
+  std::swap(wish_.held.checkpoints[0], wish_.held.checkpoints[2]);
+  EXPECT_EQ(FaultOf(Find().status), Fault::kStorage) << "nor are steps that people did not give up passed over";
 }
 
 TEST_F(LocalResumeTest, BeginsWithTheNewestWeightsOfAnotherJob) {
