@@ -23,6 +23,11 @@
 #include "coordinator/members/leaving.h"
 #include "coordinator/members/recovery.h"
 #include "coordinator/members/term.h"
+#include "coordinator/page/page_board.h"
+#include "coordinator/page/page_feed.h"
+#include "coordinator/page/page_key.h"
+#include "coordinator/page/page_routes.h"
+#include "coordinator/page/web/page_text.h"
 #include "coordinator/periodic/runner.h"
 #include "coordinator/rpc/acceptor.h"
 #include "coordinator/rpc/busy_peers.h"
@@ -55,6 +60,12 @@ void MakeFolderForPeople(const std::string& path) {
   if (mkdir(path.c_str(), kMode) == 0) (void)chmod(path.c_str(), kMode);  // whatever the umask
 }
 
+std::vector<PeriodicJob> Jobs(PageFeed& feed) {
+  std::vector<PeriodicJob> jobs = PeriodicJobs();
+  jobs.push_back({"pages", absl::Milliseconds(250), [&feed](Core&) { feed.UpdatePages(); }});
+  return jobs;
+}
+
 }  // namespace
 
 // Destroyed from the bottom up: nothing posts to the loop once it has stopped.
@@ -64,7 +75,9 @@ struct Server::Parts {
         store(std::move(s)),
         executor(loop),
         core(config, clock, *store, executor, registry, [this](std::function<void()> task) { loop.Post(std::move(task)); }),
-        runner(core, PeriodicJobs()),
+        board(clock, absl::StrCat(absl::Hex(absl::ToUnixMicros(clock.WallNow()))), PageDigest()),
+        feed(core, board, [this](std::function<void()> task) { printer.Post(std::move(task)); }),
+        runner(core, Jobs(feed)),
         carries(TaskPoster(loop, TaskKind::kPeople), core),
         people(TaskPoster(loop, TaskKind::kPeople), core, carries),
         workers(TaskPoster(loop, TaskKind::kWorkers), core, carries, workers_busy),
@@ -75,10 +88,12 @@ struct Server::Parts {
   SystemClock clock;
   std::unique_ptr<Store> store;
   MetricsRegistry registry;
-  std::unique_ptr<MetricsServer> metrics;
   TaskThread loop;
   BackgroundExecutor executor;
   Core core;
+  PageBoard board;
+  TaskThread printer;  // of what pages show
+  PageFeed feed;
   Runner runner;
   BusyPeers workers_busy;
   Carries carries;
@@ -88,6 +103,7 @@ struct Server::Parts {
   RefusingService workers_refusing{Role::kWorker};
   Endpoint workers_endpoint;
   std::unique_ptr<OwnWorkers> own_workers;
+  std::unique_ptr<MetricsServer> metrics;
   // Until the acceptor has them.
   std::vector<ListeningSocket> people_sockets, own_workers_sockets, workers_sockets;
   std::string socket_address, people_address, workers_address, workers_socket_address;
@@ -197,11 +213,14 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Config& config) {
   MOTLEY_RETURN_IF_ERROR(CheckAlone(parts.core));
   MOTLEY_RETURN_IF_ERROR(parts.Bind());
   if (!config.metrics.empty()) {
-    MOTLEY_ASSIGN_OR_RETURN(parts.metrics, MetricsServer::Start(config.metrics, parts.registry));
+    MOTLEY_ASSIGN_OR_RETURN(const std::string key, PageKey(config.state_folder));
+    MOTLEY_ASSIGN_OR_RETURN(parts.metrics, MetricsServer::Start(config.metrics, parts.registry, PageRoutes(parts.board, key)));
+    parts.core.page = {parts.metrics->address(), key};
   }
   // Before the first worker or client is let in.
   MOTLEY_RETURN_IF_ERROR(Recover(parts.core));
   MOTLEY_RETURN_IF_ERROR(parts.Serve());
+  parts.printer.Start();
   parts.loop.Start([&parts] {
     const absl::Duration next = parts.runner.RunDue();
     if (coordinator::MayStop(parts.core)) parts.may_stop = true;
@@ -239,6 +258,7 @@ Server::~Server() {
   parts_->carries.Stop();
   parts_->executor.Stop();
   parts_->loop.Stop();
+  parts_->printer.Stop();
 }
 
 void Server::BeginStop() {

@@ -14,7 +14,6 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/base/tcp_listener.h"
-#include "common/metrics/text_server.h"
 
 namespace motley {
 namespace {
@@ -120,11 +119,16 @@ void CounterFamily::Remove(const MetricLabels& labels) {
   if (family_ != nullptr && family_->Has(labels)) family_->Remove(&family_->Add(labels));
 }
 
-absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(const std::string& address, const MetricsRegistry& registry) {
+absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(const std::string& address, const MetricsRegistry& registry,
+                                                                    TextRoute others) {
   MOTLEY_ASSIGN_OR_RETURN(TcpListener listener, TcpListener::Open("the metrics address", address));
   auto server = std::unique_ptr<MetricsServer>(new MetricsServer());
   server->address_ = listener.address();
-  server->server_ = std::make_unique<TextServer>(std::move(listener), "/metrics", [&registry] { return registry.ToText(); });
+  const auto route = [&registry, others = std::move(others)](const TextRequest& request) {
+    if (request.path == "/metrics") return TextAnswerOf(registry.ToText());
+    return others ? others(request) : NoSuchPath("/metrics");
+  };
+  server->server_ = std::make_unique<TextServer>(std::move(listener), route);
   return server;
 }
 

@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/metrics/text_server.h"
 
 namespace prometheus {
 class Counter;
@@ -26,7 +27,6 @@ namespace motley {
 
 using MetricLabels = std::map<std::string, std::string>;
 class MetricsRegistry;
-class TextServer;
 
 // A value that goes up and down. Valid while its registry lives; copying copies the handle.
 class GaugeFamily {
@@ -89,12 +89,13 @@ class MetricsRegistry {
   std::unique_ptr<State> state_;
 };
 
-// Serves GET /metrics from a thread of its own until destroyed.
+// Serves GET /metrics from a thread of its own until destroyed, and what `others` answers.
 class MetricsServer {
  public:
   // `address` is "host:port"; port 0 takes a free one. UNAVAILABLE when the port is taken or the address is not of this
   // machine, INVALID_ARGUMENT when it is not host:port. `registry` must outlive the server.
-  static absl::StatusOr<std::unique_ptr<MetricsServer>> Start(const std::string& address, const MetricsRegistry& registry);
+  static absl::StatusOr<std::unique_ptr<MetricsServer>> Start(const std::string& address, const MetricsRegistry& registry,
+                                                              TextRoute others = nullptr);
   ~MetricsServer();
 
   int port() const;

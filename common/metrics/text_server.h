@@ -1,4 +1,4 @@
-// Serves one text by HTTP: what a scraper of metrics asks for, and nothing else.
+// Serves texts by HTTP: what a scraper of metrics asks for, and a page that browsers show. GET alone, one request a connection.
 //
 // One thread, which waits for nobody: each connection has its request, its answer and its time. There is always room for a new
 // one, so clients that are slow, or say nothing, and come again keep nobody else from being answered.
@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
@@ -19,21 +20,46 @@
 
 namespace motley {
 
+// As it came: nothing is decoded. Valid while it is being answered.
+struct TextRequest {
+  absl::string_view path, query;  // query: behind the ?
+  absl::string_view headers;      // the lines behind the first
+  // Of the header, without the spaces around it; empty: it is not there.
+  absl::string_view Header(absl::string_view name) const;
+};
+
+struct TextAnswer {
+  absl::string_view status = "200 OK";
+  absl::string_view type = "text/plain; version=0.0.4; charset=utf-8";
+  std::string headers;  // further ones, each with its \r\n
+  std::shared_ptr<const std::string> body;
+  bool of_page = false;  // those take half of the connections at most
+};
+TextAnswer TextAnswerOf(std::string body, absl::string_view status = "200 OK");
+// What to say of a path that is not there; `see` is.
+TextAnswer NoSuchPath(absl::string_view see);
+
+using TextRoute = std::function<TextAnswer(const TextRequest&)>;
+
 struct TextServerOptions {
   // Open at once. For one more, the connection that has waited longest without a whole request is closed; where all are being
   // answered, the oldest.
-  size_t most_connections = 32;
+  size_t most_connections = 64;
   absl::Duration patience = absl::Seconds(3);  // for the request, and again for taking the answer
+  // Of a page: between two parts that are taken, and for all of it.
+  absl::Duration page_patience = absl::Seconds(60);
 };
 
-// The whole HTTP answer to what a client has sent so far, or nothing while its request is not whole. `text` is called for a GET
-// of `path`. A request beyond 8 KiB is refused.
-std::optional<std::string> AnswerTo(absl::string_view request, absl::string_view path, const std::function<std::string()>& text);
+// The answer to what a client has sent so far, or nothing while its request is not whole. `route` is called for a GET. A request
+// beyond 8 KiB is refused.
+std::optional<TextAnswer> AnswerTo(absl::string_view request, const TextRoute& route);
+// What goes before the body.
+std::string HeadOf(const TextAnswer& answer);
 
 class TextServer {
  public:
-  // `text` is called on the server's thread, and must outlive it.
-  TextServer(TcpListener listener, std::string path, std::function<std::string()> text, TextServerOptions options = {});
+  // `route` is called on the server's thread; what it uses must outlive it.
+  TextServer(TcpListener listener, TextRoute route, TextServerOptions options = {});
   ~TextServer();
   TextServer(const TextServer&) = delete;
   TextServer& operator=(const TextServer&) = delete;
@@ -42,23 +68,25 @@ class TextServer {
 
  private:
   struct Connection {
-    int fd = -1;           // -1: over
-    absl::Duration since;  // when it was taken, or its answer began
-    std::string request, answer;
-    size_t sent = 0;
+    int fd = -1;              // -1: over
+    absl::Duration since;     // when it was taken, or its answer began, of a page: went on
+    absl::Duration answered;  // when its answer began
+    std::string request, head;
+    std::optional<TextAnswer> answer;
+    size_t sent = 0;  // of head and body
   };
   void Run();
   int WaitMs() const;
   void Accept();
   void MakeRoom();
+  void MakeRoomForPage();
   void Serve(Connection& connection);
   void Read(Connection& connection);
   void Write(Connection& connection);
   void Forget();  // what is over
 
   const TcpListener listener_;
-  const std::string path_;
-  const std::function<std::string()> text_;
+  const TextRoute route_;
   const TextServerOptions options_;
   const SystemClock clock_;
   std::vector<Connection> connections_;  // the oldest first

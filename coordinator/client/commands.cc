@@ -15,8 +15,10 @@
 #include "coordinator/client/metrics_command.h"
 #include "coordinator/client/node_command.h"
 #include "coordinator/client/nodes_command.h"
+#include "coordinator/client/open_command.h"
 #include "coordinator/client/plan_command.h"
 #include "coordinator/client/presets_command.h"
+#include "coordinator/client/report_command.h"
 #include "coordinator/client/resume_command.h"
 #include "coordinator/client/simulate_command.h"
 #include "coordinator/client/status_command.h"
@@ -35,6 +37,8 @@ const std::vector<Command>& Commands() {
       {"submit", "submit a job file", AddSubmit},
       {"list", "all jobs", AddList},
       {"status", "one job: state, reason, newest step", AddStatus},
+      {"open", "the page of the cluster, or of a job, in a browser", AddOpen},
+      {"report", "the page of a job as one file, which shows the same without a coordinator", AddReport},
       {"logs", "a job's training lines and the output of its ranks", AddLogs},
       {"metrics", "step records of a job", AddMetrics},
       {"events", "what happened to the cluster or to one job", AddEvents},

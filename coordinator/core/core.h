@@ -171,6 +171,12 @@ struct CopyKeeper {
   std::map<std::string, std::set<NodeName>> had;  // by checkpoint: nodes that had files of it
 };
 
+// Where the page for browsers is, and the key of its data (page/page_key.h).
+struct PageAccess {
+  std::string address;  // empty: there is none
+  std::string key;
+};
+
 struct Core {
   Core(const Config& config, Clock& clock, Store& store, Executor& executor, MetricsRegistry& registry,
        std::function<void(std::function<void()>)> post)
@@ -202,6 +208,7 @@ struct Core {
   RefusedJoins refused_joins;
   std::map<NodeName, Renewal> renewals;  // the newest of each member
   BackupState backup;
+  PageAccess page;
   std::map<NodeName, std::shared_ptr<WorkerLink>> links;  // of connected nodes
   int64_t planning_tickets = 0;
   std::map<std::string, LookUnderWay> looks;  // by folder

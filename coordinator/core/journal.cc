@@ -43,7 +43,8 @@ Journal::Journal(const Config& config, Clock& clock, Store& store, Metrics& metr
       store_(store),
       metrics_(metrics),
       post_(std::move(post)),
-      base_(absl::ToUnixMillis(clock.WallNow()) * 1000) {}
+      base_(absl::ToUnixMillis(clock.WallNow()) * 1000),
+      histories_(clock, store) {}
 
 int64_t Journal::UnixMs() const { return absl::ToUnixMillis(clock_.WallNow()); }
 
@@ -53,7 +54,9 @@ absl::Status Journal::Commit(Batch& batch) {
     event.message = KeptText(event.message, kMaxTextBytes);
   }
   for (JobRecord& job : batch.jobs) Clean(job);
+  histories_.AddDue(&batch);
   if (absl::Status status = store_.Commit(batch); !status.ok()) return status;
+  histories_.Stored(batch);
   for (const EventRecord& event : batch.events) {
     metrics_.events.Add({{"kind", event.kind}});
     (kind::IsTrouble(event.kind) ? LogWarning : LogInfo)(
@@ -77,7 +80,10 @@ void Journal::Publish(const JobStatus& job) {
   if (IsFinal(job.phase)) Wake({NewsKind::kLogs, job.id});  // whoever follows the lines ends with the job
 }
 
-void Journal::PublishStep(const JobId& job, const StepStats& step) { Add(job, step, sizeof(Update)); }
+void Journal::PublishStep(const JobId& job, const StepStats& step) {
+  histories_.Add(job, step);
+  Add(job, step, sizeof(Update));
+}
 
 void Journal::AddLog(const JobId& job, std::string source, std::string text, int64_t unix_ms) {
   Ring<LogRecord>& logs = RingsOf(job).logs;
@@ -104,6 +110,7 @@ Journal::Rings& Journal::RingsOf(const JobId& job) {
 }
 
 void Journal::Forget(const JobId& job) {
+  histories_.Forget(job);
   if (rings_.erase(job) == 0) return;
   for (const NewsKind kind : {NewsKind::kUpdates, NewsKind::kLogs, NewsKind::kEvents}) Wake({kind, job});
 }

@@ -15,6 +15,7 @@
 #include "absl/status/status.h"
 #include "common/base/clock.h"
 #include "coordinator/core/config.h"
+#include "coordinator/core/histories.h"
 #include "coordinator/core/metrics.h"
 #include "coordinator/state/event.h"
 #include "coordinator/state/job.h"
@@ -49,6 +50,9 @@ class Journal {
   void AddLog(const JobId& job, std::string source, std::string text, int64_t unix_ms);
 
   const Ring<Update>& Updates(const JobId& job) { return RingsOf(job).updates; }
+  // The curves of jobs, which go with their batches.
+  Histories& histories() { return histories_; }
+
   const Ring<LogRecord>& Logs(const JobId& job) { return RingsOf(job).logs; }
   // Called once, on the loop, after the next thing of this topic was published. The ticket is for StopWaiting.
   int64_t WaitForNews(const Topic& topic, std::function<void()> wake);
@@ -77,6 +81,7 @@ class Journal {
   const std::function<void(std::function<void()>)> post_;
   const int64_t base_;  // cursors of this process lie above those of the one before
   std::map<JobId, Rings> rings_;
+  Histories histories_;
   std::map<Topic, std::map<int64_t, std::function<void()>>> waiters_;  // by ticket
   int64_t tickets_ = 0;
   std::vector<std::function<void()>> ready_;  // their news came; they are called in the loop's next turn

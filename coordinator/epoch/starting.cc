@@ -178,6 +178,7 @@ absl::Status StartEpoch(Core& core, const std::string& reason) {
     row.ranks.push_back({rank.device.id, incarnation});
     RankRun& of_rank = runs.emplace_back(RankRun{rank.device.id, incarnation, rank.device.memory_bytes});
     of_rank.planned_context_bytes = rank.planned_context_bytes;
+    of_rank.predicted_lanes = rank.predicted_lanes;
     of_rank.planned_host_bytes = rank.planned_host_bytes;
     of_rank.planned = places[rank.rank].memory;
     of_rank.card_context_bytes = prepared.plan.card_contexts[rank.rank];

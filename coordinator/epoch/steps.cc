@@ -116,9 +116,12 @@ void StoreStep(Core& core, JobRun& run, const JobRecord& job) {
   run.step_stored_at = now;
   Batch batch;
   batch.jobs.push_back(job);
+  core.journal.histories().AddDue(&batch);
   if (absl::Status status = core.store.Commit(batch); !status.ok()) {
     LogWarning(absl::StrCat("step ", job.step, " of job ", job.id.value(), " not stored: ", std::string(status.message())));
+    return;
   }
+  core.journal.histories().Stored(batch);
 }
 
 void WatchPrediction(Core& core, JobRun& run, const JobRecord& job, const StepStats& stats) {
@@ -180,6 +183,9 @@ void OnStep(Core& core, const StepReport& report) {
   rank.held_bytes = report.held_memory_bytes;
   rank.memory = report.memory;
   rank.lateness_seconds = report.lateness_seconds;
+  rank.lanes = report.lanes;
+  rank.step_seconds = report.stats.step_seconds;
+  rank.step = report.stats.step;
   WatchSlowRank(core, run, job, report);
   if (report.rank != 0 || report.stats.step <= job.step) return;
 

@@ -3,6 +3,7 @@
 #include "common/base/status_macros.h"
 #include "common/wire/transport.h"
 #include "coordinator/rpc/find_job.h"
+#include "coordinator/rpc/job_lanes.h"
 #include "coordinator/rpc/job_memory.h"
 #include "coordinator/rpc/views.h"
 #include "coordinator/state/transports.h"
@@ -15,6 +16,7 @@ absl::Status GetJob(Core& core, const v1::GetJobRequest& request, v1::GetJobResp
   if (core.state.run && core.state.run->job == job->id) {
     for (const TransportUse& use : FoundTransports(*core.state.run)) *response->add_transports() = wire::ToProto(use);
   }
+  if (request.lanes()) AddLanes(core, *job, response);
   if (request.memory()) MOTLEY_RETURN_IF_ERROR(AddMemory(core, *job, response));
   return absl::OkStatus();
 }

@@ -11,6 +11,7 @@
 #include "coordinator/rpc/delete_job.h"
 #include "coordinator/rpc/drain_node.h"
 #include "coordinator/rpc/forget_node.h"
+#include "coordinator/rpc/get_history.h"
 #include "coordinator/rpc/get_job.h"
 #include "coordinator/rpc/get_plan.h"
 #include "coordinator/rpc/get_planning_inputs.h"
@@ -21,6 +22,7 @@
 #include "coordinator/rpc/list_nodes.h"
 #include "coordinator/rpc/look_at_path.h"
 #include "coordinator/rpc/measure_node.h"
+#include "coordinator/rpc/open_page.h"
 #include "coordinator/rpc/permission.h"
 #include "coordinator/rpc/probe_memory.h"
 #include "coordinator/rpc/reactors.h"
@@ -145,6 +147,14 @@ grpc::ServerUnaryReactor* MotleyService::ForgetNode(Context* context, const v1::
 grpc::ServerUnaryReactor* MotleyService::RotateAuthority(Context* context, const v1::RotateAuthorityRequest* request,
                                                          v1::RotateAuthorityResponse* response) {
   return Call(*context, coordinator::RotateAuthority, request, response);
+}
+grpc::ServerUnaryReactor* MotleyService::OpenPage(Context* context, const v1::OpenPageRequest* request,
+                                                  v1::OpenPageResponse* response) {
+  return Call(*context, coordinator::OpenPage, request, response);
+}
+grpc::ServerUnaryReactor* MotleyService::GetHistory(Context* context, const v1::GetHistoryRequest* request,
+                                                    v1::GetHistoryResponse* response) {
+  return Call(*context, coordinator::GetHistory, request, response);
 }
 grpc::ServerUnaryReactor* MotleyService::GetPlan(Context* context, const v1::GetPlanRequest* request,
                                                  v1::GetPlanResponse* response) {

@@ -38,6 +38,8 @@ class MotleyService : public v1::Motley::CallbackService {
   grpc::ServerUnaryReactor* MeasureNode(Context*, const v1::MeasureNodeRequest*, v1::MeasureNodeResponse*) override;
   grpc::ServerUnaryReactor* ForgetNode(Context*, const v1::ForgetNodeRequest*, v1::ForgetNodeResponse*) override;
   grpc::ServerUnaryReactor* RotateAuthority(Context*, const v1::RotateAuthorityRequest*, v1::RotateAuthorityResponse*) override;
+  grpc::ServerUnaryReactor* OpenPage(Context*, const v1::OpenPageRequest*, v1::OpenPageResponse*) override;
+  grpc::ServerUnaryReactor* GetHistory(Context*, const v1::GetHistoryRequest*, v1::GetHistoryResponse*) override;
   grpc::ServerUnaryReactor* GetPlan(Context*, const v1::GetPlanRequest*, v1::GetPlanResponse*) override;
   grpc::ServerUnaryReactor* GetPlanningInputs(Context*, const v1::GetPlanningInputsRequest*,
                                               v1::GetPlanningInputsResponse*) override;

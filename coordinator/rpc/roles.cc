@@ -43,6 +43,8 @@ constexpr Grant kGrants[] = {
     {"/motley.v1.Motley/TailLogs", true, false},
     {"/motley.v1.Motley/TraceStep", true, false},
     {"/motley.v1.Motley/Carry", true, false, Need::kOwn},
+    {"/motley.v1.Motley/OpenPage", true, false},
+    {"/motley.v1.Motley/GetHistory", true, false},
     {"/motley.v1.WorkerService/Session", false, true},
     {"/motley.v1.WorkerService/Join", false, true},
     {"/motley.v1.WorkerService/Carry", false, true},

@@ -1,11 +1,9 @@
 #include "coordinator/rpc/submit_job.h"
 
-#include <algorithm>
-
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/clean_text.h"
+#include "common/base/job_id.h"
 #include "common/base/job_uid.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/adopt_file.h"
@@ -25,11 +23,7 @@ namespace motley::coordinator {
 namespace {
 
 absl::Status CheckId(const std::string& id) {
-  // With a hyphen first, commands would take it for a flag.
-  const bool good = !id.empty() && id.size() <= 63 && id[0] != '-' && std::all_of(id.begin(), id.end(), [](unsigned char c) {
-    return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '-';
-  });
-  if (good) return absl::OkStatus();
+  if (IsJobId(id)) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("job_id must be 1 to 63 of a-z, 0-9 and '-', not with '-' first, got ", Quoted(id)));
 }

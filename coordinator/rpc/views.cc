@@ -134,6 +134,23 @@ v1::LogLine View(const LogRecord& line) {
   return out;
 }
 
+v1::JobHistory View(const History& history) {
+  v1::JobHistory out;
+  out.set_steps_per_bucket(history.steps_per_bucket());
+  out.set_last_step(history.last_step());
+  for (const HistoryBucket& bucket : history.buckets()) {
+    out.add_loss(bucket.loss);
+    out.add_least_loss(bucket.least_loss);
+    out.add_most_loss(bucket.most_loss);
+    out.add_tokens_per_second(bucket.tokens_per_second);
+    out.add_step_seconds(bucket.step_seconds);
+    out.add_grad_norm(bucket.grad_norm);
+    out.add_lr(bucket.lr);
+    out.add_validation_loss(bucket.validation_loss);
+  }
+  return out;
+}
+
 namespace {
 
 v1::Card View(const CardDescription& card) {

@@ -18,6 +18,7 @@ v1::Job View(const Core& core, const JobRecord& job);
 v1::JobSpec BriefSpec(const JobConfig& config);
 v1::Event View(const EventRecord& event);
 v1::LogLine View(const LogRecord& line);
+v1::JobHistory View(const History& history);
 v1::Node View(const ClusterState& state, const NodeRecord& node);
 
 }  // namespace motley::coordinator

@@ -52,6 +52,9 @@ struct RankRun {
   int64_t host_bytes = 0, planned_host_bytes = 0;  // of the host's memory: newest step's, the plan's
   std::optional<MeasuredMemory> memory = {};       // by purpose: newest step's
   double lateness_seconds = 0;
+  LaneSeconds lanes, predicted_lanes;  // newest step's, the plan's
+  double step_seconds = 0;
+  int64_t step = 0;  // the newest one of this generation; 0: none yet
   // What the plan counts of the device beside tensors, and how much of it is from the device's profile.
   int64_t planned_context_bytes = 0, card_context_bytes = 0;
   planner::MemoryByPurpose planned;  // of the plan's peak

@@ -13,7 +13,7 @@
 
 namespace motley::coordinator {
 
-inline constexpr int64_t kSchemaVersion = 14;
+inline constexpr int64_t kSchemaVersion = 15;
 // Since this one rows carry their hash, and there is a mark.
 inline constexpr int64_t kHashedVersion = 2;
 // Since this one the mark holds the secret of NumberKey.

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/count.h"
+#include "common/base/job_id.h"
 #include "common/base/job_uid.h"
 #include "common/base/status_macros.h"
 #include "coordinator/state/event.h"
@@ -43,6 +44,7 @@ struct Mentions {
       case TableId::kMembers:
       case TableId::kTerms:
       case TableId::kUnwanted:  // of jobs that were deleted
+      case TableId::kHistories:
         return;
     }
   }
@@ -77,10 +79,6 @@ JobRecord Failed(const std::string& id, const Mentions& mentions) {
   if (auto epoch = mentions.newest_epoch.find(id); epoch != mentions.newest_epoch.end()) job.epoch = Epoch(epoch->second);
   job.submitted_unix_ms = job.finished_unix_ms = absl::ToUnixMillis(absl::Now());
   return job;
-}
-
-bool IsJobId(const std::string& id) {
-  return !id.empty() && id.size() <= 63 && id.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string::npos;
 }
 
 // An altered record may read with another id than its own: one that something else speaks of is believed first.
@@ -157,7 +155,9 @@ absl::StatusOr<std::vector<StoreFinding>> Rebuild(const Database& from, int64_t 
       }
       mentions.See(table, row);
       if (table == TableId::kEvents) sequence = std::max(sequence, IntegerAt(row, 0));
-      if (!written.ok()) return;
+      // Of a job that is lost, whose id another may take.
+      const bool stray = table == TableId::kHistories && !mentions.whole.contains(TextAt(row, 0));
+      if (!written.ok() || stray) return;
       Row whole = row;
       if (table == TableId::kJobs && version < kJobUidVersion) written = GiveUid(whole);
       if (written.ok()) written = ledger.Put(table, whole);

@@ -92,6 +92,7 @@ const std::array<TableSpec, kNumTables>& Tables() {
        7},
       {"terms", {Integer("number"), Text("id"), Integer("own")}, 2, 8},
       {"unwanted", {Text("node"), Text("job"), Text("uid")}, 3, 13},
+      {"histories", {Text("job"), Text("bytes")}, 1, 15},
   }};
   return *tables;
 }

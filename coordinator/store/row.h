@@ -14,8 +14,21 @@ namespace motley::coordinator {
 using Value = std::variant<int64_t, std::string>;
 using Row = std::vector<Value>;
 
-enum class TableId { kJobs, kEpochs, kPlans, kEvents, kDrained, kProfiles, kAuthorities, kTokens, kMembers, kTerms, kUnwanted };
-inline constexpr size_t kNumTables = 11;
+enum class TableId {
+  kJobs,
+  kEpochs,
+  kPlans,
+  kEvents,
+  kDrained,
+  kProfiles,
+  kAuthorities,
+  kTokens,
+  kMembers,
+  kTerms,
+  kUnwanted,
+  kHistories
+};
+inline constexpr size_t kNumTables = 12;
 
 struct TableSpec {
   struct Column {

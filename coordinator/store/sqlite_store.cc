@@ -104,6 +104,9 @@ absl::Status SqliteStore::Write(Batch& batch) {
   for (const CollectiveProfile& profile : batch.collective_profiles)
     MOTLEY_RETURN_IF_ERROR(ledger_.Put(TableId::kProfiles, ToRow(profile, ++newest_profile_)));
   for (const JobId& job : batch.forgotten) MOTLEY_RETURN_IF_ERROR(Forget(job));
+  for (const HistoryRow& row : batch.histories) {
+    MOTLEY_RETURN_IF_ERROR(ledger_.Put(TableId::kHistories, {row.job.value(), row.bytes}));
+  }
   for (const UnwantedRow& row : batch.unwanted) MOTLEY_RETURN_IF_ERROR(ledger_.Put(TableId::kUnwanted, ToRow(row)));
   for (const UnwantedRow& row : batch.gone) MOTLEY_RETURN_IF_ERROR(ledger_.Remove(TableId::kUnwanted, ToRow(row)));
   return WriteMembers(batch);
@@ -148,6 +151,7 @@ absl::Status SqliteStore::ForgetProfiles(const std::vector<DeviceId>& devices) {
 absl::Status SqliteStore::Forget(const JobId& job) {
   MOTLEY_RETURN_IF_ERROR(ledger_.Remove(TableId::kJobs, {job.value()}));
   MOTLEY_RETURN_IF_ERROR(ledger_.Remove(TableId::kPlans, {job.value()}));
+  MOTLEY_RETURN_IF_ERROR(ledger_.Remove(TableId::kHistories, {job.value()}));
   Statement rows = database_->Prepare("SELECT epoch FROM epochs WHERE job = ?");
   rows.Bind(job.value());
   std::vector<int64_t> epochs;
@@ -223,6 +227,14 @@ absl::StatusOr<PlanRow> SqliteStore::FindPlan(const JobId& job) {
   return PlanOf(*found);
 }
 
+absl::StatusOr<std::string> SqliteStore::FindHistory(const JobId& job) {
+  Statement row = database_->Prepare("SELECT * FROM histories WHERE job = ?");
+  const absl::StatusOr<Row> found = FindRow(TableId::kHistories, row.Bind(job.value()));
+  if (absl::IsNotFound(found.status())) return std::string();
+  MOTLEY_RETURN_IF_ERROR(found.status());
+  return TextAt(*found, 1);
+}
+
 absl::StatusOr<std::vector<EventRecord>> SqliteStore::EventsAfter(const JobId& job, int64_t sequence, int limit) {
   Statement rows = database_->Prepare(
       absl::StrCat("SELECT * FROM events WHERE sequence > ?", job.empty() ? "" : " AND job = ?", " ORDER BY sequence LIMIT ?"));
@@ -235,6 +247,12 @@ absl::StatusOr<std::vector<EventRecord>> SqliteStore::EventsAfter(const JobId& j
     return absl::OkStatus();
   }));
   return events;
+}
+
+absl::StatusOr<std::vector<EventRecord>> SqliteStore::NewestEvents(const JobId& job, int limit) {
+  Statement before = database_->Prepare("SELECT sequence FROM events WHERE job = ? ORDER BY sequence DESC LIMIT 1 OFFSET ?");
+  MOTLEY_ASSIGN_OR_RETURN(const bool found, before.Bind(job.value()).Bind(int64_t{limit}).Step());
+  return EventsAfter(job, found ? before.Integer(0) : 0, limit);
 }
 
 template <typename Record>

@@ -24,7 +24,9 @@ class SqliteStore : public Store {
   absl::StatusOr<EpochRow> NewestEpoch(const JobId& job) override;
   absl::StatusOr<std::set<DeviceId>> DevicesOf(const JobId& job) override;
   absl::StatusOr<PlanRow> FindPlan(const JobId& job) override;
+  absl::StatusOr<std::string> FindHistory(const JobId& job) override;
   absl::StatusOr<std::vector<EventRecord>> EventsAfter(const JobId& job, int64_t sequence, int limit) override;
+  absl::StatusOr<std::vector<EventRecord>> NewestEvents(const JobId& job, int limit) override;
   absl::StatusOr<std::vector<NodeName>> LoadDrained() override;
   absl::StatusOr<std::vector<AuthorityRecord>> LoadAuthorities() override;
   absl::StatusOr<std::vector<TokenRecord>> LoadTokens() override;

@@ -54,6 +54,12 @@ struct UnwantedRow {
   UnwantedFiles files;  // without `kept`
 };
 
+// A job's thinned curve (state/history.h), as History::ToBytes makes it.
+struct HistoryRow {
+  JobId job;
+  std::string bytes;
+};
+
 struct Batch {
   std::vector<JobRecord> jobs;  // inserted or replaced
   std::vector<EpochRow> epochs;
@@ -64,7 +70,7 @@ struct Batch {
   std::vector<CollectiveProfile> collective_profiles;
   // Of these devices what was measured of each goes; with any, what was measured of devices together, of which none is named.
   std::vector<DeviceId> unmeasured;
-  std::vector<JobId> forgotten;  // jobs that go, with their epochs and plan
+  std::vector<JobId> forgotten;  // jobs that go, with their epochs, plan and history
   std::vector<AuthorityRecord> authorities;
   std::vector<int64_t> ended_authorities;  // by number: they sign and prove nothing more
   std::vector<TokenRecord> tokens;
@@ -72,6 +78,7 @@ struct Batch {
   std::vector<MemberRecord> members;
   std::vector<NodeName> ended_members;
   std::vector<TermRecord> terms;
+  std::vector<HistoryRow> histories;        // each replaces the job's older one
   std::vector<UnwantedRow> unwanted, gone;  // gone: not to be deleted any more
   int64_t count_from = 0;                   // this commit is counted above it: a higher mark was met
 };
@@ -98,8 +105,12 @@ class Store {
   // Devices of the job's epochs, as far back as these are kept.
   virtual absl::StatusOr<std::set<DeviceId>> DevicesOf(const JobId& job) = 0;
   virtual absl::StatusOr<PlanRow> FindPlan(const JobId& job) = 0;
+  // Empty: it has none.
+  virtual absl::StatusOr<std::string> FindHistory(const JobId& job) = 0;
   // At most `limit` events after `sequence`, oldest first; of one job, or of all when it is empty.
   virtual absl::StatusOr<std::vector<EventRecord>> EventsAfter(const JobId& job, int64_t sequence, int limit) = 0;
+  // The newest `limit` events of a job, oldest first.
+  virtual absl::StatusOr<std::vector<EventRecord>> NewestEvents(const JobId& job, int limit) = 0;
   virtual absl::StatusOr<std::vector<NodeName>> LoadDrained() = 0;
   // The oldest first.
   virtual absl::StatusOr<std::vector<AuthorityRecord>> LoadAuthorities() = 0;

@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import time
 
@@ -57,9 +58,17 @@ def write_state(state, work):
             file.write(text)
 
 
+def page_of(state):
+    """With its key, which stays out of the state."""
+    done = subprocess.run([state["motley"], "--coordinator", state["address"], "open", "--print"], stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, check=False)
+    return done.stdout.strip() or done.stderr.strip()
+
+
 def print_addresses(state):
     data = "".join(f"\n  your data     {folder}" for folder in state.get("data", []))
     print(f"""  coordinator   {state['address']}
+  page          {page_of(state)}
   metrics       http://{state['metrics']}/metrics  and, by node: {', '.join(state['worker_metrics'].values())}
   prometheus    prometheus --config.file "{state['folder']}/prometheus.yml"
   text          {state['text']}{data}

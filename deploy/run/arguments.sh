@@ -8,7 +8,7 @@ flags_of() {
     demo) echo "--json= --example= --only= --kill --big" ;;
     up) echo "--data=" ;;
     down) echo "--delete-checkpoints" ;;
-    setup) echo "--libtorch= --gpu" ;;
+    setup) echo "--libtorch= --gpu --browser" ;;
     test) echo "--long --asan --libtorch=" ;;
     pack) echo "--gpu --libtorch=" ;;
     clean) echo "--cache --delete-checkpoints" ;;
@@ -18,7 +18,7 @@ flags_of() {
 help_of() {
   case $1 in
     setup) cat <<'TEXT'; torch_table
-usage: ./run setup [--libtorch VERSION] [--gpu]
+usage: ./run setup [--libtorch VERSION] [--gpu] [--browser]
 
 Installs what is missing: Debian packages (as root; otherwise it prints the one command to run and stops) and the PyTorch wheel,
 into the cache folder.
@@ -28,6 +28,7 @@ into the cache folder.
   --gpu                 also what a machine with NVIDIA cards needs besides the wheel: cuBLAS, cuDNN, NCCL and more, for each
                         libtorch that is here (2.11.0: 1.8 GB to download, 2.5 GB on disk). It says what, and fetches only what
                         is missing, and compiles the kernels of our own. The driver is not installed
+  --browser             a browser without a screen, in which ./run test looks at the coordinator's page (as root; 100 MB)
 TEXT
       ;;
     build) cat <<'TEXT'

@@ -73,11 +73,28 @@ setup_all() {
   say "set up: packages installed, libtorch $TORCH_VERSION in $TORCH_DIR"
 }
 
-# setup [--libtorch VERSION] [--gpu]
+# 0: there is one.
+setup_browser() {
+  local missing
+  command -v chromium-headless-shell >/dev/null || command -v chromium >/dev/null && return 0
+  is_debian || return 1
+  mapfile -t missing < <(missing_packages "${BROWSER_PACKAGES[@]}")
+  if [[ $(id -u) -ne 0 ]]; then
+    say "no browser to look at the page with; root may install one: $(apt_command "${missing[@]}")"
+    return 1
+  fi
+  long_step browser 30 "install ${BROWSER_PACKAGES[0]}, 100 MB" install_packages "${missing[@]}"
+}
+
+# setup [--libtorch VERSION] [--gpu] [--browser]
 setup() {
-  local version= gpu=
+  local version= gpu= browser=
   while [[ $# -gt 0 ]]; do
-    if [[ $1 == --gpu ]]; then gpu=yes; else version=$2; shift; fi
+    case $1 in
+      --gpu) gpu=yes ;;
+      --browser) browser=yes ;;
+      *) version=$2; shift ;;
+    esac
     shift
   done
   if [[ -z $version ]]; then
@@ -86,6 +103,10 @@ setup() {
     source deploy/run/libtorch.sh
     check_torch_version setup "$version"
     setup_libtorch "$version"
+  fi
+  if [[ -n $browser ]] && ! setup_browser; then
+    fail "setup: there is no browser that the page could be tested in"
+    exit $EX_UNAVAILABLE
   fi
   if [[ -n $gpu ]]; then source deploy/run/kernels.sh; setup_gpu; setup_kernels; fi
 }

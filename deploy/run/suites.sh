@@ -103,14 +103,6 @@ declare_suites() {
   suite prometheus compute "- promtool" "Prometheus rules" $check/check_rules.sh
   suite install compute all "installed tree" $check/check_install.sh
   suite oracle compute "all oracle" "same numbers as PyTorch" "$oracle" tests/oracle/check_plans.py
-  suite weights compute "all oracle" "from HuggingFace folders and back" "$oracle" tests/oracle/check_weights.py
-  suite rows compute "all oracle" "packed rows as PyTorch" "$oracle" tests/oracle/check_rows.py
-  suite row-plans compute "all oracle" "random plans on packed rows as PyTorch" "$oracle" tests/oracle/check_row_plans.py
-  suite tokenizer compute "all oracle" "tokenizer of bytes" "$oracle" tests/oracle/check_tokenizer.py
-  suite data compute "- oracle" "tokens of text and chats" "$oracle" -B tests/data/check_data.py
-  suite states compute "all oracle" "same states as PyTorch" "$oracle" tests/oracle/check_states.py
-  suite records compute "all oracle" "step records" "$oracle" tests/oracle/check_step_records.py
-  suite gpu-bench compute "all oracle" "bench of cards, without one" python3 $check/check_gpu_bench.py "$oracle" "$TORCH_DIR"
 
   suite faults wait all "faults" python3 $check/check_faults.py
   suite examples wait all "examples" python3 $check/check_examples.py
@@ -124,7 +116,18 @@ declare_suites() {
   suite coldstart wait all "bench of steps that others measured" python3 $check/check_coldstart.py
   suite questions wait all "the questions of how-do-i-ask" python3 $check/check_questions.py
   suite grpcurl wait all "API with grpcurl" python3 $check/check_grpcurl.py
+  suite page wait all "the page in a browser" python3 $check/check_page.py
   suite run wait all "the entry ./run" $check/check_run.sh
+
+  # These compute; the queue of those that wait is done sooner.
+  suite rows wait "all oracle" "packed rows as PyTorch" "$oracle" tests/oracle/check_rows.py
+  suite row-plans wait "all oracle" "random plans on packed rows as PyTorch" "$oracle" tests/oracle/check_row_plans.py
+  suite tokenizer wait "all oracle" "tokenizer of bytes" "$oracle" tests/oracle/check_tokenizer.py
+  suite data wait "- oracle" "tokens of text and chats" "$oracle" -B tests/data/check_data.py
+  suite states wait "all oracle" "same states as PyTorch" "$oracle" tests/oracle/check_states.py
+  suite records wait "all oracle" "step records" "$oracle" tests/oracle/check_step_records.py
+  suite gpu-bench wait "all oracle" "bench of cards, without one" python3 $check/check_gpu_bench.py "$oracle" "$TORCH_DIR"
+  suite weights wait "all oracle" "from HuggingFace folders and back" "$oracle" tests/oracle/check_weights.py
 
   suite faults-long long all "faults at length" python3 $check/check_faults.py --long
   suite oracle-long long "all oracle" "all plans by hand as PyTorch" "$oracle" tests/oracle/check_plans.py --long

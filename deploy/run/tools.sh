@@ -111,6 +111,7 @@ setup_tools() {
   if ! command -v grpcurl >/dev/null && [[ ! -x $TOOLS_DIR/grpcurl ]] && command -v go >/dev/null; then
     with_lock "$lock" long_step grpcurl 60 "build grpcurl" fetch_grpcurl || true
   fi
+  setup_browser || true   # without one some checks of the page are left out, by name
   setup_clang_format
   pypi_tool pyflakes "$PYFLAKES_VERSION"
   pypi_tool nvidia-cuda-nvrtc-cu12 "$NVRTC_VERSION"

@@ -15,7 +15,7 @@ FLOORS = {
     "planner": ["util", "cluster", "plan", "simulator", "costs", "setting", "view", "scheduling", "lowering", "memory", "graph", "split", "groups", "pricing",
                 "search", "published", "strategies", "strategies/megatron", "strategies/hexiscale", "strategies/poplar", "strategies/baton",
                 "strategies/zorse", "strategies/auto", "answers", "live"],
-    "coordinator": ["client", "state", "store", "core", "epoch", "members", "periodic", "rpc", "."],
+    "coordinator": ["page/web", "client", "state", "store", "core", "epoch", "members", "periodic", "rpc", "page", "."],
     "worker": ["records", "engine/base", "engine/kernels", "engine/lanes", "engine/nccl", "engine/operators", "engine/transport", "engine/device", "engine/model",
                "engine/profiler", "engine", "kernel_compiler", "files", "daemon",
                "rank"],

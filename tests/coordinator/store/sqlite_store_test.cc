@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "common/base/stop_signals.h"
+#include "coordinator/state/history.h"
 #include "tests/coordinator/store/store_fixture.h"
 
 namespace motley::coordinator {
@@ -188,6 +189,35 @@ TEST_F(SqliteStoreTest, AFileThatMayNotGrowIsAnErrorOfTheCommit) {
   EXPECT_TRUE(store->Commit(second).ok());
   store.reset();
   EXPECT_EQ(Open()->LoadJobs()->size(), 2u);
+}
+
+// Of a thousand jobs the curves may take 16 MB, of the database and so of every backup.
+TEST_F(SqliteStoreTest, CurvesOfAThousandJobsAreSmall) {
+  History history;
+  for (int64_t s = 1; s <= static_cast<int64_t>(History::kMostBuckets); ++s) {
+    StepStats step;
+    step.step = s;
+    history.Add(step);
+  }
+  ASSERT_EQ(history.buckets().size(), History::kMostBuckets);
+  auto store = Open();
+  ASSERT_NE(store, nullptr);
+  const auto before = std::filesystem::file_size(Db());
+  Batch batch;
+  for (int i = 0; i < 1000; ++i) batch.histories.push_back({JobId("a-job-" + std::to_string(i)), history.ToBytes()});
+  ASSERT_TRUE(store->Commit(batch).ok());
+  const auto read = store->FindHistory(JobId("a-job-7"));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(*read, history.ToBytes());
+  batch = Batch();
+  batch.forgotten = {JobId("a-job-7")};
+  ASSERT_TRUE(store->Commit(batch).ok());
+  EXPECT_EQ(*store->FindHistory(JobId("a-job-7")), "");
+  store.reset();  // what is in the log comes to the file
+  EXPECT_LT(std::filesystem::file_size(Db()) - before, 16'000'000u);
+  store = Open();
+  ASSERT_NE(store, nullptr);
+  EXPECT_EQ(*store->FindHistory(JobId("a-job-8")), history.ToBytes());
 }
 
 TEST_F(SqliteStoreTest, AnEpochNumberIsTakenOnce) {
