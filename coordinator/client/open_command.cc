@@ -80,7 +80,11 @@ Exit Open(Context& context, const OpenFlags& flags) {
   // By TCP the coordinator may be another machine's, whose port stands for something else here.
   const bool is_here = absl::StartsWith(context.coordinator, "unix:");
   const bool has_display = is_here && (!Variable("DISPLAY").empty() || !Variable("WAYLAND_DISPLAY").empty());
-  if (flags.only_print || (has_display && ShowInBrowser(url))) return {};
+  if (flags.only_print) return {};
+  if (has_display && ShowInBrowser(url)) {
+    context.Say("a browser was asked to show it; if it shows nothing, open the address above");
+    return {};
+  }
   // "client-address port server-address port"
   const std::vector<std::string> ssh = absl::StrSplit(Variable("SSH_CONNECTION"), ' ');
   const std::string machine = ssh.size() == 4 ? ssh[2] : "THIS-MACHINE";

@@ -37,55 +37,47 @@ struct Known {
   }
 };
 
-Exit AskUpdates(Context& context, Connection& connection, const std::string& job, Known* known) {
-  const auto say = [&](const std::string& text) { context.Say(text); };
+// A stream of the API to its end.
+template <typename Message, typename Request>
+absl::Status ReadAll(Context& context, Connection& connection,
+                     std::unique_ptr<grpc::ClientReader<Message>> (Connection::Stub::*method)(grpc::ClientContext*,
+                                                                                              const Request&),
+                     Request request, void (Request::*set_cursor)(int64_t), int64_t (Message::*cursor)() const,
+                     const std::function<void(const Message&)>& use) {
+  typename Connection::Stream<Message> stream;
+  stream.open = [&](Connection::Stub& stub, grpc::ClientContext* call, int64_t from) {
+    (request.*set_cursor)(from);
+    return (stub.*method)(call, request);
+  };
+  stream.cursor_of = [cursor](const Message& message) { return (message.*cursor)(); };
+  stream.use = [&use](const Message& message) {
+    use(message);
+    return true;
+  };
+  stream.say = [&context](const std::string& text) { context.Say(text); };
+  return connection.Follow(std::move(stream));
+}
+
+absl::Status AskNews(Context& context, Connection& connection, const std::string& job, Known* known) {
+  v1::WatchJobRequest watch;
+  watch.set_job_id(job);
+  watch.set_snapshot(true);
   absl::Status status =
-      connection.Follow<v1::JobUpdate>({.open =
-                                            [&](Connection::Stub& stub, grpc::ClientContext* call, int64_t cursor) {
-                                              v1::WatchJobRequest request;
-                                              request.set_job_id(job);
-                                              request.set_cursor(cursor);
-                                              request.set_snapshot(true);
-                                              return stub.WatchJob(call, request);
-                                            },
-                                        .cursor_of = [](const v1::JobUpdate& update) { return update.cursor(); },
-                                        .use =
-                                            [&](const v1::JobUpdate& update) {
-                                              if (update.has_step()) known->Add("steps", update.step(), kMostSteps);
-                                              return true;
-                                            },
-                                        .say = say});
-  if (!status.ok()) return FromServer(status);
-  status = connection.Follow<v1::Event>({.open =
-                                             [&](Connection::Stub& stub, grpc::ClientContext* call, int64_t cursor) {
-                                               v1::ListEventsRequest request;
-                                               request.set_job_id(job);
-                                               request.set_after_sequence(cursor);
-                                               return stub.ListEvents(call, request);
-                                             },
-                                         .cursor_of = [](const v1::Event& event) { return event.sequence(); },
-                                         .use =
-                                             [&](const v1::Event& event) {
-                                               known->Add("events", event, kMostEvents);
-                                               return true;
-                                             },
-                                         .say = say});
-  if (!status.ok()) return FromServer(status);
-  status = connection.Follow<v1::LogLine>({.open =
-                                               [&](Connection::Stub& stub, grpc::ClientContext* call, int64_t cursor) {
-                                                 v1::TailLogsRequest request;
-                                                 request.set_job_id(job);
-                                                 request.set_after_sequence(cursor);
-                                                 return stub.TailLogs(call, request);
-                                               },
-                                           .cursor_of = [](const v1::LogLine& line) { return line.sequence(); },
-                                           .use =
-                                               [&](const v1::LogLine& line) {
-                                                 known->Add("logs", line, kMostLines);
-                                                 return true;
-                                               },
-                                           .say = say});
-  return status.ok() ? Exit() : FromServer(status);
+      ReadAll<v1::JobUpdate>(context, connection, &Connection::Stub::WatchJob, watch, &v1::WatchJobRequest::set_cursor,
+                             &v1::JobUpdate::cursor, [known](const v1::JobUpdate& update) {
+                               if (update.has_step()) known->Add("steps", update.step(), kMostSteps);
+                             });
+  if (!status.ok()) return status;
+  v1::ListEventsRequest events;
+  events.set_job_id(job);
+  status =
+      ReadAll<v1::Event>(context, connection, &Connection::Stub::ListEvents, events, &v1::ListEventsRequest::set_after_sequence,
+                         &v1::Event::sequence, [known](const v1::Event& event) { known->Add("events", event, kMostEvents); });
+  if (!status.ok()) return status;
+  v1::TailLogsRequest logs;
+  logs.set_job_id(job);
+  return ReadAll<v1::LogLine>(context, connection, &Connection::Stub::TailLogs, logs, &v1::TailLogsRequest::set_after_sequence,
+                              &v1::LogLine::sequence, [known](const v1::LogLine& line) { known->Add("logs", line, kMostLines); });
 }
 
 absl::Status AskState(Connection& connection, const std::string& job, Known* known) {
@@ -152,7 +144,7 @@ Exit Report(Context& context, const ReportFlags& flags) {
   if (!connection.ok()) return FromServer(connection.status());
   Known known;
   if (absl::Status status = AskState(*connection, flags.job, &known); !status.ok()) return FromServer(status);
-  if (Exit exit = AskUpdates(context, *connection, flags.job, &known); exit.code != 0) return exit;
+  if (absl::Status status = AskNews(context, *connection, flags.job, &known); !status.ok()) return FromServer(status);
   const std::string html = coordinator::ReportHtml(flags.job, DataOf(flags.job, known));
   if (absl::Status status = WriteFileDurably(flags.out, html); !status.ok()) return FromOutput(status);
   if (context.json) PrintDocument(context.out, Json{{"job_id", flags.job}, {"file", flags.out}, {"bytes", html.size()}});

@@ -37,9 +37,9 @@ void Histories::AddDue(Batch* batch) {
     const auto found = entries_.find(job.id);
     if (found == entries_.end() || !found->second.changed || found->second.unread) continue;
     const Entry& entry = found->second;
-    std::string bytes = entry.history.ToBytes();
     const bool waited = !entry.stored_at || clock_.Now() - *entry.stored_at >= kStoredEvery;
-    if (IsFinal(job.phase) || waited || bytes.size() <= kShortBytes) batch->histories.push_back({job.id, std::move(bytes)});
+    const bool begun = LastBucket(entry.history) != entry.stored_bucket;
+    if (IsFinal(job.phase) || waited || begun) batch->histories.push_back({job.id, entry.history.ToBytes()});
   }
 }
 
@@ -49,6 +49,7 @@ void Histories::Stored(const Batch& batch) {
     if (found == entries_.end()) continue;
     found->second.changed = false;
     found->second.stored_at = clock_.Now();
+    found->second.stored_bucket = LastBucket(found->second.history);
   }
 }
 

@@ -1,5 +1,6 @@
-// The jobs' curves in memory, and when they are stored: with a commit of their job that is made anyway, at most once a minute
-// where they are long, and with the one that ends it. Used on the loop only.
+// The jobs' curves in memory, and when they are stored: with a commit of their job that is made anyway, when a bucket was begun
+// since or a minute has passed, and with the one that ends it. So a job stores as many as it has had buckets, or one a minute.
+// Used on the loop only.
 #pragma once
 
 #include <map>
@@ -27,14 +28,17 @@ class Histories {
 
  private:
   static constexpr absl::Duration kStoredEvery = absl::Minutes(1);
-  static constexpr size_t kShortBytes = 4096;  // goes with every commit
   struct Entry {
     History history;
     bool changed = false;                     // since it was stored
     bool unread = false;                      // what is stored could not be read now: it stays, and is tried again
     std::optional<absl::Duration> stored_at;  // steady
+    int64_t stored_bucket = 0;                // the first step behind its last bucket
   };
   Entry& EntryOf(const JobId& job);
+  static int64_t LastBucket(const History& history) {
+    return static_cast<int64_t>(history.buckets().size()) * history.steps_per_bucket();
+  }
 
   const Clock& clock_;
   Store& store_;

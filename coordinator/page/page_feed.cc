@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "coordinator/page/web/page_document.h"
 #include "coordinator/rpc/clean_message.h"
@@ -60,11 +62,38 @@ PageNews Print(const PageDraft& draft) {
   return news;
 }
 
+// Seven digits are more than a page shows, and half as long.
+void Shorten(v1::StepRecord* step) {
+  const auto* reflection = step->GetReflection();
+  std::vector<const google::protobuf::FieldDescriptor*> fields;
+  reflection->ListFields(*step, &fields);
+  for (const auto* field : fields) {
+    if (field->cpp_type() != google::protobuf::FieldDescriptor::CPPTYPE_DOUBLE) continue;
+    double value = 0;
+    if (absl::SimpleAtod(absl::StrFormat("%.7g", reflection->GetDouble(*step, field)), &value)) {
+      reflection->SetDouble(step, field, value);
+    }
+  }
+}
+
 // What a list shows of it. Without what changes by itself: a thousand that wait would be news each second.
 v1::Job ListedJob(const ClusterState& state, const JobRecord& job) {
   v1::Job out = View(static_cast<const JobStatus&>(job));
   out.mutable_spec()->mutable_training()->set_steps(job.config.training.steps);
+  if (out.has_last_step()) Shorten(out.mutable_last_step());
   if (job.phase == JobPhase::kQueued && state.run) out.set_reason(absl::StrCat("waits for ", state.run->job.value()));
+  return out;
+}
+
+// Of the curve: the job's own row has the rest of the newest.
+v1::StepRecord CurveStep(const StepStats& step) {
+  v1::StepRecord out = View(step);
+  out.clear_elapsed_seconds();
+  out.clear_remaining_seconds();
+  out.clear_peak_memory_bytes();
+  out.clear_peak_memory_share();
+  out.clear_lateness_seconds();
+  Shorten(&out);
   return out;
 }
 
@@ -185,6 +214,7 @@ void PageFeed::GatherCluster(Told& told, PageDraft& draft) {
 void PageFeed::GatherJob(const JobRecord& job, Told& told, PageDraft& draft) {
   v1::Job view = View(core_, job);
   view.clear_spec();
+  if (view.has_last_step()) Shorten(view.mutable_last_step());
   draft.rows["job"] = Boxed(std::move(view));
   // A resumed job may have another one.
   if (IsDue("spec", kHistoryEvery, told, draft)) {
@@ -212,13 +242,16 @@ void PageFeed::GatherRanks(const JobRecord& job, Told& told, PageDraft& draft) {
   }
   told.marks["memory"] = mark;
   v1::GetJobResponse memory;
-  if (AddMemory(core_, job, &memory).ok()) draft.rows["memory"] = Boxed(std::move(memory));
+  const absl::Status status = AddMemory(core_, job, &memory);
+  if (status.ok()) draft.rows["memory"] = Boxed(std::move(memory));
+  if (!status.ok() && !absl::IsNotFound(status)) told.marks.erase("memory");
 }
 
 // The plan's row is written with the phase that starts it, so it is read again only when phase or number has changed.
 void PageFeed::GatherPlan(const JobRecord& job, const std::string& row, Told& told, PageDraft& draft) {
   if (!IsNews(row, absl::StrCat(job.epoch.value(), " ", static_cast<int>(job.phase)), told, draft)) return;
   const absl::StatusOr<PlanRow> plan = core_.store.FindPlan(job.id);
+  if (!plan.ok() && !absl::IsNotFound(plan.status())) told.marks.erase(row);  // the next time
   if (plan.ok()) draft.ready[row] = row == "trace" ? plan->trace_json : PlanJson(*plan);
 }
 
@@ -228,7 +261,7 @@ void PageFeed::GatherNews(const JobRecord& job, Told& told, PageDraft& draft) {
   int64_t found = 0;
   while (const Update* update = updates.After(*told.step, &found)) {
     told.step = found;
-    if (const auto* step = std::get_if<StepStats>(update)) draft.lists["steps"].push_back(Boxed(View(*step)));
+    if (const auto* step = std::get_if<StepStats>(update)) draft.lists["steps"].push_back(Boxed(CurveStep(*step)));
   }
   const Ring<LogRecord>& lines = core_.journal.Logs(job.id);
   told.line = CursorIn(lines, told.line, kFirstLines);

@@ -73,6 +73,7 @@ void History::GoBackTo(int64_t step) {
   const bool is_last = bucket + 1 == buckets_.size();
   buckets_.resize(bucket + 1, kEmpty);
   if (before == 0) buckets_.back() = kEmpty;
+  buckets_.back().validation_loss = kNone;  // whose step it was, nobody knows
   for (size_t i = 0; i < kMeans; ++i) {
     if (!is_last) counted_[i] = std::isnan(buckets_.back().*kMeanFields[i]) ? 0 : before;
     counted_[i] = std::min(counted_[i], before);
@@ -110,11 +111,11 @@ absl::StatusOr<History> History::FromBytes(std::string_view bytes) {
   if (bytes.size() >= sizeof(header)) std::memcpy(&header, bytes.data(), sizeof(header));
   const bool fits = header.form == kForm && header.buckets >= 0 && header.buckets <= static_cast<int64_t>(kMostBuckets) &&
                     bytes.size() == sizeof(header) + static_cast<size_t>(header.buckets) * sizeof(HistoryBucket);
-  const bool ends_there = header.buckets == 0 ? header.last_step == 0
-                                              : header.last_step > (header.buckets - 1) * header.steps_per_bucket &&
-                                                    header.last_step <= header.buckets * header.steps_per_bucket;
-  const auto counts = [&header](int64_t count) { return count >= 0 && count <= header.steps_per_bucket; };
-  const bool sound = fits && header.steps_per_bucket >= 1 && header.steps_per_bucket <= kMostSteps && ends_there &&
+  const int64_t width =
+      fits && header.steps_per_bucket >= 1 && header.steps_per_bucket <= kMostSteps ? header.steps_per_bucket : 0;
+  const int64_t least = width == 0 || header.buckets == 0 ? 0 : (header.buckets - 1) * width + 1;
+  const auto counts = [width](int64_t count) { return count >= 0 && count <= width; };
+  const bool sound = width > 0 && header.last_step >= least && header.last_step <= (width == 0 ? 0 : header.buckets * width) &&
                      std::all_of(header.counted.begin(), header.counted.end(), counts);
   if (!sound) return absl::DataLossError(absl::StrCat("a history of ", bytes.size(), " bytes is not one that was stored"));
   History history;

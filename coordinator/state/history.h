@@ -29,7 +29,7 @@ class History {
   static constexpr size_t kMostBuckets = 400;  // a row of the store takes 13 KB then
 
   // A step that is not behind the last one was done again: it and what came after it are dropped before, but of a bucket that
-  // began earlier the extremes stay. Steps that are missing leave a gap.
+  // began earlier the extremes stay, and a validation goes. Steps that are missing leave a gap.
   void Add(const StepStats& step);
 
   // Bucket i is of the steps from i * steps_per_bucket + 1 on.

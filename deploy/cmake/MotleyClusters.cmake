@@ -1,6 +1,8 @@
 # Cluster files that are kept in the binary: ClusterPresets() of planner/cluster/cluster_file.h. The first line of such a file is a
 # comment, `# WHAT THE CLUSTER IS`, which lists show; what follows is the preset, as `motley clusters NAME` prints it.
 
+include(${CMAKE_CURRENT_LIST_DIR}/MotleyWriteChanged.cmake)
+
 # motley_embed_clusters(FOLDER OUT NAME...): writes the files FOLDER/NAME.toml, in this order, as the C++ file OUT, and touches it only
 # when that changes. A file that cannot be embedded, or is not named, stops CMake.
 function(motley_embed_clusters folder out)
@@ -36,11 +38,5 @@ function(motley_embed_clusters folder out)
   if(unnamed)
     message(FATAL_ERROR "not in the list of presets: ${unnamed}; add the names where you want them listed")
   endif()
-  set(before "")
-  if(EXISTS ${out})
-    file(READ ${out} before)
-  endif()
-  if(NOT before STREQUAL code)
-    file(WRITE ${out} "${code}")
-  endif()
+  motley_write_changed(${out} "${code}")
 endfunction()

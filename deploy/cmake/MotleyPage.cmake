@@ -1,5 +1,7 @@
 # The page for browsers (coordinator/page/web), kept in the binaries: EmbeddedPage() of coordinator/page/web/page_parts.h.
 
+include(${CMAKE_CURRENT_LIST_DIR}/MotleyWriteChanged.cmake)
+
 # motley_embed_page(FOLDER OUT SCRIPT...): writes FOLDER's page.html, page.css, the scripts in this order, and uPlot's files, as the C++
 # file OUT, and touches it only when that changes. uPlot's files are as published: others stop CMake.
 function(motley_embed_page folder out)
@@ -36,11 +38,5 @@ function(motley_embed_page folder out)
     string(APPEND code "      R\"page(${${part}})page\",\n")
   endforeach()
   string(APPEND code "  };\n  return parts;\n}\n\n}  // namespace motley::coordinator\n")
-  set(before "")
-  if(EXISTS ${out})
-    file(READ ${out} before)
-  endif()
-  if(NOT before STREQUAL code)
-    file(WRITE ${out} "${code}")
-  endif()
+  motley_write_changed(${out} "${code}")
 endfunction()

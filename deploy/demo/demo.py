@@ -101,6 +101,7 @@ def start_cluster(cluster):
     cluster.wait_for_nodes(setting.CARDS)
     described = "; ".join(f"{node}: {' + '.join(cards)}" for node, cards in setting.CARDS.items())
     say(f"a coordinator at {cluster.address} and three workers ({described})")
+    say(f"watch them in a browser: {cluster.motley('open')['url']}")
 
 
 def submit(cluster, arguments, text_path, strategy, steps, checkpoint_interval):

@@ -41,3 +41,4 @@ def start_cluster(cluster, example):
     cluster.wait_for_nodes(node["name"] for node in example["node"])
     described = "; ".join(f"{node['name']}: {' + '.join(node['cards'])}" for node in example["node"])
     say(f"a coordinator at {cluster.address} and {len(example['node'])} workers ({described})")
+    say(f"watch them in a browser: {cluster.motley('open')['url']}")

@@ -20,6 +20,8 @@ import subprocess
 import sys
 
 LOADED = ("lib",)   # folders whose files are others' work
+TEXT = "share/motley/demo/kjv.txt"   # the demo's, made of this package's
+TEXT_PACKAGE = "bible-kjv-text"
 
 
 class Package:
@@ -96,10 +98,13 @@ def files_of(folder):
     for top in LOADED:
         for parent, _, names in os.walk(os.path.join(folder, top)):
             yield from (os.path.relpath(os.path.join(parent, name), folder) for name in names)
+    yield TEXT
 
 
 def owner_of(folder, name, wheels):
     """`wheels`: {folder into which wheels were unpacked: what wheels_of says of them}"""
+    if name == TEXT:
+        return described(TEXT_PACKAGE)
     for place, owners in wheels.items():
         if name.startswith(place + "/"):
             return owners.get(os.path.relpath(name, place))

@@ -43,6 +43,14 @@ make_launchers() {
 
 write_readme() { sed -e "s/@VERSION@/$(motley_version)/" "$PACK_SOURCES/README.txt.in" >"$1/README.txt"; }
 
+# The demo with its text, so that it runs where no package can be installed.
+bring_demo() {
+  local folder=$1/share/motley/demo
+  mkdir -p "$folder" && install -m 644 "$ROOT"/deploy/demo/*.py "$folder/" || return
+  PYTHONPATH=$ROOT/deploy/demo python3 -B -c 'import sys, text; print(text.extract_text(sys.argv[1]))' "$MOTLEY_CACHE" || return
+  install -m 644 "$MOTLEY_CACHE/kjv.txt" "$folder/" && install -m 755 "$PACK_SOURCES/motley-demo" "$1/motley-demo"
+}
+
 # install_parts BUILD_FOLDER FOLDER COMPONENT...
 install_parts() {
   local build=$1 folder=$2 component
@@ -71,7 +79,7 @@ fill_pack() {
   mv "$folder/bin" "$folder/libexec"
   make_launchers "$folder" && bring_libraries "$folder" || return
   mkdir -p "$folder/share/systemd/user" && cp "$PACK_SOURCES"/*.service "$folder/share/systemd/user/" || return
-  write_readme "$folder" && bundled "$folder" "$second"
+  bring_demo "$folder" && write_readme "$folder" && bundled "$folder" "$second"
 }
 
 commit_time() { git -C "$ROOT" log -1 --format=%ct 2>/dev/null || date +%s; }

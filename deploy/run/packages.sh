@@ -30,7 +30,7 @@ TEST_PACKAGES=(
   dpkg-dev python3-yaml
 )
 
-# What the tests of the page, and the pictures of it in docs, look at it with: 100 MB. Ubuntu has none.
+# What the tests of the page, and the pictures of it in docs, look at it with: 100 MB. Debian has it, Ubuntu does not.
 BROWSER_PACKAGES=(chromium-headless-shell fonts-dejavu-core)
 
 is_debian() { command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; }

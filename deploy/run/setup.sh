@@ -77,7 +77,7 @@ setup_all() {
 setup_browser() {
   local missing
   command -v chromium-headless-shell >/dev/null || command -v chromium >/dev/null && return 0
-  is_debian || return 1
+  is_debian && grep -qx 'ID=debian' /etc/os-release || return 1
   mapfile -t missing < <(missing_packages "${BROWSER_PACKAGES[@]}")
   if [[ $(id -u) -ne 0 ]]; then
     say "no browser to look at the page with; root may install one: $(apt_command "${missing[@]}")"

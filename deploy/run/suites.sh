@@ -129,6 +129,7 @@ declare_suites() {
   suite gpu-bench wait "all oracle" "bench of cards, without one" python3 $check/check_gpu_bench.py "$oracle" "$TORCH_DIR"
   suite weights wait "all oracle" "from HuggingFace folders and back" "$oracle" tests/oracle/check_weights.py
 
+  suite page-long long all "a curve of 100,000 steps over ten kills" python3 tests/bench/page_bench.py --bin "$BIN_DIR" --only long
   suite faults-long long all "faults at length" python3 $check/check_faults.py --long
   suite oracle-long long "all oracle" "all plans by hand as PyTorch" "$oracle" tests/oracle/check_plans.py --long
   suite rows-long long "all oracle" "24 random plans on packed rows as PyTorch" "$oracle" tests/oracle/check_row_plans.py --long

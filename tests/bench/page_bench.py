@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""What the page costs: ./run bench page [--only cost,flood,long].
+"""What the page costs: ./run bench page [--only cost,flood,long,pictures].
 
 cost   the coordinator's CPU and memory with 0, 1 and 200 pages beside a job of about 5 steps a second, by turns; the bytes that a
        page takes in a minute. A page is a script here, which asks as one does.
 flood  how long /metrics takes, alone and beside 1,000 clients of a byte a second and 64 that do not read.
+pictures   makes docs/page.png anew: the demo's cards train, a node is killed, another joins; wants ./run setup --browser.
 long   a job of many steps, the coordinator killed and started again now and then: what its thinned curve has in the end.
 """
 import argparse
@@ -184,25 +185,66 @@ def long(arguments):
         cluster.start({"n1": [{"kind": "cpu", "memory_bytes": 2 << 30}]})
         cluster.submit_job(JOB, job_sections(cluster, training__steps=arguments.steps, training__global_batch_size=1, training__seq_len=8,
                                              checkpoint__interval=max(1, arguments.steps // 40)))
-        losses, begin = {}, time.monotonic()
+        losses, lost, begin = {}, set(), time.monotonic()
+        cluster.wait_for_step(JOB, 20)
+        losses.update({int(s["step"]): s["loss"] for s in cluster.steps(JOB)})
         for kill in range(1, arguments.kills + 1):
             cluster.wait_for_step(JOB, arguments.steps * kill // (arguments.kills + 1), 3600)
             losses.update({int(s["step"]): s["loss"] for s in cluster.steps(JOB)})
             cluster.coordinator.kill()
             cluster.coordinator.process.wait()
+            lost.update(range(max(losses) - 2000, max(losses) + 1000))   # what it had heard and not stored: two seconds
             cluster.start_coordinator()
             print(f"  killed and started again at step {arguments.steps * kill // (arguments.kills + 1)} ({time.monotonic() - begin:.0f} s)", flush=True)
         cluster.wait_for_state(JOB, "SUCCEEDED", 3600)
         losses.update({int(s["step"]): s["loss"] for s in cluster.steps(JOB)})
         history = page_http.data(cluster, f"job/{JOB}")["history"]
         least, most = (list(map(float, history[name])) for name in ("least_loss", "most_loss"))
-        width = int(history["steps_per_bucket"])
-        empty = sum(math.isnan(v) for v in most)
-        finite = [v for v in losses.values() if math.isfinite(v)]
-        print(f"{arguments.steps} steps, {arguments.kills} kills: {len(most)} buckets of {width} steps, {empty} without a step; last step "
-              f"{history['last_step']}; first bucket to {most[0]:.4f} (step 1 had {losses.get(1, math.nan):.4f}); "
-              f"least {min(v for v in least if not math.isnan(v)):.4f}, of the {len(losses)} records that could be asked for {min(finite):.4f}; "
-              f"most {max(v for v in most if not math.isnan(v)):.4f} and {max(finite):.4f}")
+        width, empty = int(history["steps_per_bucket"]), sum(math.isnan(v) for v in most)
+        lowest, highest = (choose(v for v in of if not math.isnan(v)) for choose, of in ((min, least), (max, most)))
+        print(f"{arguments.steps} steps, {arguments.kills} kills: {len(most)} buckets of {width} steps, {empty} without a step")
+        results = harness.Results("page at length")
+        results.check("the curve ends with the job", int(history["last_step"]) == arguments.steps, str(history["last_step"]))
+        results.check("it begins with the first step", 1 in losses and most[0] >= losses[1] * (1 - 1e-6), f"{most[0]} {losses.get(1)}")
+        losses = {step: loss for step, loss in losses.items() if step not in lost}
+        results.check("it has the loss's extremes", lowest <= min(losses.values()) * (1 + 1e-6) and highest >= max(losses.values()) * (1 - 1e-6),
+                      f"{lowest} to {highest}, of {len(losses)} records {min(losses.values())} to {max(losses.values())}")
+        results.exit()
+
+
+def pictures(arguments):
+    """The page of a job that has lost a node and won another."""
+    import browser
+    import setting
+    from text import extract_text
+    text = extract_text(arguments.cache)
+    cluster = TestCluster()
+    cluster.file_roots.append(arguments.cache)
+    with cluster:
+        cluster.start_coordinator()
+        for node in ("a", "b", "c"):
+            cluster.start_worker(node, setting.devices(setting.CARDS[node]), setting.EMULATION)
+        cluster.wait_for_nodes("abc")
+        path = cluster.path("job.toml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(setting.job_file(text, cluster.checkpoints(), "cephalo", 400, 10))
+        cluster.submit(path, "bible")
+        cluster.wait_for_step("bible", 45, 300)
+        cluster.workers["c"].kill()
+        cluster.workers.pop("c").process.wait()
+        cluster.wait_for_step("bible", 75, 300)
+        cluster.start_worker("d", setting.devices(setting.CARDS["c"]), setting.EMULATION)
+        cluster.wait_for_step("bible", 130, 300)
+        url = cluster.motley("open", "bible")["url"]
+        with browser.Browser(1200, 1500) as page:
+            page.size(1200, 1500)
+            page.open(url)
+            page.wait("document.querySelectorAll('section.chart canvas').length >= 5 && document.querySelectorAll('tbody tr').length > 12")
+            page.value("[...document.querySelectorAll('button')].find((b) => b.textContent.includes('simulated')).click()")
+            page.wait("document.querySelector('#simulated canvas')")
+            time.sleep(6)   # until the lanes of the newest steps are there
+            page.screenshot(os.path.join(ROOT, "docs", "page.png"))
+            print("docs/page.png is made")
 
 
 def main():
@@ -210,7 +252,7 @@ def main():
     parser.add_argument("--bin", required=True)
     parser.add_argument("--work")
     parser.add_argument("--cache")
-    parser.add_argument("--only", default="cost,flood", help="cost, flood, long; with commas")
+    parser.add_argument("--only", default="cost,flood", help="cost, flood, long, pictures; with commas")
     parser.add_argument("--pages", type=lambda text: [int(n) for n in text.split(",")], default=[0, 1, 200])
     parser.add_argument("--seconds", type=float, default=30, help="of each turn")
     parser.add_argument("--turns", type=int, default=3)
@@ -221,7 +263,7 @@ def main():
     harness.BIN = arguments.bin
     for name in arguments.only.split(","):
         print(f"{name}:", flush=True)
-        {"cost": cost, "flood": flood, "long": long}[name](arguments)
+        {"cost": cost, "flood": flood, "long": long, "pictures": pictures}[name](arguments)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,8 @@ import subprocess
 import tempfile
 import time
 
+from patience import patience
+
 PROGRAMS = ["chromium-headless-shell", "chromium"]
 ANSWER_SECONDS = 30
 
@@ -21,17 +23,24 @@ class BrowserError(Exception):
     pass
 
 
+def why_not():
+    """Why there can be none here, or None."""
+    if not program():
+        return "no chromium-headless-shell here; ./run setup --browser fetches it"
+    done = subprocess.run([program(), "--headless", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--dump-dom", "data:text/html,<p>here"],
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=patience(60))
+    return None if "here" in done.stdout else f"{program()} shows nothing: {done.stderr.strip()[-200:]}".replace("\n", " | ")
+
+
 class Browser:
     """One process with one page."""
 
     def __init__(self, width=1280, height=900):
         self.folder = tempfile.mkdtemp(prefix="motley-browser-")
         to_it, from_it = os.pipe(), os.pipe()
-        command = [program(), "--headless", "--remote-debugging-pipe", "--no-first-run", "--disable-gpu", "--hide-scrollbars",
+        # It loads what we serve ourselves; its own sandbox wants user namespaces, which containers and root do not have.
+        command = [program(), "--headless", "--no-sandbox", "--disable-dev-shm-usage", "--remote-debugging-pipe", "--no-first-run", "--disable-gpu", "--hide-scrollbars",
                    f"--user-data-dir={self.folder}", f"--window-size={width},{height}", "about:blank"]
-        if os.geteuid() == 0:
-            command.insert(1, "--no-sandbox")   # Chromium's own refuses root
-
         def descriptors():
             # Which may be 3 and 4 themselves.
             read, write = os.dup(to_it[0]), os.dup(from_it[1])
@@ -46,6 +55,14 @@ class Browser:
         self.write, self.read = to_it[1], from_it[0]
         self.number, self.buffer, self.session = 0, b"", None
         self.errors = []   # exceptions of the page, and what its policy refused
+        self.answers = {}  # by part of an address: what is answered in its server's place
+        try:
+            self.begin(width, height)
+        except BrowserError:
+            self.close()
+            raise
+
+    def begin(self, width, height):
         target = self.call("Target.createTarget", url="about:blank", width=width, height=height)["targetId"]
         self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
@@ -65,16 +82,22 @@ class Browser:
         self.log.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def call(self, method, **parameters):
+    def send(self, method, **parameters):
         self.number += 1
         message = {"id": self.number, "method": method, "params": parameters}
         if self.session:
             message["sessionId"] = self.session
-        os.write(self.write, json.dumps(message).encode() + b"\0")
-        deadline = time.monotonic() + ANSWER_SECONDS
+        data = json.dumps(message).encode() + b"\0"
+        while data:
+            data = data[os.write(self.write, data):]
+        return self.number
+
+    def call(self, method, **parameters):
+        number = self.send(method, **parameters)
+        deadline = time.monotonic() + patience(ANSWER_SECONDS)
         while True:
             answer = self.receive(deadline - time.monotonic(), method)
-            if answer.get("id") == self.number:
+            if answer.get("id") == number:
                 if "error" in answer:
                     raise BrowserError(f"{method}: {answer['error']['message']}")
                 return answer["result"]
@@ -99,6 +122,22 @@ class Browser:
         if event.get("method") == "Log.entryAdded" and event["params"]["entry"]["source"] in ("security", "violation"):
             self.errors.append(event["params"]["entry"]["text"])
 
+        if event.get("method") == "Fetch.requestPaused":
+            request = event["params"]
+            body = next((text for part, text in self.answers.items() if part in request["request"]["url"]), None)
+            if body is None:
+                self.send("Fetch.continueRequest", requestId=request["requestId"])
+                return
+            self.send("Fetch.fulfillRequest", requestId=request["requestId"], responseCode=200,
+                      responseHeaders=[{"name": "Content-Type", "value": "application/json"}], body=base64.b64encode(body.encode()).decode())
+
+    def answer(self, part, text):
+        """Requests whose address has this part are answered with the text; None: by their server again."""
+        self.answers.pop(part, None)
+        if text is not None:
+            self.answers[part] = text
+        self.call("Fetch.enable" if self.answers else "Fetch.disable", **({"patterns": [{"urlPattern": f"*{p}*"} for p in self.answers]} if self.answers else {}))
+
     def open(self, url):
         self.call("Page.navigate", url="about:blank")   # or a new fragment alone would load nothing
         self.call("Page.navigate", url=url)
@@ -112,8 +151,8 @@ class Browser:
         return result["result"].get("value")
 
     def wait(self, expression, seconds=20):
-        """Until it is true; returns it. The errors of the page are said, too."""
-        deadline = time.monotonic() + seconds
+        """Until it is true; returns it. After so many seconds, longer on a busy machine, what the page shows is said."""
+        deadline = time.monotonic() + patience(seconds)
         while True:
             value = self.value(expression)
             if value:

@@ -13,9 +13,10 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 
 from harness import ROOT, Results, TestCluster, expect, job_sections
-from packed_cluster import PackedCluster, why_not
+from packed_cluster import NOBODY, PackedCluster, why_not
 import containers
 import debian_root
 import packed_second_rank
@@ -27,6 +28,7 @@ PROGRAMS = ["motley", "motley-coordinator", "motley-rank", "motley-worker"]
 TENSORS_HEADER = 8   # bytes of the length that stands before it
 MISSING_FILE = 72
 STEPS = 4
+FIRST_STEP = re.compile(r"\bstep +[1-9]")
 
 
 def run(*command, **how):
@@ -111,6 +113,8 @@ def as_its_readme_says(unpacked):
     """The commands of README.txt as they stand, but for ports, which others may have."""
     with open(os.path.join(unpacked, "README.txt"), encoding="utf-8") as file:
         commands = [line.strip() for line in file if line.startswith("    ")]
+    expect(commands[0].startswith("./motley-demo "), f"README.txt begins with {commands[0]}")
+    commands = commands[1:]   # the demo is a test of its own
     expect(commands[-2:] == ["motley nodes", "motley doctor"], f"README.txt ends with {commands[-2:]}")
     script = "\n".join(commands[:-2]).replace("motley-coordinator ", "motley-coordinator --workers 127.0.0.1:0 --metrics 127.0.0.1:0 ")
     wait = "\nfor _ in $(seq 100); do motley nodes | grep -q ready && break; sleep 0.2; done\nmotley nodes && motley doctor\nsaid=$?\n"
@@ -119,12 +123,33 @@ def as_its_readme_says(unpacked):
         expect(done.returncode == 0 and "a/cpu0" in done.stdout, f"status {done.returncode}: {done.stdout}{done.stderr}")
 
 
+def demo_of(unpacked):
+    """./motley-demo as nobody, with a kernel, a shell and python3; until its first steps are there, in seconds since it began."""
+    with tempfile.TemporaryDirectory(prefix="motley demo ") as folder:
+        os.chmod(folder, 0o777)
+        variables = {"PATH": "/usr/bin:/bin", "TMPDIR": folder, "HOME": "/nonexistent", "PYTHONUNBUFFERED": "1"}
+        user = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
+        begin, said = time.monotonic(), []
+        demo = subprocess.Popen([os.path.join(unpacked, "motley-demo")], env=variables, cwd=folder, stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **user)
+        try:
+            for line in demo.stdout:
+                said.append(line)
+                if FIRST_STEP.search(line):
+                    break
+            expect(FIRST_STEP.search(said[-1]) if said else False, f"no step: {''.join(said)[-2000:]}")
+            print(f"the demo of the tarball made its first steps after {time.monotonic() - begin:.0f} s: {said[-1].strip()}")
+        finally:
+            demo.terminate()   # SIGINT is ignored by what a shell runs in the background
+            demo.communicate()
+
+
 def says_what_is_bundled(unpacked):
     with open(os.path.join(unpacked, "share", "doc", "motley", "bundled.spdx.json"), encoding="utf-8") as file:
         spdx = json.load(file)
     listed = {file["fileName"]: file for file in spdx["files"]}
     there = {f"./{os.path.relpath(os.path.join(top, name), unpacked)}"
-             for top, _, names in os.walk(os.path.join(unpacked, "lib")) for name in names}
+             for top, _, names in os.walk(os.path.join(unpacked, "lib")) for name in names} | {"./share/motley/demo/kjv.txt"}
     expect(set(listed) == there, f"differ: {sorted(set(listed) ^ there)}")
     packages = {package["SPDXID"]: package for package in spdx["packages"]}
     owners = {relation["relatedSpdxElement"]: packages[relation["spdxElementId"]] for relation in spdx["relationships"]
@@ -137,7 +162,7 @@ def says_what_is_bundled(unpacked):
             digest = hashlib.file_digest(content, "sha256").hexdigest()
         expect({"algorithm": "SHA256", "checksumValue": digest} in file["checksums"], f"{name} has another digest")
     names = {package["name"] for package in packages.values()}
-    expect({"libc6", "libgrpc++1.51", "torch"} <= names, f"packages {sorted(names)}")
+    expect({"libc6", "libgrpc++1.51", "torch", "bible-kjv-text"} <= names, f"packages {sorted(names)}")
 
 
 def links_hold(unpacked):
@@ -172,6 +197,7 @@ def main():
             results.run(name, without_a_system, unpacked[0])
             results.run("the tarball beside other libraries", beside_other_libraries, unpacked[0])
             results.run("the tarball as its README says", as_its_readme_says, unpacked[0])
+            results.run("the demo of the tarball", demo_of, unpacked[0])
             results.run("a tarball in parts says so", in_parts, unpacked[0])
             results.run("what is bundled", says_what_is_bundled, unpacked[0])
             results.run("the example for Slurm, with a stand-in for srun", slurm_example.two_allocations, unpacked[0])

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """The page of a live cluster, in a real browser: what it shows is what the API says."""
+import json
 import os
 import sys
 import time
@@ -18,8 +19,8 @@ ROW = "[...document.querySelectorAll('tr[data-key=\"%s\"] td')].map((c) => c.tex
 
 
 def digits(value, n):
-    """As the page writes a number between 0.001 and a million."""
-    return float(f"{value:.{n}g}")
+    """As the page writes a number between 0.001 and a million: it is told seven digits."""
+    return float(f"{float(f'{value:.7g}'):.{n}g}")
 
 
 def cluster_view(results, cluster, page):
@@ -86,7 +87,8 @@ def lost_node(results, cluster, page):
 
 def coordinator_again(results, cluster, page):
     """The coordinator is killed and started again: the page finds it, and the curve has its begin."""
-    before = int(cluster.job(JOB)["step"])
+    cluster.wait_for_step(JOB, 20)
+    first, before = next(s["loss"] for s in cluster.steps(JOB) if int(s["step"]) == 1), int(cluster.job(JOB)["step"])
     cluster.coordinator.kill()
     cluster.coordinator.process.wait()
     page.wait("/does not answer/.test(document.getElementById('connection').textContent)")
@@ -97,10 +99,8 @@ def coordinator_again(results, cluster, page):
     # Pages that begin get it, at most ten seconds old.
     curve = cluster.wait_for(lambda: (h := page_http.data(cluster, f"job/{JOB}")["history"]) and int(h["last_step"]) >= before + 3 and h, 30,
                              "the curve behind the restart")
-    steps = {int(s["step"]) for s in cluster.steps(JOB)}
-    results.check("the curve goes back behind the restart", 1 not in steps and curve["loss"][0] != "NaN", str(curve)[:300])
-    kinds = [e["kind"] for e in cluster.events(JOB)]
-    page.wait(f"[...document.querySelectorAll('td')].filter((c) => c.textContent === 'submitted').length === {kinds.count('job_state') and 1}")
+    results.check("the curve goes back behind the restart", abs(float(curve["loss"][0]) - first) < 1e-5, str(curve)[:300])
+    page.wait("[...document.querySelectorAll('td')].filter((c) => c.textContent === 'submitted').length === 1")   # an event of before
 
 
 def report(results, cluster, page):
@@ -116,7 +116,7 @@ def report(results, cluster, page):
     page.wait("document.querySelectorAll('section.chart canvas').length >= 5 && document.querySelector('#simulated canvas')")
     shown = page.value(f"[{FACT % 'state'}, {FACT % 'step'}, {FACT % 'loss'}]")
     results.check("the report shows the job's end", shown[0] == job["state"].lower() and shown[1].split(" / ")[0] == str(job["step"]) and
-                  float(shown[2]) == digits(job["last_step"]["loss"], 5), f"{shown} {job}")
+                  abs(float(shown[2]) - job["last_step"]["loss"]) < 1e-4, f"{shown} {job}")
     page.call("Network.emulateNetworkConditions", offline=False, latency=0, downloadThroughput=-1, uploadThroughput=-1)
     for arguments, code in (((JOB, "-o", "json"), 64), (("no-such-job", "-o", path), 66), ((JOB, "-o", cluster.top), 73)):
         done = cluster.run_motley("report", *arguments)
@@ -129,6 +129,7 @@ def deleted(results, cluster, page):
     page.wait(f"{FACT % 'state'} === 'stopped'")
     cluster.motley("delete", JOB)
     page.wait("/there is no job/.test(document.getElementById('reason').textContent)")
+    results.check("what was known of it is not shown any more", page.value("[...document.querySelectorAll('.facts, .charts, table')].every((e) => !e.offsetHeight)"))
     page.value(f"location.hash = '#{key}'")
     page.wait(f"document.querySelector('tr[data-key=\"n1\"]') && !document.querySelector('tr[data-key=\"{JOB}\"]')")
     page.value("location.hash = '#0000'")
@@ -147,10 +148,35 @@ def broken_job(results, cluster, page):
     page.wait("document.getElementById('reason')?.textContent.includes('<b>no data')")
 
 
+def large_cluster(results, cluster, page):
+    """512 devices on 128 nodes and 1,000 jobs; then none. The page's own server would say the same, of so many."""
+    address, key = page_http.opened(cluster)
+    digest = page_http.data(cluster, "cluster")["page"]
+    nodes = {f"node:n{n:03}": {"name": f"n{n:03}", "state": "ready", "devices": [
+        {"id": f"n{n:03}/gpu{d}", "model": "A100", "memory_bytes": str(80 << 30), "measured_tokens_per_second": 100, "state": "training"}
+        for d in range(4)]} for n in range(128)}
+    jobs = {f"job:j{n:04}": {"id": f"j{n:04}", "state": "JOB_STATE_QUEUED", "submitted_unix_ms": str(1000 + n), "reason": "waits for j0000"}
+            for n in range(1000)}
+
+    def document(cursor, rows):
+        return json.dumps({"life": "test", "page": digest, "from": 0, "cursor": cursor, "rows": rows})
+
+    page.answer("/data/cluster", document(1, {**nodes, **jobs}))
+    page.open(f"http://{address}/#{key}")
+    page.wait("document.querySelector('tr[data-key=\"j0099\"]') && document.querySelector('tr[data-key=\"n000/gpu3\"]')")
+    counts = page.value("[...document.querySelectorAll('.scroll > button')].map((b) => b.textContent)")
+    results.check("long tables are cut, and say by how much", counts == ["900 more", "28 more", "412 more"], str(counts))
+    page.value("document.querySelector('.scroll > button').click()")
+    page.wait("document.querySelector('tr[data-key=\"j0999\"]')")
+    page.answer("/data/cluster", document(2, {}))
+    page.wait("document.body.innerText.includes('no jobs yet') && document.body.innerText.includes('no nodes yet')")
+    page.answer("/data/cluster", None)
+
+
 def with_browser(results, cluster):
     with browser.Browser() as page:
         page.size(1280, 900)
-        for name, test in (("the cluster", cluster_view), ("a job", job_view), ("a node that is lost", lost_node),
+        for name, test in (("the cluster", cluster_view), ("a job", job_view), ("a large cluster", large_cluster), ("a node that is lost", lost_node),
                            ("a coordinator that was started again", coordinator_again)):
             results.run(f"page of {name}", test, results, cluster, page)
         cluster.run_motley("stop", JOB)
@@ -169,10 +195,8 @@ def serve(results):
         cluster.wait_for_step(JOB, 3)
         for name, test in (("keys", page_http.keys), ("a crowd", page_http.crowd), ("rude requests", page_http.rude)):
             results.run(name, test, results, cluster)
-        if browser.program():
-            with_browser(results, cluster)
-        else:
-            results.skip("in a browser", "no chromium-headless-shell here; ./run setup --browser fetches it")
+        why = browser.why_not()
+        results.skip("in a browser", why) if why else with_browser(results, cluster)
 
 
 def main():

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Two pages as they stand: docs/use/how-do-i-ask.md, its cluster file and each numbered question's commands, one after the other in
-one folder; and the job file of docs/use/first-own-job.md."""
+"""Pages as they stand: docs/use/how-do-i-ask.md, its cluster file and each numbered question's commands, one after the other in one
+folder; the job file of docs/use/first-own-job.md; and what README.md and docs/use/first-hour.md say that plans come to."""
+import json
 import os
 import re
 import subprocess
@@ -60,11 +61,51 @@ def first_own_job(folder):
     expect(done.returncode == 0 and done.stdout.strip() in page, f"status {done.returncode}: {done.stdout}{done.stderr}")
 
 
+def planned(cluster, *arguments, model="llama3.2-1b"):
+    """The answer of README's command."""
+    command = [os.path.join(BIN, "motley"), "plan", "--cluster", cluster, "--model", model, "--global-batch", "64", "--seq-len", "1024",
+               "--dtype", "bf16", "--runnable", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    expect(done.returncode == 0, f"{' '.join(command)}: {done.stderr}")
+    return done.stdout
+
+
+def two_servers(folder):
+    """README's table: tokens/s of two strategies on one server and on both."""
+    with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as file:
+        said = {row[0]: [int(re.sub(r"\D", "", cell.split(":")[0])) for cell in row[1:]]
+                for row in (line.strip("| \n").split(" | ") for line in file if re.match(r"\| .*\(`(fsdp|auto)`\) \|", line))}
+    fast = os.path.join(ROOT, "deploy", "examples", "clusters", "two-servers.toml")
+    slow = os.path.join(folder, "slow.toml")
+    with open(fast, encoding="utf-8") as file, open(slow, "w", encoding="utf-8") as out:
+        out.write(file.read().replace("nic_gbit_per_second = 10", "nic_gbit_per_second = 1"))
+    for name, cells in said.items():
+        strategy = re.search(r"`(\w+)`", name).group(1)
+        found = [round(json.loads(planned(*where, "--strategy", strategy, "-o", "json"))["predicted"]["tokens_per_second"])
+                 for where in ((fast, "--exclude", "n2"), (fast,), (slow,))]
+        expect(all(abs(a - b) <= 0.001 * b for a, b in zip(cells, found)), f"{strategy}: README has {cells}, motley plan says {found}")
+    expect(len(said) == 2, f"README has {said}")
+
+
+def worth_of_cards(folder):
+    """The first hour's: what each machine adds."""
+    page = read("first-hour.md")
+    path = os.path.join(folder, "mine.toml")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(textwrap.dedent(page[page.index("    [defaults]"):page.index("    $ motley plan --cluster mine.toml")]))
+    answer = planned(path, "--explain")
+    lines = [line.strip() for line in page.splitlines() if re.match(r"      (without \w+|best single machine): ", line)]
+    missing = [line for line in [*lines, "what would help most, found by planning again: one more RTX-4090"] if line not in answer]
+    expect(len(lines) == 4 and not missing, f"not said any more: {missing}")
+
+
 def main():
     results = Results("questions")
     page = read("how-do-i-ask.md")
     with tempfile.TemporaryDirectory() as folder:
         results.run("the job file of the first own job", first_own_job, folder)
+        results.run("what README says of two servers", two_servers, folder)
+        results.run("what the first hour says of four cards", worth_of_cards, folder)
         write_toml(page, os.path.join(folder, "lab.toml"))
         found = questions(page)
         results.check(f"{QUESTIONS} questions", len(found) == QUESTIONS, f"{len(found)} on the page")

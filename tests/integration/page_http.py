@@ -8,6 +8,7 @@ import urllib.error
 import urllib.request
 
 from harness import expect
+from patience import patience
 from cluster import DIRECT, fetch
 
 POLICY = "content-security-policy"
@@ -17,7 +18,7 @@ def ask(address, path, key="", method="GET", **headers):
     """Status, headers in lower case, text."""
     request = urllib.request.Request(f"http://{address}{path}", method=method, headers={**({"Motley-Key": key} if key else {}), **headers})
     try:
-        with DIRECT.open(request, timeout=10) as answer:
+        with DIRECT.open(request, timeout=patience(10)) as answer:
             return answer.status, {k.lower(): v for k, v in answer.headers.items()}, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, {k.lower(): v for k, v in error.headers.items()}, error.read().decode()
@@ -76,7 +77,7 @@ def crowd(results, cluster):
     key = opened(cluster)[1]
 
     def connect(words):
-        one = socket.create_connection((host, int(port)), timeout=10)
+        one = socket.create_connection((host, int(port)), timeout=patience(10))
         one.sendall(words)
         return one
 
@@ -98,9 +99,9 @@ def rude(results, cluster):
     host, port = cluster.metrics_address.split(":")
     for words in (b"\r\n\r\n", b"GET\r\n\r\n", b"GET / HTTP/1.1\r\n" + b"x: y\r\n" * 3000, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
                   b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"\x00" * 9000):
-        with socket.create_connection((host, int(port)), timeout=10) as one:
+        with socket.create_connection((host, int(port)), timeout=patience(10)) as one:
             one.sendall(words)
-            answer, deadline = b"", time.monotonic() + 10
+            answer, deadline = b"", time.monotonic() + patience(10)
             while select.select([one], [], [], max(0, deadline - time.monotonic()))[0]:
                 try:
                     block = one.recv(4096)

@@ -96,7 +96,15 @@ class Feed {
     if (this.ended) return;
     let pause = 1000;
     if (answer === null) say("the coordinator does not answer; trying again", true);
-    else pause = this.hear(answer);
+    else {
+      try {
+        pause = this.hear(answer);
+      } catch (error) {
+        pause = 5000;
+        say(`the page cannot show what came: ${error.message}`, true);
+        reportError(error);
+      }
+    }
     if (pause > 0 && !this.ended) this.timer = setTimeout(() => this.ask(), pause);
   }
   // What was answered: {status, and what it says}.
@@ -110,7 +118,7 @@ class Feed {
   hear(answer) {
     if (answer.status !== 200) {
       say(`no data: ${answer.error || answer.status}`, true);
-      return answer.status === 503 ? 5000 : 0;
+      return answer.status >= 500 ? 5000 : 0;
     }
     if (answer.again) return 100;
     if (answer.page !== meta("page") && sessionStorage.getItem("page") !== answer.page) {
@@ -132,6 +140,7 @@ class Feed {
     if (this.logs.length > 1000) this.logs.splice(0, this.logs.length - 1000);
     if (this.events.length > 2000) this.events.splice(0, this.events.length - 2000);
     if (this.steps.length > 20000) this.cursor = 0;  // from the thinned history and the newest steps again
+    if (!anew && !["rows", "gone", "steps", "events", "logs"].some((name) => answer[name])) return;
     this.onNews(this, anew);
   }
 }

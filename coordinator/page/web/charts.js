@@ -46,6 +46,12 @@ class Chart {
       bands: live.flatMap((s) => (s.band ? [{series: s.band.map(place), fill: css("--other") + "55"}] : [])),
     }, this.liveOf(data), this.box);
   }
+  // What somebody has zoomed into stays.
+  replace(data) {
+    const {min, max} = this.plot.scales.x, before = this.plot.data[0], zoomed = min > before[0] || max < before[before.length - 1];
+    this.plot.setData(data);
+    if (zoomed) this.plot.setScale("x", {min, max});
+  }
   liveOf(data) {
     return data.filter((_, i) => i === 0 || this.live.has(i));
   }
@@ -60,7 +66,7 @@ class Chart {
     if (this.plot && [...live].join() !== [...this.live].join()) this.drop();
     this.live = live;
     if (!this.plot) this.plot = this.make(clean);
-    else this.plot.setData(this.liveOf(clean));
+    else this.replace(this.liveOf(clean));
   }
 }
 

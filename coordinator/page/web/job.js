@@ -115,10 +115,12 @@ class JobView {
     const job = feed.rows.job || {}, step = job.last_step || {}, spec = feed.rows.spec || {}, total = num(spec.training?.steps);
     setText(document.getElementById("where"), this.id);
     setText(this.reason, job.reason || "");
+    const validated = feed.steps.filter((s) => s.has_validation_loss).pop()?.validation_loss ??
+      (feed.history?.validation_loss || []).filter((v) => Number.isFinite(Number(v))).pop();
     const now = state(job.state), running = now === "running", saved = feed.events.filter((e) => e.kind === "checkpoint").pop();
     this.facts.show([["state", now, stateClass(now)], ["step", total ? `${num(job.step)} / ${total}` : ""],
       ["left", running ? duration(num(step.remaining_seconds)) : ""], ["loss", job.last_step ? digits(Number(step.loss ?? 0), 5) : ""],
-      ["validation loss", step.has_validation_loss ? digits(num(step.validation_loss), 5) : ""],
+      ["validation loss", validated === undefined ? "" : digits(Number(validated), 5)],
       ["tokens/s", job.last_step ? rate(num(step.tokens_per_second)) : ""],
       ["a step", job.last_step ? duration(num(step.step_seconds)) : ""],
       ["predicted", num(job.predicted_step_seconds) ? duration(num(job.predicted_step_seconds)) : ""],
@@ -142,7 +144,8 @@ class JobView {
   }
   showCurve() {
     if (!this.feed) return;
-    const c = curveOf(this.feed), newest = c.newest || {};
+    const c = curveOf(this.feed), newest = c.newest || this.feed.rows.job?.last_step;
+    const say = (text) => (newest ? text(newest) : "");
     let other = null;
     if (this.other) {
       const theirs = curveOf(this.other), at = new Map(theirs.step.map((s, i) => [s, theirs.loss[i]]));
@@ -155,11 +158,10 @@ class JobView {
     const l = other || {...c, theirs: c.step.map(() => null)};
     const spread = (values) => values.map((v, i) => (l.least[i] === l.most[i] ? null : v));  // of the thinned part
     this.loss.show([l.step, spread(l.least), spread(l.most), smooth(l.loss, this.span), l.validation, smooth(l.theirs, this.span)],
-      c.newest ? `${digits(Number(newest.loss ?? 0), 5)} at step ${num(newest.step)}` : "");
-    this.speed.show([c.step, c.speed], rate(num(newest.tokens_per_second)));
-    this.seconds.show([c.step, c.seconds, c.predicted],
-      `${duration(num(newest.step_seconds))}, predicted ${duration(num(newest.predicted_step_seconds))}`);
-    this.norm.show([c.step, c.norm], digits(Number(newest.grad_norm ?? 0)));
-    this.rate.show([c.step, c.rate], digits(Number(newest.lr ?? 0)));
+      say((n) => `${digits(Number(n.loss ?? 0), 5)} at step ${num(n.step)}`));
+    this.speed.show([c.step, c.speed], say((n) => rate(num(n.tokens_per_second))));
+    this.seconds.show([c.step, c.seconds, c.predicted], say((n) => `${duration(num(n.step_seconds))}, predicted ${duration(num(n.predicted_step_seconds))}`));
+    this.norm.show([c.step, c.norm], say((n) => digits(Number(n.grad_norm ?? 0))));
+    this.rate.show([c.step, c.rate], say((n) => digits(Number(n.lr ?? 0))));
   }
 }

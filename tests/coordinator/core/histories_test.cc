@@ -32,7 +32,7 @@ class HistoriesTest : public CoreTest {
   }
 };
 
-TEST_F(HistoriesTest, AShortOneIsStoredWithEveryCommitOfItsJob) {
+TEST_F(HistoriesTest, IsStoredWithACommitOfItsJobWhenABucketBegan) {
   Step(1);
   EXPECT_EQ(Stored(), 0);
   Commit();
@@ -40,26 +40,32 @@ TEST_F(HistoriesTest, AShortOneIsStoredWithEveryCommitOfItsJob) {
   Step(2);
   Commit();
   EXPECT_EQ(Stored(), 2);
+  for (int64_t s = 3; s <= 1601; ++s) Step(s);  // eight steps a bucket
+  Commit();
+  EXPECT_EQ(Stored(), 1601);
+  for (int64_t s = 1602; s <= 1608; ++s) Step(s);
+  Commit();
+  EXPECT_EQ(Stored(), 1601) << "in the same bucket";
+  Step(1609);
+  Commit();
+  EXPECT_EQ(Stored(), 1609);
 }
 
-TEST_F(HistoriesTest, ALongOneIsStoredOnceAMinute) {
-  for (int64_t s = 1; s <= 200; ++s) Step(s);
+TEST_F(HistoriesTest, IsStoredAfterAMinute) {
+  for (int64_t s = 1; s <= 1601; ++s) Step(s);
   Commit();
-  EXPECT_EQ(Stored(), 200);
-  Step(201);
-  Commit();
-  EXPECT_EQ(Stored(), 200) << "a minute has not passed";
+  Step(1602);
   clock_.Advance(absl::Minutes(1));
   Commit();
-  EXPECT_EQ(Stored(), 201);
+  EXPECT_EQ(Stored(), 1602);
 }
 
 TEST_F(HistoriesTest, TheEndOfItsJobIsStored) {
-  for (int64_t s = 1; s <= 200; ++s) Step(s);
+  for (int64_t s = 1; s <= 1601; ++s) Step(s);
   Commit();
-  Step(201);
+  Step(1602);
   ASSERT_TRUE(core_->SetPhase(job(), JobPhase::kSucceeded, "done").ok());
-  EXPECT_EQ(Stored(), 201);
+  EXPECT_EQ(Stored(), 1602);
 }
 
 TEST_F(HistoriesTest, GoesOnBehindARestartAndGoesWithItsJob) {

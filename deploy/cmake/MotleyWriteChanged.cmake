@@ -1,0 +1,10 @@
+# motley_write_changed(PATH TEXT): the file, touched only where it has another text, so that nothing is compiled for nothing.
+function(motley_write_changed path text)
+  set(before "")
+  if(EXISTS ${path})
+    file(READ ${path} before)
+  endif()
+  if(NOT before STREQUAL text)
+    file(WRITE ${path} "${text}")
+  endif()
+endfunction()
