@@ -1,5 +1,6 @@
 """The page's port as scripts use it: who gets what, and what slow, many and rude clients change."""
 import json
+import os
 import resource
 import select
 import socket
@@ -51,6 +52,11 @@ def keys(results, cluster):
     results.check("its policy allows its own script and its own coordinator alone",
                   "default-src 'none'" in headers[POLICY] and "connect-src 'self'" in headers[POLICY] and "unsafe" not in headers[POLICY] and
                   "frame-ancestors 'none'" in headers[POLICY] and headers["x-frame-options"] == "DENY", headers[POLICY])
+    path = cluster.path("coordinator-state", "page.key")
+    with open(path, encoding="ascii") as file:
+        results.check("the key is its account's alone", file.read().strip() == key and os.stat(path).st_mode & 0o077 == 0, oct(os.stat(path).st_mode))
+    with open(cluster.coordinator.log_path, encoding="utf-8") as file:
+        results.check("it is in no log", key not in file.read())
     other = key[::-1]
     for name, given in (("no key", ""), ("another coordinator's key", other), ("half a key", key[:16])):
         status, headers, text = ask(address, "/data/cluster", given)
