@@ -102,8 +102,7 @@ absl::Status AskState(Connection& connection, const std::string& job, Known* kno
   const auto plan = connection.Call(&Connection::Stub::GetPlan, get_plan);
   if (absl::IsNotFound(plan.status())) return absl::OkStatus();  // it has none yet, and no ranks
   if (!plan.ok()) return plan.status();
-  known->rows["plan"] = absl::StrCat("{\"epoch\":", plan->epoch(), ",\"explanation\":", PageJson(plan->explanation()),
-                                     ",\"plan\":", plan->plan_json(), "}");
+  known->rows["plan"] = coordinator::PagePlanJson(plan->epoch(), plan->explanation(), plan->plan_json());
   known->trace = plan->trace_json();
   get.set_memory(true);
   get.set_lanes(true);

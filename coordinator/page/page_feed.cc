@@ -105,11 +105,6 @@ std::string ProgramsJson(const Core& core, const JobId& job) {
   return absl::StrCat("[", absl::StrJoin(plan->programs, ",", quote), "]");
 }
 
-std::string PlanJson(const PlanRow& plan) {
-  return absl::StrCat("{\"epoch\":", plan.epoch.value(), ",\"explanation\":", PageJson(plan.explanation),
-                      ",\"plan\":", plan.plan_json, "}");
-}
-
 // A cursor into a ring whose job was pruned and has begun anew lies above it.
 template <typename T>
 int64_t CursorIn(const Ring<T>& ring, std::optional<int64_t> cursor, int64_t first) {
@@ -252,7 +247,8 @@ void PageFeed::GatherPlan(const JobRecord& job, const std::string& row, Told& to
   if (!IsNews(row, absl::StrCat(job.epoch.value(), " ", static_cast<int>(job.phase)), told, draft)) return;
   const absl::StatusOr<PlanRow> plan = core_.store.FindPlan(job.id);
   if (!plan.ok() && !absl::IsNotFound(plan.status())) told.marks.erase(row);  // the next time
-  if (plan.ok()) draft.ready[row] = row == "trace" ? plan->trace_json : PlanJson(*plan);
+  if (!plan.ok()) return;
+  draft.ready[row] = row == "trace" ? plan->trace_json : PagePlanJson(plan->epoch.value(), plan->explanation, plan->plan_json);
 }
 
 void PageFeed::GatherNews(const JobRecord& job, Told& told, PageDraft& draft) {

@@ -20,6 +20,10 @@ std::string PageJson(absl::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
+std::string PagePlanJson(int64_t epoch, absl::string_view explanation, absl::string_view plan_json) {
+  return absl::StrCat("{\"epoch\":", epoch, ",\"explanation\":", PageJson(explanation), ",\"plan\":", plan_json, "}");
+}
+
 std::string PrintPage(const PageDocument& document, absl::string_view life, absl::string_view page) {
   std::string out =
       absl::StrCat("{\"life\":\"", life, "\",\"page\":\"", page, "\",\"from\":", document.from, ",\"cursor\":", document.cursor);

@@ -16,6 +16,9 @@ std::string PageJson(const google::protobuf::Message& message);
 // A text as a JSON string.
 std::string PageJson(absl::string_view text);
 
+// The row "plan".
+std::string PagePlanJson(int64_t epoch, absl::string_view explanation, absl::string_view plan_json);
+
 // Everything in it is JSON already.
 struct PageDocument {
   int64_t from = 0, cursor = 0;             // what is new behind `from`, up to `cursor`; from 0: everything

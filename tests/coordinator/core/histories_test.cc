@@ -51,21 +51,18 @@ TEST_F(HistoriesTest, IsStoredWithACommitOfItsJobWhenABucketBegan) {
   EXPECT_EQ(Stored(), 1609);
 }
 
-TEST_F(HistoriesTest, IsStoredAfterAMinute) {
+TEST_F(HistoriesTest, IsStoredAfterAMinuteAndAtTheEndOfItsJob) {
   for (int64_t s = 1; s <= 1601; ++s) Step(s);
   Commit();
   Step(1602);
+  Commit();
+  EXPECT_EQ(Stored(), 1601);
   clock_.Advance(absl::Minutes(1));
   Commit();
   EXPECT_EQ(Stored(), 1602);
-}
-
-TEST_F(HistoriesTest, TheEndOfItsJobIsStored) {
-  for (int64_t s = 1; s <= 1601; ++s) Step(s);
-  Commit();
-  Step(1602);
+  Step(1603);
   ASSERT_TRUE(core_->SetPhase(job(), JobPhase::kSucceeded, "done").ok());
-  EXPECT_EQ(Stored(), 1602);
+  EXPECT_EQ(Stored(), 1603);
 }
 
 TEST_F(HistoriesTest, GoesOnBehindARestartAndGoesWithItsJob) {
